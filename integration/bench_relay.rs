@@ -6,11 +6,11 @@ mod score;
 #[path = "../benches/relay/table.rs"]
 mod table;
 
-use score::{Contender, Figure, Score, order, spread};
+use score::{Contender, FigureScore, RelayFigure, order, spread};
 use table::table;
 
-fn score(figure: Figure, haproxy: &[f64], own: &[f64]) -> Score {
-    let mut score = Score::new(figure);
+fn score(figure: RelayFigure, haproxy: &[f64], own: &[f64]) -> FigureScore {
+    let mut score = FigureScore::new(figure);
     for (haproxy, own) in haproxy.iter().zip(own) {
         score.add(Contender::Haproxy, *haproxy);
         score.add(Contender::Headwater, *own);
@@ -21,24 +21,28 @@ fn score(figure: Figure, haproxy: &[f64], own: &[f64]) -> Score {
 #[test]
 fn a_ratio_is_the_median_of_the_rounds_ratios() {
     // The machine was slow in the second round: the ratio of the medians would be 0.9.
-    let rates = score(Figure::Points8, &[100.0, 50.0, 100.0], &[120.0, 55.0, 90.0]);
+    let rates = score(
+        RelayFigure::Points8,
+        &[100.0, 50.0, 100.0],
+        &[120.0, 55.0, 90.0],
+    );
     let spread = rates.ratio().unwrap();
     assert_eq!((spread.median, spread.least, spread.most), (1.1, 0.9, 1.2));
-    assert_eq!(rates.of(Contender::Headwater), Some(90.0));
-    assert_eq!(rates.of(Contender::Router), None);
+    assert_eq!(rates.median_of(Contender::Headwater), Some(90.0));
+    assert_eq!(rates.median_of(Contender::Router), None);
 }
 
 #[test]
 fn an_aim_is_met_missed_or_not_measured() {
-    let met = |figure, haproxy, own| score(figure, &[haproxy], &[own]).met();
-    assert_eq!(met(Figure::Points8, 100.0, 100.0), Some(true));
-    assert_eq!(met(Figure::Points8, 100.0, 99.0), Some(false));
-    assert_eq!(met(Figure::P99, 100.0, 100.0), Some(true));
-    assert_eq!(met(Figure::P99, 100.0, 101.0), Some(false));
-    assert_eq!(met(Figure::Idle, 1.0, 20.0), Some(true));
-    assert_eq!(met(Figure::Idle, 100.0, 20.1), Some(false));
-    assert_eq!(Score::new(Figure::Idle).met(), None);
-    assert_eq!(Score::new(Figure::Cpu).met(), None);
+    let met = |figure, haproxy, own| score(figure, &[haproxy], &[own]).is_met();
+    assert_eq!(met(RelayFigure::Points8, 100.0, 100.0), Some(true));
+    assert_eq!(met(RelayFigure::Points8, 100.0, 99.0), Some(false));
+    assert_eq!(met(RelayFigure::P99, 100.0, 100.0), Some(true));
+    assert_eq!(met(RelayFigure::P99, 100.0, 101.0), Some(false));
+    assert_eq!(met(RelayFigure::Idle, 1.0, 20.0), Some(true));
+    assert_eq!(met(RelayFigure::Idle, 100.0, 20.1), Some(false));
+    assert_eq!(FigureScore::new(RelayFigure::Idle).is_met(), None);
+    assert_eq!(FigureScore::new(RelayFigure::Cpu).is_met(), None);
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn nobody_is_always_first_or_always_behind_the_same_one() {
 
 #[test]
 fn every_contender_has_a_column_and_who_was_not_measured_a_dash() {
-    let mut rate = Score::new(Figure::Points8);
+    let mut rate = FigureScore::new(RelayFigure::Points8);
     for (haproxy, own) in [
         (10_000.0, 11_000.4),
         (10_000.0, 9_000.0),
@@ -75,7 +79,7 @@ fn every_contender_has_a_column_and_who_was_not_measured_a_dash() {
         rate.add(Contender::Haproxy, haproxy);
         rate.add(Contender::Headwater, own);
     }
-    let mut idle = Score::new(Figure::Idle);
+    let mut idle = FigureScore::new(RelayFigure::Idle);
     idle.add(Contender::Haproxy, 16.0);
     idle.add(Contender::Headwater, 24.04);
     let text = table(
@@ -91,7 +95,7 @@ idle session, resident KiB         -     16.0       24.0   1.50                H
 
 #[test]
 fn without_haproxy_there_is_nothing_to_compare_with() {
-    let mut score = Score::new(Figure::Logins);
+    let mut score = FigureScore::new(RelayFigure::Logins);
     score.add(Contender::Headwater, 1_000.0);
     let text = table(&[score], &[Contender::Headwater]);
     assert!(text.trim_end().ends_with("not measured"), "{text}");

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::Stdio;
 
-use headwater::lab::demo::dataset::Size;
+use headwater::lab::demo::dataset::DatasetSize;
 use headwater::lab::demo::{accounts, load};
 use mysql_async::{Conn, OptsBuilder};
 use nix::sys::signal::{self, Signal};
@@ -20,7 +20,7 @@ const TAIL: &str = "SELECT message.id, user_id, body FROM message \
 #[test]
 fn a_loaded_data_set_answers_an_app_and_shows_its_procedures_to_the_service_account() {
     on_each_server(|server| {
-        let size = Size {
+        let size = DatasetSize {
             users: 300,
             messages: 20_000,
             mean_follows: 30.0,
@@ -57,7 +57,7 @@ fn a_loaded_data_set_answers_an_app_and_shows_its_procedures_to_the_service_acco
 #[test]
 fn keys_that_are_built_behind_the_rows_are_those_of_the_schema() {
     on_each_server(|server| {
-        let size = Size {
+        let size = DatasetSize {
             users: 50,
             messages: 500,
             mean_follows: 5.0,
@@ -129,7 +129,7 @@ fn the_demo_shows_a_timeline_stays_until_interrupted_and_leaves_nothing() {
     leaves_nothing(pid);
 }
 
-fn load_with_accounts(server: &Server, database: &str, size: Size) {
+fn load_with_accounts(server: &Server, database: &str, size: DatasetSize) {
     let kind = server.kind();
     on_connection(server, async |conn| {
         let mut rows = 0;

@@ -1,6 +1,6 @@
 //! Replicas that have Headwater's address in the place of their source's.
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::certificates::Authority;
 use crate::kit::proxy::Proxy;
@@ -28,8 +28,8 @@ impl Stage<'_> {
     /// Has it replicate in this way and in no other.
     fn replicate(&self, user: &str, from: &str, options: &str) {
         let stop: &[&str] = match self.source.kind() {
-            Kind::Mariadb => &["STOP SLAVE", "RESET SLAVE ALL"],
-            Kind::Mysql => &["STOP REPLICA", "RESET REPLICA ALL"],
+            ServerKind::Mariadb => &["STOP SLAVE", "RESET SLAVE ALL"],
+            ServerKind::Mysql => &["STOP REPLICA", "RESET REPLICA ALL"],
         };
         self.sql(&self.replica, stop);
         let options = format!("{from}{options}");
@@ -69,8 +69,8 @@ fn on_each_stage_with(settings: &str, story: impl Fn(&mut Stage<'_>)) {
         |is_mariadb| if is_mariadb { &mariadb } else { &mysql },
         |source| {
             let options = match source.kind() {
-                Kind::Mariadb => &mariadb,
-                Kind::Mysql => &mysql,
+                ServerKind::Mariadb => &mariadb,
+                ServerKind::Mysql => &mysql,
             };
             let replica = another(source, options);
             let flags = ["--tls-cert", own.cert(), "--tls-key", own.key()];
@@ -102,15 +102,15 @@ fn a_replica_follows_its_source_through_headwater() {
         stage.arrives();
         // From where the replica has come to, as it says itself.
         let by_id = match stage.source.kind() {
-            Kind::Mariadb => "MASTER_USE_GTID = slave_pos",
-            Kind::Mysql => "SOURCE_AUTO_POSITION = 1",
+            ServerKind::Mariadb => "MASTER_USE_GTID = slave_pos",
+            ServerKind::Mysql => "SOURCE_AUTO_POSITION = 1",
         };
         stage.replicate("root", by_id, "");
         stage.arrives();
         // Who is away for a while gets the rest.
         let (stop, start) = match stage.source.kind() {
-            Kind::Mariadb => ("STOP SLAVE", "START SLAVE"),
-            Kind::Mysql => ("STOP REPLICA", "START REPLICA"),
+            ServerKind::Mariadb => ("STOP SLAVE", "START SLAVE"),
+            ServerKind::Mysql => ("STOP REPLICA", "START REPLICA"),
         };
         stage.sql(&stage.replica, &[stop]);
         let n = stage.rows;
@@ -138,13 +138,13 @@ fn a_replica_follows_its_source_behind_tls_and_in_frames() {
             &[&["SET sql_log_bin = 0"], &made[..]].concat(),
         );
         let (tls, squeeze, frames) = match stage.source.kind() {
-            Kind::Mariadb => (
+            ServerKind::Mariadb => (
                 ", MASTER_SSL = 1, MASTER_SSL_VERIFY_SERVER_CERT = 0",
                 Some("SET GLOBAL slave_compressed_protocol = 1"),
                 "",
             ),
             // Nothing uncompressed is allowed.
-            Kind::Mysql => (
+            ServerKind::Mysql => (
                 ", SOURCE_SSL = 1",
                 None,
                 ", SOURCE_COMPRESSION_ALGORITHMS = 'zstd'",
@@ -193,14 +193,14 @@ fn replicas_without_frames_follow_a_source_in_frames() {
 fn replicas_in_frames_follow_a_source_without() {
     on_each_stage_with("[compression]\nserver = 'never'\n", |stage| {
         let frames = match stage.source.kind() {
-            Kind::Mariadb => {
+            ServerKind::Mariadb => {
                 stage.sql(
                     &stage.replica,
                     &["SET GLOBAL slave_compressed_protocol = 1"],
                 );
                 ""
             }
-            Kind::Mysql => ", SOURCE_COMPRESSION_ALGORITHMS = 'zlib'",
+            ServerKind::Mysql => ", SOURCE_COMPRESSION_ALGORITHMS = 'zlib'",
         };
         stage.replicate("root", &from_now_on(stage.source), frames);
         stage.arrives();
@@ -211,7 +211,7 @@ fn replicas_in_frames_follow_a_source_without() {
 fn answers(stage: &mut Stage<'_>) {
     let before = stage.rows;
     let (of_source, of_replica, answered): (&[&str], &[&str], _) = match stage.source.kind() {
-        Kind::Mariadb => (
+        ServerKind::Mariadb => (
             &[
                 "SET GLOBAL rpl_semi_sync_master_timeout = 30000",
                 "SET GLOBAL rpl_semi_sync_master_enabled = 1",
@@ -219,7 +219,7 @@ fn answers(stage: &mut Stage<'_>) {
             &["SET GLOBAL rpl_semi_sync_slave_enabled = 1"],
             "Rpl_semi_sync_master_yes_tx",
         ),
-        Kind::Mysql => (
+        ServerKind::Mysql => (
             &[
                 "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'",
                 "SET GLOBAL rpl_semi_sync_source_timeout = 30000",

@@ -72,7 +72,7 @@ const RINGS: &[(&str, u8)] = &[
     ("cluster", 0),
     ("clock", 1),
     ("drain", 1),
-    ("reach", 1),
+    ("reachability", 1),
     ("upstreams", 1),
 ];
 

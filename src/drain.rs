@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
-struct Signal {
+struct DrainState {
     is_given: AtomicBool,
     waiters: Notify,
 }
 
 /// Gives the signal, at the latest when it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Drain(Arc<Signal>);
+pub(crate) struct DrainTrigger(Arc<DrainState>);
 
 /// Receives it.
 #[derive(Clone, Debug)]
-pub struct DrainSignal(Arc<Signal>);
+pub struct DrainSignal(Arc<DrainState>);
 
-impl Drain {
+impl DrainTrigger {
     pub(crate) fn signal(&self) -> DrainSignal {
         DrainSignal(Arc::clone(&self.0))
     }
@@ -32,7 +32,7 @@ impl Drain {
     }
 }
 
-impl Drop for Drain {
+impl Drop for DrainTrigger {
     fn drop(&mut self) {
         self.begin();
     }
@@ -45,7 +45,7 @@ impl DrainSignal {
     }
 
     /// Waits until the process drains.
-    pub(crate) async fn given(&self) {
+    pub(crate) async fn wait(&self) {
         let mut waiter = std::pin::pin!(self.0.waiters.notified());
         // From here on no signal is missed.
         waiter.as_mut().enable();
@@ -61,12 +61,12 @@ mod tests {
 
     #[tokio::test]
     async fn all_wake_in_their_order_and_who_comes_late_does_not_wait() {
-        let drain = Drain::default();
+        let drain = DrainTrigger::default();
         let (woken, mut order) = tokio::sync::mpsc::unbounded_channel();
         for number in 0..20 {
             let (signal, woken) = (drain.signal(), woken.clone());
             tokio::spawn(async move {
-                signal.given().await;
+                signal.wait().await;
                 let _ = woken.send(number);
             });
         }
@@ -74,7 +74,7 @@ mod tests {
         let late = drain.signal();
         assert!(!late.is_given());
         drop((drain, woken));
-        late.given().await;
+        late.wait().await;
         let mut numbers = Vec::new();
         while let Some(number) = order.recv().await {
             numbers.push(number);

@@ -11,7 +11,7 @@ const BOUNDS: [u64; 15] = [
 
 /// How often something took how long.
 #[derive(Debug, Default)]
-pub struct Histogram {
+pub struct LatencyHistogram {
     /// One for each bound, and the last for all that took longer.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanoseconds: AtomicU64,
@@ -19,7 +19,7 @@ pub struct Histogram {
 
 /// What a histogram holds at a moment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct HistogramSnapshot {
     /// Upper bounds in seconds, each with how often it took so long and longer than the one before.
     pub buckets: Vec<(f64, u64)>,
     /// How often.
@@ -28,9 +28,9 @@ pub struct Measured {
     pub sum: f64,
 }
 
-impl Histogram {
+impl LatencyHistogram {
     /// It took so long.
-    pub fn took(&self, time: Duration) {
+    pub fn record(&self, time: Duration) {
         let microseconds = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let place = BOUNDS.partition_point(|bound| *bound < microseconds);
         if let Some(bucket) = self.buckets.get(place) {
@@ -42,14 +42,14 @@ impl Histogram {
 
     /// What it holds now.
     #[must_use]
-    pub fn measured(&self) -> Measured {
+    pub fn snapshot(&self) -> HistogramSnapshot {
         let counts = self.buckets.iter().map(|it| it.load(Ordering::Relaxed));
         #[allow(clippy::cast_precision_loss, reason = "bounds are small")]
         let bounds = BOUNDS.iter().map(|bound| *bound as f64 / 1e6);
         let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(counts).collect();
         #[allow(clippy::cast_precision_loss, reason = "a sum of times")]
         let sum = self.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9;
-        Measured {
+        HistogramSnapshot {
             count: buckets.iter().map(|(_, count)| count).sum(),
             buckets,
             sum,
@@ -63,11 +63,11 @@ mod tests {
 
     #[test]
     fn each_time_is_counted_in_the_first_bucket_that_holds_it() {
-        let histogram = Histogram::default();
+        let histogram = LatencyHistogram::default();
         for microseconds in [0, 25, 26, 1_000, 20_000_000] {
-            histogram.took(Duration::from_micros(microseconds));
+            histogram.record(Duration::from_micros(microseconds));
         }
-        let measured = histogram.measured();
+        let measured = histogram.snapshot();
         let held: Vec<(f64, u64)> = measured
             .buckets
             .into_iter()

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Bounds, each named where it acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// Client connections at a time; more are refused with error 1040.
     pub sessions: usize,
     /// Sessions of one account at a time; more are refused with error 1203. 0: as many as there are.
@@ -57,9 +57,9 @@ pub struct Limits {
     pub drain_ms: u64,
 }
 
-impl Default for Limits {
+impl Default for ProcessLimits {
     fn default() -> Self {
-        Limits {
+        ProcessLimits {
             sessions: 10_000,
             sessions_per_account: 0,
             sessions_per_address: 0,

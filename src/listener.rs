@@ -15,25 +15,25 @@ use tokio::io::unix::AsyncFd;
 
 #[cfg(feature = "lab")]
 use crate::link::memory::MemoryListener;
-use crate::link::{self, Parked};
-use crate::sockets::{Sockets, path_of};
+use crate::link::{self, DetachedSocket};
+use crate::sockets::{InheritedSockets, path_of};
 
 /// As servers have theirs: who may connect is the login's affair.
-const MODE: u32 = 0o777;
+const CLIENT_SOCKET_MODE: u32 = 0o777;
 
 /// Where Linux says how many connections may wait for one listener at most.
-const MOST_WAITING: &str = "/proc/sys/net/core/somaxconn";
+const SOMAXCONN_PATH: &str = "/proc/sys/net/core/somaxconn";
 
 /// The open port, and the open socket if there is one.
 #[derive(Debug)]
-pub(crate) struct Listener {
-    port: Port,
-    local: Option<Local>,
-    backlog: Backlog,
+pub(crate) struct ClientListener {
+    port: PortListener,
+    local_listener: Option<LocalListener>,
+    backlog: ListenBacklog,
 }
 
 #[derive(Debug)]
-enum Port {
+enum PortListener {
     Tcp(AsyncFd<TcpListener>),
     /// Where the network is simulated.
     #[cfg(feature = "lab")]
@@ -42,33 +42,33 @@ enum Port {
 
 /// How many connections may wait to be accepted: one more is dropped by the system, and its client may never hear of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Backlog(i32);
+pub(crate) struct ListenBacklog(i32);
 
-impl Backlog {
+impl ListenBacklog {
     /// As many as `listen_backlog` says; 0: as many as the system allows. The system itself keeps to what it allows.
-    pub(crate) fn new(connections: u32) -> Backlog {
+    pub(crate) fn new(connections: u32) -> ListenBacklog {
         match connections {
-            0 => Backlog(i32::MAX),
+            0 => ListenBacklog(i32::MAX),
             connections => {
-                if let Some(most) = most_waiting().filter(|most| connections > *most) {
+                if let Some(most) = system_backlog_limit().filter(|most| connections > *most) {
                     tracing::warn!(
                         "listen_backlog = {connections} (--listen-backlog, HEADWATER_LISTEN_BACKLOG) is more than the system \
                          allows: {most} connections may wait; raise net.core.somaxconn to have more"
                     );
                 }
-                Backlog(i32::try_from(connections).unwrap_or(i32::MAX))
+                ListenBacklog(i32::try_from(connections).unwrap_or(i32::MAX))
             }
         }
     }
 
-    fn set(self, listener: &impl AsFd) -> io::Result<()> {
+    fn apply(self, listener: &impl AsFd) -> io::Result<()> {
         SockRef::from(listener).listen(self.0)
     }
 }
 
 /// How many connections the system lets wait for one listener, where it says so.
-fn most_waiting() -> Option<u32> {
-    std::fs::read_to_string(MOST_WAITING)
+fn system_backlog_limit() -> Option<u32> {
+    std::fs::read_to_string(SOMAXCONN_PATH)
         .ok()?
         .trim()
         .parse()
@@ -76,7 +76,7 @@ fn most_waiting() -> Option<u32> {
 }
 
 #[derive(Debug)]
-struct Local {
+struct LocalListener {
     listener: AsyncFd<UnixListener>,
     path: Option<PathBuf>,
     _file: Option<SocketFile>,
@@ -87,12 +87,12 @@ struct Local {
 pub(crate) struct SocketFile {
     pub(crate) path: PathBuf,
     /// Somebody else removes it.
-    pub(crate) kept: Arc<AtomicBool>,
+    pub(crate) handed_over: Arc<AtomicBool>,
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if !self.kept.load(Ordering::Relaxed) {
+        if !self.handed_over.load(Ordering::Relaxed) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -113,24 +113,24 @@ pub(crate) fn open_socket(path: &Path, mode: u32) -> io::Result<UnixListener> {
 
 /// A client that has connected.
 #[derive(Debug)]
-pub(crate) struct Accepted {
-    pub(crate) socket: Parked,
+pub(crate) struct AcceptedClient {
+    pub(crate) socket: DetachedSocket,
     /// Its address, over the network.
     pub(crate) source: Option<SocketAddr>,
 }
 
-impl Listener {
+impl ClientListener {
     /// The port that is handed over, or a new one.
-    pub(crate) async fn port(
+    pub(crate) async fn bind_port(
         given: Option<TcpListener>,
         address: &str,
-        backlog: Backlog,
-    ) -> io::Result<Listener> {
+        backlog: ListenBacklog,
+    ) -> io::Result<ClientListener> {
         #[cfg(feature = "lab")]
         if MemoryListener::is_simulated() {
-            return Ok(Listener {
-                port: Port::Memory(MemoryListener::bind(address)?),
-                local: None,
+            return Ok(ClientListener {
+                port: PortListener::Memory(MemoryListener::bind(address)?),
+                local_listener: None,
                 backlog,
             });
         }
@@ -139,38 +139,38 @@ impl Listener {
             None => tokio::net::TcpListener::bind(address).await?.into_std()?,
         };
         port.set_nonblocking(true)?;
-        backlog.set(&port)?;
+        backlog.apply(&port)?;
         // Whoever is accepted has what the port has.
-        link::prepare(&port)?;
-        let port = Port::Tcp(watch(port)?);
-        Ok(Listener {
+        link::configure_socket(&port)?;
+        let port = PortListener::Tcp(watch_readiness(port)?);
+        Ok(ClientListener {
             port,
-            local: None,
+            local_listener: None,
             backlog,
         })
     }
 
-    /// Has the socket too that is handed over, or the one that is to be opened. `kept`: true once its file is another process's.
-    pub(crate) fn and_socket(
+    /// Has the socket too that is handed over, or the one that is to be opened. `handed_over`: true once its file is another process's.
+    pub(crate) fn with_socket(
         mut self,
-        given: &mut Sockets,
+        given: &mut InheritedSockets,
         path: Option<&Path>,
         kept: &Arc<AtomicBool>,
-    ) -> io::Result<Listener> {
+    ) -> io::Result<ClientListener> {
         let (listener, own) = match (given.local.take(), path) {
-            (Some(listener), _) => (listener, !given.keeps_file),
-            (None, Some(path)) => (open_socket(path, MODE)?, true),
+            (Some(listener), _) => (listener, !given.file_is_external),
+            (None, Some(path)) => (open_socket(path, CLIENT_SOCKET_MODE)?, true),
             (None, None) => return Ok(self),
         };
-        self.backlog.set(&listener)?;
+        self.backlog.apply(&listener)?;
         listener.set_nonblocking(true)?;
         let path = path_of(&listener);
         let file = path.clone().filter(|_| own).map(|path| SocketFile {
             path,
-            kept: Arc::clone(kept),
+            handed_over: Arc::clone(kept),
         });
-        self.local = Some(Local {
-            listener: watch(listener)?,
+        self.local_listener = Some(LocalListener {
+            listener: watch_readiness(listener)?,
             path,
             _file: file,
         });
@@ -179,12 +179,12 @@ impl Listener {
 
     /// The path of the socket.
     pub(crate) fn socket(&self) -> Option<&Path> {
-        self.local.as_ref()?.path.as_deref()
+        self.local_listener.as_ref()?.path.as_deref()
     }
 
     /// The same port and socket once more, for another process.
-    pub(crate) fn copies(&self) -> io::Result<(TcpListener, Option<UnixListener>)> {
-        let local = self.local.as_ref();
+    pub(crate) fn duplicate_sockets(&self) -> io::Result<(TcpListener, Option<UnixListener>)> {
+        let local = self.local_listener.as_ref();
         let local = local.map(|local| local.listener.get_ref().try_clone());
         let port = self.port.tcp()?.try_clone()?;
         Ok((port, local.transpose()?))
@@ -194,9 +194,9 @@ impl Listener {
         self.port.tcp()?.local_addr()
     }
 
-    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+    pub(crate) async fn accept(&self) -> io::Result<AcceptedClient> {
         let local = async {
-            match &self.local {
+            match &self.local_listener {
                 Some(local) => accept(&local.listener).await,
                 None => std::future::pending().await,
             }
@@ -205,34 +205,34 @@ impl Listener {
             accepted = self.port.accept() => accepted?,
             accepted = local => {
                 let (socket, _) = accepted?;
-                Accepted { socket: Parked::Unix(socket.into()), source: None }
+                AcceptedClient { socket: DetachedSocket::Unix(socket.into()), source: None }
             }
         };
         Ok(accepted)
     }
 }
 
-impl Port {
+impl PortListener {
     /// The system's listener.
     fn tcp(&self) -> io::Result<&TcpListener> {
         match self {
-            Port::Tcp(listener) => Ok(listener.get_ref()),
+            PortListener::Tcp(listener) => Ok(listener.get_ref()),
             #[cfg(feature = "lab")]
-            Port::Memory(_) => Err(io::ErrorKind::Unsupported.into()),
+            PortListener::Memory(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
-    async fn accept(&self) -> io::Result<Accepted> {
+    async fn accept(&self) -> io::Result<AcceptedClient> {
         match self {
-            Port::Tcp(listener) => {
+            PortListener::Tcp(listener) => {
                 let (socket, source) = accept(listener).await?;
                 let source = source.and_then(|source| source.try_into().ok());
-                let socket = Parked::Tcp(socket.into());
-                Ok(Accepted { socket, source })
+                let socket = DetachedSocket::Tcp(socket.into());
+                Ok(AcceptedClient { socket, source })
             }
             #[cfg(feature = "lab")]
-            Port::Memory(listener) => Ok(Accepted {
-                socket: Parked::Memory(listener.accept().await),
+            PortListener::Memory(listener) => Ok(AcceptedClient {
+                socket: DetachedSocket::Memory(listener.accept().await),
                 source: None,
             }),
         }
@@ -244,7 +244,7 @@ impl Port {
     deprecated,
     reason = "what took its place is unsafe, for descriptors that change; a listener keeps its own"
 )]
-fn watch<L: AsRawFd>(listener: L) -> io::Result<AsyncFd<L>> {
+fn watch_readiness<L: AsRawFd>(listener: L) -> io::Result<AsyncFd<L>> {
     AsyncFd::new(listener)
 }
 

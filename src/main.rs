@@ -6,15 +6,19 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
-use headwater::config::{Changes, ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
+use headwater::config::{
+    ConfigError, LogFormat, LogLevel, LogSection, ServeFlags, ServeSettings, SettingChanges,
+};
 use headwater::discover::DiscoverFlags;
-use headwater::logging::{JsonLines, Messages, Throttle, fields};
+use headwater::logging::{JsonLogWriter, LogState, ThrottleLayer, fields};
 use headwater::report::with_causes;
-use headwater::server::{Offer, Predecessor, Reloads, Server, Source};
-use headwater::session::current::Current;
-use headwater::sockets::Sockets;
+use headwater::server::{
+    PredecessorProcess, ProxyServer, SettingsReloader, SettingsSource, TakeoverOffer,
+};
+use headwater::session::current_generation::CurrentGeneration;
+use headwater::sockets::InheritedSockets;
 use headwater::systemd;
-use headwater::verify::{Outcome, VerifyFlags};
+use headwater::verify::{VerifyFlags, VerifyOutcome};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Registry;
@@ -31,13 +35,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// and its like. Every other byte it relays unchanged.
 #[derive(Parser)]
 #[command(version = headwater::version::WHOLE, max_term_width = 100)]
-struct Arguments {
+struct ProgramArguments {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     /// Stand in front of a MySQL or MariaDB server
     ///
     /// Flags, environment (HEADWATER_*) and settings file mean the same, in that order of precedence.
@@ -107,7 +111,7 @@ enum Command {
     /// are wrong. 3: it stopped early, and all was equal until then.
     Verify(Box<VerifyFlags>),
     #[command(flatten)]
-    Lab(headwater::lab::Command),
+    Lab(headwater::lab::LabCommand),
 }
 
 /// As the argument parser ends.
@@ -118,7 +122,7 @@ const NEEDS_RESTART: u8 = 3;
 const STOPPED: u8 = 3;
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()) {
+    match run(ProgramArguments::parse()) {
         Ok(status) => status,
         Err(error) => {
             eprintln!("headwater: {}", with_causes(error.as_ref()));
@@ -127,17 +131,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    headwater::room::raise_open_files();
+fn run(arguments: ProgramArguments) -> anyhow::Result<ExitCode> {
+    headwater::session_capacity::raise_open_files();
     match arguments.command {
-        Command::Serve(flags) => {
-            let unknown = environment()?;
-            let settings = Settings::load(&flags)?;
-            let (messages, level) = log(settings.log);
+        CliCommand::Serve(flags) => {
+            let unknown = unknown_environment()?;
+            let settings = ServeSettings::load(&flags)?;
+            let (messages, level) = init_logging(settings.log);
             for warning in unknown.into_iter().chain(settings.memory_shortage()) {
                 tracing::warn!("{warning}");
             }
-            let sockets = Sockets::from_environment()?;
+            let sockets = InheritedSockets::from_environment()?;
             tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
@@ -145,26 +149,26 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 .block_on(serve(
                     &settings,
                     sockets,
-                    Flags {
+                    FlagSettingsSource {
                         flags,
-                        level,
-                        messages: Arc::clone(&messages),
+                        level_handle: level,
+                        log_state: Arc::clone(&messages),
                     },
                 ))?;
-            messages.say_rest();
+            messages.report_remainder();
         }
-        Command::Reload(flags) => return reload(&flags),
-        Command::Check(flags) => return check(&flags),
-        Command::Discover(flags) => return discover(&flags),
-        Command::Verify(flags) => return verify(&flags),
-        Command::Lab(command) => {
-            let (messages, _) = log(Log {
+        CliCommand::Reload(flags) => return reload(&flags),
+        CliCommand::Check(flags) => return check(&flags),
+        CliCommand::Discover(flags) => return discover(&flags),
+        CliCommand::Verify(flags) => return verify(&flags),
+        CliCommand::Lab(command) => {
+            let (messages, _) = init_logging(LogSection {
                 level: LogLevel::Warn,
-                ..Log::default()
+                ..LogSection::default()
             });
-            let ended = runtime(1)?.block_on(said(
+            let ended = runtime(1)?.block_on(with_log_summaries(
                 &messages,
-                headwater::lab::run(command, Arguments::command()),
+                headwater::lab::run(command, ProgramArguments::command()),
             ));
             ended?;
         }
@@ -173,8 +177,8 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Variables that look like settings and are none: what to say of them.
-fn environment() -> Result<Vec<String>, ConfigError> {
-    let command = Arguments::command();
+fn unknown_environment() -> Result<Vec<String>, ConfigError> {
+    let command = ProgramArguments::command();
     let flags = command
         .get_subcommands()
         .flat_map(clap::Command::get_arguments);
@@ -185,7 +189,7 @@ fn environment() -> Result<Vec<String>, ConfigError> {
 
 /// The settings of a subcommand that reports; what is wrong with them is said. `None`: they cannot be used.
 fn settings<T>(load: impl FnOnce() -> Result<T, ConfigError>) -> Option<T> {
-    match environment().and_then(|unknown| Ok((unknown, load()?))) {
+    match unknown_environment().and_then(|unknown| Ok((unknown, load()?))) {
         Ok((unknown, settings)) => {
             for warning in unknown {
                 eprintln!("headwater: {warning}");
@@ -201,11 +205,11 @@ fn settings<T>(load: impl FnOnce() -> Result<T, ConfigError>) -> Option<T> {
 
 /// Says what changed on the standard output.
 fn reload(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
-    let Some(settings) = settings(|| Settings::load(flags)) else {
+    let Some(settings) = settings(|| ServeSettings::load(flags)) else {
         return Ok(ExitCode::from(BAD_USAGE));
     };
     let reloaded = runtime(1)?.block_on(headwater::admin::reload(&settings.admin))?;
-    let Changes {
+    let SettingChanges {
         changed,
         need_restart,
     } = &reloaded.changes;
@@ -228,7 +232,7 @@ fn reload(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
 
 /// The report goes to the standard output, also where it ends early.
 fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
-    let Some(settings) = settings(|| Settings::load(flags)) else {
+    let Some(settings) = settings(|| ServeSettings::load(flags)) else {
         return Ok(ExitCode::from(BAD_USAGE));
     };
     if let Some(warning) = settings.memory_shortage() {
@@ -250,10 +254,10 @@ fn discover(flags: &DiscoverFlags) -> anyhow::Result<ExitCode> {
     let Some(settings) = settings(|| flags.settings()) else {
         return Ok(ExitCode::from(BAD_USAGE));
     };
-    let (messages, _) = log(settings.log);
+    let (messages, _) = init_logging(settings.log);
     let mut report = String::new();
     let found = headwater::discover::run(&settings, flags.source(), &mut report);
-    let found = runtime(1)?.block_on(said(&messages, found));
+    let found = runtime(1)?.block_on(with_log_summaries(&messages, found));
     let _ = std::io::stdout().write_all(report.as_bytes());
     found?;
     Ok(ExitCode::SUCCESS)
@@ -269,9 +273,9 @@ fn verify(flags: &VerifyFlags) -> anyhow::Result<ExitCode> {
     let verified = runtime(1)?.block_on(verified);
     let _ = std::io::stdout().write_all(report.as_bytes());
     Ok(match verified? {
-        Outcome::Equal => ExitCode::SUCCESS,
-        Outcome::Different => ExitCode::FAILURE,
-        Outcome::Stopped => ExitCode::from(STOPPED),
+        VerifyOutcome::Equal => ExitCode::SUCCESS,
+        VerifyOutcome::Different => ExitCode::FAILURE,
+        VerifyOutcome::Stopped => ExitCode::from(STOPPED),
     })
 }
 
@@ -284,19 +288,19 @@ fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 /// The process that this one takes over from, and its sockets; or those that the service manager has opened, if it has.
-async fn inherit(
-    settings: &Settings,
-    given: Sockets,
-) -> anyhow::Result<(Option<Predecessor>, Sockets)> {
+async fn inherit_sockets(
+    settings: &ServeSettings,
+    given: InheritedSockets,
+) -> anyhow::Result<(Option<PredecessorProcess>, InheritedSockets)> {
     if let Some(path) = settings
         .takeover
         .socket
         .as_deref()
         .filter(|_| settings.takes_over)
     {
-        match Predecessor::ask(path).await? {
+        match PredecessorProcess::request_sockets(path).await? {
             Some((predecessor, sockets)) => {
-                return Ok((Some(predecessor), sockets.as_set(settings)));
+                return Ok((Some(predecessor), sockets.matching_settings(settings)));
             }
             None => tracing::info!(
                 "there is nobody to take over from at {} (takeover.socket): this is a start as usual",
@@ -312,48 +316,52 @@ async fn inherit(
     Ok((None, given))
 }
 
-async fn taken(offer: Option<Offer>) {
+async fn wait_until_taken(offer: Option<TakeoverOffer>) {
     match offer {
-        Some(offer) => offer.taken().await,
+        Some(offer) => offer.wait_until_taken().await,
         None => std::future::pending().await,
     }
 }
 
 /// Reads settings again as they were read at the start.
 #[derive(Debug)]
-struct Flags {
+struct FlagSettingsSource {
     flags: ServeFlags,
-    level: Level,
-    messages: Arc<Messages>,
+    level_handle: LogLevelHandle,
+    log_state: Arc<LogState>,
 }
 
-impl Source for Flags {
-    fn read(&self) -> Result<Settings, String> {
-        Settings::load(&self.flags).map_err(|error| with_causes(&error))
+impl SettingsSource for FlagSettingsSource {
+    fn read(&self) -> Result<ServeSettings, String> {
+        ServeSettings::load(&self.flags).map_err(|error| with_causes(&error))
     }
 
-    fn log_at(&self, level: LogLevel) {
-        self.messages.set_level(filter(level));
-        if let Err(error) = self.level.reload(self.messages.wants()) {
+    fn set_log_level(&self, level: LogLevel) {
+        self.log_state.set_level(filter(level));
+        if let Err(error) = self.level_handle.reload(self.log_state.required_level()) {
             tracing::warn!("log.level stays as it was: {error}");
         }
     }
 }
 
-async fn serve(settings: &Settings, given: Sockets, flags: Flags) -> anyhow::Result<()> {
-    let messages = Arc::clone(&flags.messages);
+async fn serve(
+    settings: &ServeSettings,
+    given: InheritedSockets,
+    flags: FlagSettingsSource,
+) -> anyhow::Result<()> {
+    let messages = Arc::clone(&flags.log_state);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let usage = signal(SignalKind::user_defined1())?;
     let hangup = signal(SignalKind::hangup())?;
-    let (predecessor, mut sockets) = inherit(settings, given).await?;
-    let server = Server::reloadable(&mut sockets, settings, Box::new(flags)).await?;
+    let (predecessor, mut sockets) = inherit_sockets(settings, given).await?;
+    let server = ProxyServer::bind_reloadable(&mut sockets, settings, Box::new(flags)).await?;
     let mut server = server
         .with_admin(&mut sockets, &settings.admin)?
-        .with_messages(Arc::clone(&messages));
+        .with_log_state(Arc::clone(&messages));
     tracing::info!("headwater {}", headwater::version::WHOLE);
     let current = server.current();
-    let saying = tokio::spawn(async move { messages.say().await });
+    let saying = tokio::spawn(async move { messages.report_suppressed().await });
     let announcing = tokio::spawn(server.announce());
     if let Some(predecessor) = predecessor {
         tokio::select! {
@@ -362,11 +370,11 @@ async fn serve(settings: &Settings, given: Sockets, flags: Flags) -> anyhow::Res
             _ = interrupt.recv() => return Ok(()),
         }
     }
-    let mut taken = tokio::spawn(taken(server.offer(&settings.takeover)?));
+    let mut taken = tokio::spawn(wait_until_taken(server.offer(&settings.takeover)?));
     systemd::ready();
-    let guarding = tokio::spawn(systemd::guard(server.pulse()));
+    let guarding = tokio::spawn(systemd::feed_watchdog(server.liveness_probe()));
     let counts = tokio::spawn(print_counts(usage, server.current()));
-    let reloads = tokio::spawn(reload_at(hangup, server.reloads()));
+    let reloads = tokio::spawn(reload_at(hangup, server.reloader()));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = server.run(async {
         let _ = stopped.await;
@@ -400,18 +408,18 @@ async fn serve(settings: &Settings, given: Sockets, flags: Flags) -> anyhow::Res
     saying.abort();
     counts.abort();
     reloads.abort();
-    print_line(&current.shared());
+    print_counters(&current.shared());
     Ok(())
 }
 
-async fn print_counts(mut usage: Signal, current: Arc<Current>) {
+async fn print_counts(mut usage: Signal, current: Arc<CurrentGeneration>) {
     while usage.recv().await.is_some() {
-        print_line(&current.shared());
+        print_counters(&current.shared());
     }
 }
 
 /// Reads settings again at each signal. What becomes of them is in the log.
-async fn reload_at(mut hangup: Signal, reloads: Arc<Reloads>) {
+async fn reload_at(mut hangup: Signal, reloads: Arc<SettingsReloader>) {
     while hangup.recv().await.is_some() {
         systemd::reloading();
         let _ = reloads.reload().await;
@@ -420,29 +428,29 @@ async fn reload_at(mut hangup: Signal, reloads: Arc<Reloads>) {
 }
 
 /// Nobody may be there to read it any more; that is no reason to fail.
-fn print_line(shared: &headwater::session::shared::Shared) {
+fn print_counters(shared: &headwater::session::shared_state::SharedState) {
     let mut now = String::new();
     let _ = SystemTime.format_time(&mut Writer::new(&mut now));
     // Who waits for the counters has the rest by then.
     for line in shared.tallies() {
-        let line = headwater::sql::shown(&line);
+        let line = headwater::sql::escape_hidden(&line);
         let _ = writeln!(std::io::stdout(), "{now} {line}");
     }
     let _ = writeln!(std::io::stdout(), "{now} counts: {}", shared.summary());
 }
 
 /// Says meanwhile, and behind it, what the log leaves out.
-async fn said<F: Future>(messages: &Messages, work: F) -> F::Output {
+async fn with_log_summaries<F: Future>(messages: &LogState, work: F) -> F::Output {
     let ended = tokio::select! {
         ended = work => ended,
-        never = messages.say() => match never {},
+        never = messages.report_suppressed() => match never {},
     };
-    messages.say_rest();
+    messages.report_remainder();
     ended
 }
 
 /// By which the log is told how much to say.
-type Level = tracing_subscriber::reload::Handle<LevelFilter, Registry>;
+type LogLevelHandle = tracing_subscriber::reload::Handle<LevelFilter, Registry>;
 
 fn filter(level: LogLevel) -> LevelFilter {
     match level {
@@ -454,10 +462,10 @@ fn filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-fn log(log: Log) -> (Arc<Messages>, Level) {
-    let messages = Arc::new(Messages::new(filter(log.level)));
-    let throttle = Throttle(Arc::clone(&messages));
-    let (level, handle) = tracing_subscriber::reload::Layer::new(messages.wants());
+fn init_logging(log: LogSection) -> (Arc<LogState>, LogLevelHandle) {
+    let messages = Arc::new(LogState::new(filter(log.level)));
+    let throttle = ThrottleLayer(Arc::clone(&messages));
+    let (level, handle) = tracing_subscriber::reload::Layer::new(messages.required_level());
     let lines = tracing_subscriber::fmt::layer().with_target(false);
     let lines = match log.format {
         LogFormat::Text => lines
@@ -466,7 +474,7 @@ fn log(log: Log) -> (Arc<Messages>, Level) {
             .boxed(),
         // A session is in one span, which is not within another.
         LogFormat::Json => lines
-            .with_writer(JsonLines(std::io::stderr))
+            .with_writer(JsonLogWriter(std::io::stderr))
             .json()
             .with_span_list(false)
             .boxed(),

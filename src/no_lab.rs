@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 /// Known by name only, so that whoever types one is told more than that there is no such subcommand.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
+pub enum LabCommand {
     /// The demo, which is not in this build.
     #[command(hide = true, disable_help_flag = true)]
     Demo(Ignored),
@@ -34,11 +34,11 @@ pub struct LabError(&'static str);
 ///
 /// # Errors
 /// Always.
-pub async fn run(command: Command, _: clap::Command) -> Result<(), LabError> {
+pub async fn run(command: LabCommand, _: clap::Command) -> Result<(), LabError> {
     Err(LabError(match command {
-        Command::Demo(_) => "demo",
-        Command::Bench(_) => "bench",
-        Command::Manual(_) => "manual",
+        LabCommand::Demo(_) => "demo",
+        LabCommand::Bench(_) => "bench",
+        LabCommand::Manual(_) => "manual",
     }))
 }
 
@@ -52,7 +52,7 @@ mod tests {
     #[derive(Parser)]
     struct Arguments {
         #[command(subcommand)]
-        command: Command,
+        command: LabCommand,
     }
 
     #[tokio::test]

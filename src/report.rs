@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use crate::sql::shown;
+use crate::sql::escape_hidden;
 
 /// What failed, and why: an error and those that led to it, with colons between. Some say by themselves what led to them: that is not said
 /// again.
@@ -22,7 +22,7 @@ pub fn with_causes(error: &dyn Error) -> String {
 }
 
 /// What a report is written with.
-pub(crate) trait Report {
+pub(crate) trait ReportWriter {
     /// All that was written so far.
     fn text(&mut self) -> &mut String;
 
@@ -45,7 +45,7 @@ pub(crate) trait Report {
 
     /// One line, whatever names and texts of others are in it.
     fn line(&mut self, text: &str) {
-        let _ = writeln!(self.text(), "{}", shown(text));
+        let _ = writeln!(self.text(), "{}", escape_hidden(text));
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
 
     struct Plain(String);
 
-    impl Report for Plain {
+    impl ReportWriter for Plain {
         fn text(&mut self) -> &mut String {
             &mut self.0
         }

@@ -11,31 +11,31 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use crate::link::{Parked, Socket};
+use crate::link::{DetachedSocket, StreamSocket};
 
 /// The calling thread's runtime and those of further threads.
 #[derive(Debug)]
-pub struct Shards {
+pub struct ShardPool {
     /// On the thread that started the others.
-    first: Shard,
-    others: Vec<Thread>,
+    first: RuntimeShard,
+    others: Vec<ShardThread>,
 }
 
 #[derive(Debug)]
-struct Shard {
+struct RuntimeShard {
     handle: Handle,
     sessions: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
-struct Thread {
-    shard: Shard,
+struct ShardThread {
+    shard: RuntimeShard,
     /// It ends when this is gone.
     stop: Option<oneshot::Sender<()>>,
     handle: Option<JoinHandle<()>>,
 }
 
-impl Drop for Thread {
+impl Drop for ShardThread {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(handle) = self.handle.take() {
@@ -46,44 +46,44 @@ impl Drop for Thread {
 
 /// A session's place on a shard, counted as long as it is held.
 #[derive(Debug)]
-pub struct Seat {
+pub struct ShardSlot {
     handle: Handle,
     sessions: Arc<AtomicUsize>,
 }
 
-impl Drop for Seat {
+impl Drop for ShardSlot {
     fn drop(&mut self) {
         self.sessions.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Shards {
+impl ShardPool {
     /// The current runtime, and so many more threads that there are `threads`.
     ///
     /// # Errors
     /// When a thread or its runtime cannot be started.
-    pub fn start(threads: usize) -> io::Result<Shards> {
-        tokio::spawn(tick());
-        let others = (1..threads).map(Thread::start);
-        Ok(Shards {
-            first: Shard::new(Handle::current()),
+    pub fn start(threads: usize) -> io::Result<ShardPool> {
+        tokio::spawn(run_timer());
+        let others = (1..threads).map(ShardThread::start);
+        Ok(ShardPool {
+            first: RuntimeShard::new(Handle::current()),
             others: others.collect::<io::Result<_>>()?,
         })
     }
 
     /// A place where there are the fewest sessions.
     #[must_use]
-    pub fn seat(&self) -> Seat {
+    pub fn acquire_slot(&self) -> ShardSlot {
         let others = self.others.iter().map(|thread| &thread.shard);
         let shard = others.fold(&self.first, |fewest, other| {
-            if other.count() < fewest.count() {
+            if other.session_count() < fewest.session_count() {
                 other
             } else {
                 fewest
             }
         });
         shard.sessions.fetch_add(1, Ordering::Relaxed);
-        Seat {
+        ShardSlot {
             handle: shard.handle.clone(),
             sessions: Arc::clone(&shard.sessions),
         }
@@ -92,21 +92,21 @@ impl Shards {
 
 /// Whether the threads still run.
 #[derive(Clone, Debug)]
-pub struct Pulse(Vec<Handle>);
+pub struct LivenessProbe(Vec<Handle>);
 
-impl Shards {
+impl ShardPool {
     /// By which it can be felt from outside that all threads run.
     #[must_use]
-    pub fn pulse(&self) -> Pulse {
+    pub fn liveness_probe(&self) -> LivenessProbe {
         let others = self.others.iter().map(|thread| &thread.shard);
         let all = [&self.first].into_iter().chain(others);
-        Pulse(all.map(|shard| shard.handle.clone()).collect())
+        LivenessProbe(all.map(|shard| shard.handle.clone()).collect())
     }
 }
 
-impl Pulse {
+impl LivenessProbe {
     /// True if every thread does something within this time.
-    pub async fn beats(&self, within: Duration) -> bool {
+    pub async fn responds(&self, within: Duration) -> bool {
         let each = self.0.iter().map(|thread| thread.spawn(async {}));
         let all = futures_util::future::join_all(each);
         let beaten = tokio::time::timeout(within, all).await;
@@ -114,14 +114,17 @@ impl Pulse {
     }
 }
 
-impl Seat {
+impl ShardSlot {
     /// Runs there what `session` makes of this socket.
-    pub fn spawn<F>(self, socket: Parked, session: impl FnOnce(Socket) -> F + Send + 'static)
-    where
+    pub fn spawn<F>(
+        self,
+        socket: DetachedSocket,
+        session: impl FnOnce(StreamSocket) -> F + Send + 'static,
+    ) where
         F: Future<Output = ()> + Send + 'static,
     {
         self.handle.clone().spawn(async move {
-            match socket.resume() {
+            match socket.attach() {
                 Ok(socket) => session(socket).await,
                 Err(error) => tracing::warn!("a client is let go: {error}"),
             }
@@ -130,33 +133,33 @@ impl Seat {
     }
 }
 
-impl Shard {
-    fn new(handle: Handle) -> Shard {
-        Shard {
+impl RuntimeShard {
+    fn new(handle: Handle) -> RuntimeShard {
+        RuntimeShard {
             handle,
             sessions: Arc::default(),
         }
     }
 
-    fn count(&self) -> usize {
+    fn session_count(&self) -> usize {
         self.sessions.load(Ordering::Relaxed)
     }
 }
 
-impl Thread {
-    fn start(number: usize) -> io::Result<Thread> {
+impl ShardThread {
+    fn start(number: usize) -> io::Result<ShardThread> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let shard = Shard::new(runtime.handle().clone());
+        let shard = RuntimeShard::new(runtime.handle().clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = thread::Builder::new()
             .name(format!("shard-{number}"))
             .spawn(move || {
-                runtime.spawn(tick());
+                runtime.spawn(run_timer());
                 let _ = runtime.block_on(stopped);
                 // A name that is being looked up is not waited for.
                 runtime.shutdown_background();
             })?;
-        Ok(Thread {
+        Ok(ShardThread {
             shard,
             stop: Some(stop),
             handle: Some(thread),
@@ -166,7 +169,7 @@ impl Thread {
 
 /// A timer that no other one is due before: a runtime without any wakes itself for each that is set, and each session sets
 /// one when it connects to the server.
-async fn tick() {
+async fn run_timer() {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

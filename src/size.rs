@@ -50,12 +50,12 @@ pub fn parse(text: &str) -> Result<usize, String> {
 /// # Errors
 /// As [`parse`].
 pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    deserializer.deserialize_any(Size)
+    deserializer.deserialize_any(SizeVisitor)
 }
 
-struct Size;
+struct SizeVisitor;
 
-impl Visitor<'_> for Size {
+impl Visitor<'_> for SizeVisitor {
     type Value = usize;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

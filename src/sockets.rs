@@ -8,44 +8,44 @@ use std::path::Path;
 use listenfd::ListenFd;
 use rustix::net::sockopt::socket_acceptconn;
 
-use crate::config::Settings;
+use crate::config::ServeSettings;
 
 /// Where a service manager says what its sockets are called.
 const NAMES: &str = "LISTEN_FDNAMES";
 /// The name of those that clients connect to.
 pub(crate) const CLIENTS: &str = "mysql";
 /// The name of each further port for clients.
-pub(crate) const DOOR: &str = "listener";
+pub(crate) const ADDITIONAL_PORT: &str = "listener";
 /// The name of the admin port.
 pub(crate) const ADMIN: &str = "admin";
 
 /// What need not be opened any more.
 #[derive(Debug, Default)]
-pub struct Sockets {
+pub struct InheritedSockets {
     /// The port that clients connect to.
     pub port: Option<TcpListener>,
     /// Further ports for clients: which is which, their addresses say.
-    pub doors: Vec<TcpListener>,
+    pub additional_ports: Vec<TcpListener>,
     /// The socket that clients of this machine connect to.
     pub local: Option<UnixListener>,
     /// The port where operators look in.
     pub admin: Option<TcpListener>,
     /// The file of `local` is somebody else's to remove.
-    pub keeps_file: bool,
+    pub file_is_external: bool,
     /// Another process listens there as well, and may go on.
     pub in_use: bool,
 }
 
 /// A listening socket of either kind.
 #[derive(Debug)]
-pub(crate) enum Listening {
+pub(crate) enum ListeningSocket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
 /// What is wrong with sockets that somebody hands over.
 #[derive(Debug, thiserror::Error)]
-pub enum SocketsError {
+pub enum InheritedSocketsError {
     /// None for clients.
     #[error(
         "the service manager hands over {given} sockets (LISTEN_FDS), and none of them is a TCP port for clients: have a socket unit with \
@@ -60,7 +60,7 @@ pub enum SocketsError {
         "a socket is handed over that is named {name:?} (LISTEN_FDNAMES): write FileDescriptorName=mysql into the socket unit of the port \
          that clients connect to, and FileDescriptorName=admin into that of the admin port"
     )]
-    Name {
+    UnknownName {
         /// Its name.
         name: String,
     },
@@ -69,7 +69,7 @@ pub enum SocketsError {
         "two sockets are handed over for {role}: leave one ListenStream= out; a port for operators needs FileDescriptorName=admin, in a \
          socket unit of its own"
     )]
-    Twice {
+    DuplicateSocket {
         /// What both are for.
         role: &'static str,
     },
@@ -78,7 +78,7 @@ pub enum SocketsError {
         "the socket number {number} that is handed over, named {name:?}, is no {wanted}: use ListenStream= with Accept=no, and a port (not a \
          path) for {ADMIN}"
     )]
-    Kind {
+    WrongKind {
         /// Counted from 1.
         number: usize,
         /// Its name.
@@ -88,33 +88,33 @@ pub enum SocketsError {
     },
 }
 
-impl Sockets {
+impl InheritedSockets {
     /// What the service manager hands to this process. To be asked once, while there is one thread: it is taken out of the environment.
     ///
     /// # Errors
     /// There is something that is not known what to do with.
-    pub fn from_environment() -> Result<Sockets, SocketsError> {
+    pub fn from_environment() -> Result<InheritedSockets, InheritedSocketsError> {
         // The names stay where they are; without LISTEN_FDS they are nobody's.
         let names = std::env::var(NAMES).unwrap_or_default();
         let mut given = ListenFd::from_env();
         let mut names = names.split(':');
-        let mut sockets = Sockets::default();
+        let mut sockets = InheritedSockets::default();
         for number in 0..given.len() {
             let name = names.next().unwrap_or_default();
-            let wrong = |wanted| SocketsError::Kind {
+            let wrong = |wanted| InheritedSocketsError::WrongKind {
                 number: number + 1,
                 name: name.to_owned(),
                 wanted,
             };
             let listening = match given.take_tcp_listener(number) {
-                Ok(Some(listener)) => Listening::Tcp(listener),
+                Ok(Some(listener)) => ListeningSocket::Tcp(listener),
                 Ok(None) => continue,
                 Err(_) => match given.take_unix_listener(number) {
-                    Ok(Some(listener)) => Listening::Unix(listener),
+                    Ok(Some(listener)) => ListeningSocket::Unix(listener),
                     _ => return Err(wrong("stream socket")),
                 },
             };
-            if !listening.listens() {
+            if !listening.is_listening() {
                 return Err(wrong("listening socket"));
             }
             match role(name)? {
@@ -123,18 +123,18 @@ impl Sockets {
             }
         }
         if given.len() > 0 && sockets.port.is_none() {
-            return Err(SocketsError::NoPort { given: given.len() });
+            return Err(InheritedSocketsError::NoPort { given: given.len() });
         }
-        sockets.keeps_file = sockets.local.is_some();
+        sockets.file_is_external = sockets.local.is_some();
         Ok(sockets)
     }
 
     /// True where there is nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Sockets {
+        let InheritedSockets {
             port,
-            doors,
+            additional_ports: doors,
             local,
             admin,
             ..
@@ -142,38 +142,43 @@ impl Sockets {
         port.is_none() && doors.is_empty() && local.is_none() && admin.is_none()
     }
 
-    fn take_clients(&mut self, listening: Listening) -> Result<(), SocketsError> {
+    fn take_clients(&mut self, listening: ListeningSocket) -> Result<(), InheritedSocketsError> {
         let (before, role) = match listening {
-            Listening::Tcp(listener) => (self.port.replace(listener).is_some(), "clients (TCP)"),
-            Listening::Unix(listener) => (self.local.replace(listener).is_some(), "clients (Unix)"),
+            ListeningSocket::Tcp(listener) => {
+                (self.port.replace(listener).is_some(), "clients (TCP)")
+            }
+            ListeningSocket::Unix(listener) => {
+                (self.local.replace(listener).is_some(), "clients (Unix)")
+            }
         };
         match before {
-            true => Err(SocketsError::Twice { role }),
+            true => Err(InheritedSocketsError::DuplicateSocket { role }),
             false => Ok(()),
         }
     }
 
     fn take_admin(
         &mut self,
-        listening: Listening,
-        wrong: impl Fn(&'static str) -> SocketsError,
-    ) -> Result<(), SocketsError> {
-        let Listening::Tcp(listener) = listening else {
+        listening: ListeningSocket,
+        wrong: impl Fn(&'static str) -> InheritedSocketsError,
+    ) -> Result<(), InheritedSocketsError> {
+        let ListeningSocket::Tcp(listener) = listening else {
             return Err(wrong("TCP port"));
         };
         match self.admin.replace(listener) {
-            Some(_) => Err(SocketsError::Twice { role: ADMIN }),
+            Some(_) => Err(InheritedSocketsError::DuplicateSocket { role: ADMIN }),
             None => Ok(()),
         }
     }
 
     /// Those that are where the settings want them to be; the others are closed.
     #[must_use]
-    pub fn as_set(self, settings: &Settings) -> Sockets {
+    pub fn matching_settings(self, settings: &ServeSettings) -> InheritedSockets {
         let admin = settings.admin.address();
         let had_port = self.port.is_some();
         // What was a further port may be the first one now, and the other way round.
-        let mut doors: Vec<TcpListener> = self.port.into_iter().chain(self.doors).collect();
+        let mut doors: Vec<TcpListener> =
+            self.port.into_iter().chain(self.additional_ports).collect();
         let port = take_at(&mut doors, &settings.listen);
         if had_port && port.is_none() {
             tracing::warn!(
@@ -196,38 +201,38 @@ impl Sockets {
                  it has ended"
             );
         }
-        Sockets {
+        InheritedSockets {
             port,
-            doors: kept,
+            additional_ports: kept,
             local,
             admin: self
                 .admin
                 .filter(|port| admin.is_some_and(|address| is_at(port, address))),
-            keeps_file: self.keeps_file,
+            file_is_external: self.file_is_external,
             in_use: self.in_use,
         }
     }
 }
 
-impl Listening {
+impl ListeningSocket {
     /// Somebody may connect to it.
-    pub(crate) fn listens(&self) -> bool {
+    pub(crate) fn is_listening(&self) -> bool {
         let socket = match self {
-            Listening::Tcp(listener) => listener.as_fd(),
-            Listening::Unix(listener) => listener.as_fd(),
+            ListeningSocket::Tcp(listener) => listener.as_fd(),
+            ListeningSocket::Unix(listener) => listener.as_fd(),
         };
         socket_acceptconn(socket).unwrap_or(false)
     }
 }
 
 /// What a socket of this name is for. One without a name of its own is called after its unit.
-fn role(name: &str) -> Result<&'static str, SocketsError> {
+fn role(name: &str) -> Result<&'static str, InheritedSocketsError> {
     let unnamed = ["", "unknown"].contains(&name) || name.ends_with(".socket");
     match name {
         ADMIN => Ok(ADMIN),
         CLIENTS => Ok(CLIENTS),
         _ if unnamed => Ok(CLIENTS),
-        _ => Err(SocketsError::Name {
+        _ => Err(InheritedSocketsError::UnknownName {
             name: name.to_owned(),
         }),
     }
@@ -288,9 +293,9 @@ mod tests {
     #[test]
     fn two_ports_for_clients_are_one_too_many() {
         let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut sockets = Sockets::default();
-        let tcp = || Listening::Tcp(listener());
-        assert!(tcp().listens());
+        let mut sockets = InheritedSockets::default();
+        let tcp = || ListeningSocket::Tcp(listener());
+        assert!(tcp().is_listening());
         sockets.take_clients(tcp()).unwrap();
         let error = sockets.take_clients(tcp()).unwrap_err().to_string();
         assert!(error.contains("FileDescriptorName=admin"), "{error}");

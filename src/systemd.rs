@@ -5,40 +5,40 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-use crate::shards::Pulse;
+use crate::shards::LivenessProbe;
 
 /// Clients are taken.
 pub fn ready() {
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
 }
 
 /// What SIGHUP asks for is under way; [`ready`] ends it.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
         Err(error) => tracing::debug!("the service manager is not told of a reload: {error}"),
     }
 }
 
 /// No more clients are taken.
 pub fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
 }
 
 /// Another process is the service from here on.
-pub fn main_process_is(pid: u32) {
-    tell(&[NotifyState::MainPid(pid)]);
+pub fn notify_main_pid(pid: u32) {
+    notify(&[NotifyState::MainPid(pid)]);
 }
 
 /// Feeds the watchdog, where there is one, as long as all threads respond.
-pub async fn guard(pulse: Pulse) {
+pub async fn feed_watchdog(pulse: LivenessProbe) {
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;
     };
     let every = (limit / 3).max(Duration::from_millis(10));
     loop {
-        if pulse.beats(every).await {
-            tell(&[NotifyState::Watchdog]);
+        if pulse.responds(every).await {
+            notify(&[NotifyState::Watchdog]);
         } else {
             tracing::error!(
                 "a thread has not responded for {every:?}: the service manager's watchdog is not fed"
@@ -48,7 +48,7 @@ pub async fn guard(pulse: Pulse) {
     }
 }
 
-fn tell(state: &[NotifyState<'_>]) {
+fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!("the service manager (NOTIFY_SOCKET) cannot be told {state:?}: {error}");
     }

@@ -9,12 +9,12 @@ use serde::Deserialize;
 use tokio::sync::Notify;
 
 use crate::log;
-use crate::model::{Edit, State, Table};
-use crate::pages::{self, Rows};
-use crate::rights::Right;
-use crate::server::Server;
-use crate::sql::{self, Relation, Value};
-use crate::wire::Column;
+use crate::model::{ModelState, ModelTable, RowEdit};
+use crate::pages::{self, TextRows};
+use crate::rights::AccountRight;
+use crate::server::WorldServer;
+use crate::sql::{self, CellValue, SelectResult};
+use crate::wire::ReplyColumn;
 
 /// What a MariaDB server said of the same tables and accounts.
 const RECORDED: &str = include_str!("recorded.json");
@@ -31,16 +31,16 @@ const IDENTITY: &str = "1/primary/3306//var/lib/mysql/";
 const RESULT: &str = "fetch_timeline_tt";
 const HEADS: &str = "max_ids_of_followers";
 /// The app's page behind a call.
-pub(crate) const TAIL: &str = "SELECT m.id, m.body FROM fetch_timeline_tt t JOIN message m ON m.id=t.id ORDER BY m.id DESC LIMIT 20";
+pub(crate) const FOLLOW_UP_SELECT: &str = "SELECT m.id, m.body FROM fetch_timeline_tt t JOIN message m ON m.id=t.id ORDER BY m.id DESC LIMIT 20";
 
 /// What a statement comes to.
 #[derive(Clone, Debug)]
-pub(crate) enum Reply {
+pub(crate) enum ModelReply {
     /// So many rows were changed.
     Ok(u8),
-    Rows(Vec<Column>, Rows),
+    Rows(Vec<ReplyColumn>, TextRows),
     /// A statement's number, the columns of its rows, and how many parameters it has.
-    Prepared(u32, Vec<Column>, u16),
+    Prepared(u32, Vec<ReplyColumn>, u16),
     Error(u16, &'static str, String),
     /// The model does not know this.
     Unknown(String),
@@ -51,29 +51,29 @@ type RecordedColumn = (String, u8, u16, u32, u16, u8);
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Recorded {
+pub(crate) enum RecordedReply {
     Rows {
         columns: Vec<RecordedColumn>,
-        rows: Rows,
+        rows: TextRows,
     },
     Error {
         error: (u16, String),
     },
 }
 
-pub(crate) fn recorded() -> BTreeMap<String, Recorded> {
+pub(crate) fn recorded() -> BTreeMap<String, RecordedReply> {
     serde_json::from_str(RECORDED).expect("recorded replies")
 }
 
 /// What a session has.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ServerSession {
     pub(crate) thread: u64,
     /// Ends it.
     pub(crate) end: Arc<Notify>,
     /// Headwater's own account has logged in.
     pub(crate) is_service: bool,
-    pub(crate) transaction: Option<Transaction>,
+    pub(crate) transaction: Option<OpenTransaction>,
     /// The procedures' result.
     result: Option<Vec<u64>>,
     /// The helper's: authors, and where their lists begin.
@@ -85,16 +85,16 @@ pub(crate) struct Connection {
 
 /// One that is open.
 #[derive(Debug, Default)]
-pub(crate) struct Transaction {
+pub(crate) struct OpenTransaction {
     /// Taken with the first read.
     pub(crate) snapshot: Option<usize>,
     /// What it changed.
-    pub(crate) edits: Vec<Edit>,
+    pub(crate) edits: Vec<RowEdit>,
 }
 
-impl Connection {
-    pub(crate) fn new(thread: u64, is_service: bool) -> Connection {
-        Connection {
+impl ServerSession {
+    pub(crate) fn new(thread: u64, is_service: bool) -> ServerSession {
+        ServerSession {
             thread,
             end: Arc::default(),
             is_service,
@@ -114,13 +114,13 @@ impl Connection {
     }
 }
 
-impl Server {
+impl WorldServer {
     /// Answers whatever changes no rows.
-    pub(crate) fn answer(&self, session: &mut Connection, text: &str) -> Reply {
+    pub(crate) fn answer(&self, session: &mut ServerSession, text: &str) -> ModelReply {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let denied = Right::of(&words).filter(|right| self.denies(session, *right));
+        let denied = AccountRight::of(&words).filter(|right| self.is_denied(session, *right));
         denied
-            .map(Right::denial)
+            .map(AccountRight::denial)
             .or_else(|| self.recorded(session, text))
             .or_else(|| self.session(session, text, &words))
             .or_else(|| self.status_of(session, &words))
@@ -130,20 +130,20 @@ impl Server {
     }
 
     /// Prepares a SELECT of the model's tables.
-    pub(crate) fn prepare(&self, session: &mut Connection, text: &str) -> Reply {
+    pub(crate) fn prepare(&self, session: &mut ServerSession, text: &str) -> ModelReply {
         let parameters = text.matches('?').count();
         // What its columns are no row tells.
-        match relation(&text.replace('?', "0"), &State::default()) {
-            Reply::Rows(columns, _) => {
+        match relation(&text.replace('?', "0"), &ModelState::default()) {
+            ModelReply::Rows(columns, _) => {
                 session.prepared.push(Some(text.to_owned()));
                 let number = session.prepared.len() as u32;
-                Reply::Prepared(number, columns, parameters as u16)
+                ModelReply::Prepared(number, columns, parameters as u16)
             }
             other => other,
         }
     }
 
-    fn recorded(&self, session: &Connection, text: &str) -> Option<Reply> {
+    fn recorded(&self, session: &ServerSession, text: &str) -> Option<ModelReply> {
         // The session's database is the only one.
         let whole = match text.strip_prefix("SHOW CREATE TABLE `") {
             Some(table) if !table.starts_with("world`") => {
@@ -153,7 +153,7 @@ impl Server {
         };
         let (whole, tables) = of_tables(whole);
         Some(match self.recorded.get(&*whole)? {
-            Recorded::Rows { columns, rows } => {
+            RecordedReply::Rows { columns, rows } => {
                 let mut rows = rows.clone();
                 if whole.contains("USER_PRIVILEGES") && session.is_service {
                     let model = self.model();
@@ -170,19 +170,26 @@ impl Server {
                 }
                 let model = self.model();
                 let state = model.state(model.readable());
-                let wide = Table::ALL.into_iter().filter(|table| state.is_wide(*table));
+                let wide = ModelTable::ALL
+                    .into_iter()
+                    .filter(|table| state.is_wide(*table));
                 wide.for_each(|table| widen(&whole, table, columns, &mut rows));
-                Reply::Rows(columns.iter().map(recorded_column).collect(), rows)
+                ModelReply::Rows(columns.iter().map(recorded_column).collect(), rows)
             }
-            Recorded::Error { error } => {
+            RecordedReply::Error { error } => {
                 let state = if error.0 == 1318 { "42000" } else { "HY000" };
-                Reply::Error(error.0, state, error.1.clone())
+                ModelReply::Error(error.0, state, error.1.clone())
             }
         })
     }
 
     /// What sets something of a session.
-    fn session(&self, session: &mut Connection, text: &str, words: &[&str]) -> Option<Reply> {
+    fn session(
+        &self,
+        session: &mut ServerSession,
+        text: &str,
+        words: &[&str],
+    ) -> Option<ModelReply> {
         match *words {
             ["SET", ..] => {
                 if let Some(period) = text.strip_prefix("SET @master_heartbeat_period=") {
@@ -193,7 +200,7 @@ impl Server {
             ["START", "TRANSACTION", ref rest @ ..] => {
                 let now = rest == ["WITH", "CONSISTENT", "SNAPSHOT"];
                 self.model().end(session.thread);
-                session.transaction = Some(Transaction {
+                session.transaction = Some(OpenTransaction {
                     snapshot: now.then(|| self.model().readable()),
                     edits: Vec::new(),
                 });
@@ -204,15 +211,17 @@ impl Server {
             }
             _ => return None,
         }
-        Some(Reply::Ok(0))
+        Some(ModelReply::Ok(0))
     }
 
-    fn status_of(&self, session: &Connection, words: &[&str]) -> Option<Reply> {
+    fn status_of(&self, session: &ServerSession, words: &[&str]) -> Option<ModelReply> {
         Some(match *words {
-            ["SELECT", "CONNECTION_ID()"] => one("CONNECTION_ID()", session.thread.to_string()),
+            ["SELECT", "CONNECTION_ID()"] => {
+                single_cell("CONNECTION_ID()", session.thread.to_string())
+            }
             ["SELECT", "SUBSTRING(UUID(),", "20)"] => {
                 let run = 0x8ff1 + self.model().run;
-                one("SUBSTRING(UUID(), 20)", format!("{run:04x}-0242ac110002"))
+                single_cell("SUBSTRING(UUID(), 20)", format!("{run:04x}-0242ac110002"))
             }
             ["SHOW", "GLOBAL", "STATUS", ..] => {
                 let model = self.model();
@@ -235,7 +244,7 @@ impl Server {
                     .iter()
                     .map(|(id, thread)| cells([&id.to_string(), &thread.to_string()]));
                 let columns = ["trx_id", "trx_mysql_thread_id"].map(|name| column("", name, 8));
-                Reply::Rows(columns.to_vec(), rows.collect())
+                ModelReply::Rows(columns.to_vec(), rows.collect())
             }
             [
                 "SELECT",
@@ -251,18 +260,18 @@ impl Server {
                     .iter()
                     .filter(|thread| !model.committing.contains(thread));
                 let rows = idle.map(|thread| cells([&thread.to_string()]));
-                Reply::Rows(vec![column("", "ID", 8)], rows.collect())
+                ModelReply::Rows(vec![column("", "ID", 8)], rows.collect())
             }
             _ => return None,
         })
     }
 
     /// What is asked of the binary log.
-    fn log_of(&self, words: &[&str]) -> Option<Reply> {
+    fn log_of(&self, words: &[&str]) -> Option<ModelReply> {
         Some(match *words {
             ["SHOW", "BINARY", "LOG", "STATUS"] => {
                 let message = "You have an error in your SQL syntax".to_owned();
-                Reply::Error(1064, "42000", message)
+                ModelReply::Error(1064, "42000", message)
             }
             ["SHOW", "MASTER", "STATUS"] => {
                 let names = ["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB"];
@@ -289,7 +298,7 @@ impl Server {
                 let before = self.model().log.before(name);
                 let Some((list, at, end)) = before else {
                     let message = "Could not find target log".to_owned();
-                    return Some(Reply::Error(1220, "HY000", message));
+                    return Some(ModelReply::Error(1220, "HY000", message));
                 };
                 let (at, end) = (at.to_string(), end.to_string());
                 texts(
@@ -302,7 +311,12 @@ impl Server {
     }
 
     /// Calls, and what is asked of their result.
-    fn result(&self, session: &mut Connection, text: &str, words: &[&str]) -> Option<Reply> {
+    fn result(
+        &self,
+        session: &mut ServerSession,
+        text: &str,
+        words: &[&str],
+    ) -> Option<ModelReply> {
         Some(match *words {
             ["CALL", ..] => return self.call(session, text),
             ["SHOW", "CREATE", "TABLE", name] => {
@@ -340,14 +354,14 @@ impl Server {
                     return Some(missing(table));
                 };
                 let columns = vec![column("", "COUNT(*)", 8)];
-                Reply::Rows(columns, vec![cells([&count.to_string()])])
+                ModelReply::Rows(columns, vec![cells([&count.to_string()])])
             }
             ["SELECT", "`id`", "FROM", "`world`.`fetch_timeline_tt`", ..] => {
                 let Some(ids) = &session.result else {
                     return Some(missing(RESULT));
                 };
                 let rows = ids.iter().map(|id| cells([&id.to_string()]));
-                Reply::Rows(vec![column(RESULT, "id", 3)], rows.collect())
+                ModelReply::Rows(vec![column(RESULT, "id", 3)], rows.collect())
             }
             [
                 "SELECT",
@@ -363,11 +377,11 @@ impl Server {
                     .iter()
                     .map(|(author, id)| cells([&author.to_string(), &id.to_string()]));
                 let columns = ["user_id", "max_id"].map(|name| column(HEADS, name, 3));
-                Reply::Rows(columns.to_vec(), rows.collect())
+                ModelReply::Rows(columns.to_vec(), rows.collect())
             }
             ["CREATE", "TEMPORARY", "TABLE", ..] => {
                 session.result.get_or_insert_default();
-                Reply::Ok(0)
+                ModelReply::Ok(0)
             }
             [
                 "INSERT",
@@ -378,7 +392,7 @@ impl Server {
                 let ids = numbers(text);
                 let count = ids.len();
                 session.result.get_or_insert_default().extend(ids);
-                Reply::Ok(count as u8)
+                ModelReply::Ok(count as u8)
             }
             [
                 "DELETE",
@@ -386,7 +400,7 @@ impl Server {
                 "`world`.`fetch_timeline_tt`" | "`fetch_timeline_tt`",
             ] => {
                 session.result = Some(Vec::new());
-                Reply::Ok(0)
+                ModelReply::Ok(0)
             }
             [
                 "DELETE",
@@ -394,7 +408,7 @@ impl Server {
                 "`world`.`max_ids_of_followers`" | "`max_ids_of_followers`",
             ] => {
                 session.heads = Some(Vec::new());
-                Reply::Ok(0)
+                ModelReply::Ok(0)
             }
             [
                 "INSERT",
@@ -408,21 +422,21 @@ impl Server {
                     .collect();
                 let count = heads.len();
                 session.heads.get_or_insert_default().extend(heads);
-                Reply::Ok(count as u8)
+                ModelReply::Ok(count as u8)
             }
-            _ if text == TAIL => {
+            _ if text == FOLLOW_UP_SELECT => {
                 let Some(ids) = session.result.clone() else {
                     return Some(missing(RESULT));
                 };
-                let rows = pages::tail(&self.read(session), &ids);
+                let rows = pages::follow_up_rows(&self.read(session), &ids);
                 let columns = [column("message", "id", 3), column("message", "body", 253)];
-                Reply::Rows(columns.to_vec(), rows)
+                ModelReply::Rows(columns.to_vec(), rows)
             }
             _ => return None,
         })
     }
 
-    fn call(&self, session: &mut Connection, text: &str) -> Option<Reply> {
+    fn call(&self, session: &mut ServerSession, text: &str) -> Option<ModelReply> {
         let (name, rest) = text.split_once('(')?;
         let numbers = rest.trim_end().strip_suffix(')')?.split(',');
         let numbers: Result<Vec<u64>, _> = numbers.map(|it| it.trim().parse()).collect();
@@ -436,18 +450,18 @@ impl Server {
             session.heads = Some(pages::heads(&state, reader, bound));
         }
         session.result = Some(pages::page(&state, reader, bound));
-        Some(Reply::Ok(0))
+        Some(ModelReply::Ok(0))
     }
 
-    fn select(&self, session: &mut Connection, text: &str) -> Reply {
-        if self.denies(session, Right::Rows) {
-            return Right::Rows.denial();
+    fn select(&self, session: &mut ServerSession, text: &str) -> ModelReply {
+        if self.is_denied(session, AccountRight::Rows) {
+            return AccountRight::Rows.denial();
         }
         relation(text, &self.read(session))
     }
 }
 
-impl Connection {
+impl ServerSession {
     /// The text of an execution, with its numbers in it.
     pub(crate) fn bound(&self, command: &[u8]) -> Option<String> {
         let text = self.prepared.get(statement_place(command)?)?.as_deref()?;
@@ -481,17 +495,17 @@ fn statement_place(command: &[u8]) -> Option<usize> {
 }
 
 /// What a SELECT says of this state.
-fn relation(text: &str, state: &State) -> Reply {
+fn relation(text: &str, state: &ModelState) -> ModelReply {
     let answer = sql::parse(text).and_then(|query| {
         let relation = sql::evaluate(&query, state)?;
         Ok(typed(relation, text))
     });
-    answer.unwrap_or_else(|unknown| Reply::Unknown(format!("{text}: {}", unknown.0)))
+    answer.unwrap_or_else(|unknown| ModelReply::Unknown(format!("{text}: {}", unknown.0)))
 }
 
-fn missing(table: &str) -> Reply {
+fn missing(table: &str) -> ModelReply {
     let message = format!("Table 'world.{table}' doesn't exist");
-    Reply::Error(1146, "42S02", message)
+    ModelReply::Error(1146, "42S02", message)
 }
 
 /// All that stand in a text.
@@ -504,21 +518,21 @@ fn cells<const N: usize>(cells: [&str; N]) -> Vec<Option<String>> {
     cells.iter().map(|&it| Some(it.to_owned())).collect()
 }
 
-fn one(name: &str, value: String) -> Reply {
+fn single_cell(name: &str, value: String) -> ModelReply {
     texts(&[name], vec![cells([&value])])
 }
 
-fn texts(names: &[&str], rows: Rows) -> Reply {
+fn texts(names: &[&str], rows: TextRows) -> ModelReply {
     let columns = names.iter().map(|name| column("", name, 253));
-    Reply::Rows(columns.collect(), rows)
+    ModelReply::Rows(columns.collect(), rows)
 }
 
-fn column(table: &str, name: &str, kind: u8) -> Column {
+fn column(table: &str, name: &str, kind: u8) -> ReplyColumn {
     let (charset, length) = match kind {
         253 => (45, 1020),
         _ => (63, 21),
     };
-    Column {
+    ReplyColumn {
         table: table.to_owned(),
         name: name.to_owned(),
         kind,
@@ -529,8 +543,8 @@ fn column(table: &str, name: &str, kind: u8) -> Column {
     }
 }
 
-fn recorded_column((name, kind, charset, length, flags, decimals): &RecordedColumn) -> Column {
-    Column {
+fn recorded_column((name, kind, charset, length, flags, decimals): &RecordedColumn) -> ReplyColumn {
+    ReplyColumn {
         table: String::new(),
         name: name.clone(),
         kind: *kind,
@@ -542,7 +556,7 @@ fn recorded_column((name, kind, charset, length, flags, decimals): &RecordedColu
 }
 
 /// What was recorded of a table, as it is where the table has one more column.
-fn widen(question: &str, table: Table, columns: &[RecordedColumn], rows: &mut Rows) {
+fn widen(question: &str, table: ModelTable, columns: &[RecordedColumn], rows: &mut TextRows) {
     let name = table.name();
     let is_alone = question.contains(&alone(name));
     if question.contains("information_schema.COLUMNS") {
@@ -597,7 +611,7 @@ fn of_tables(text: &str) -> (Cow<'_, str>, Option<Vec<String>>) {
 }
 
 /// Columns and cells as they are sent. A column of a table is one by its name.
-fn typed(relation: Relation, text: &str) -> Reply {
+fn typed(relation: SelectResult, text: &str) -> ModelReply {
     let columns = relation.columns.iter();
     let columns = columns.map(|name| match &name[..] {
         "body" => column("message", name, 253),
@@ -609,15 +623,15 @@ fn typed(relation: Relation, text: &str) -> Reply {
         other if other.starts_with("GROUP_CONCAT") => column("", name, 253),
         _ => column("", name, 8),
     });
-    let cells = |row: Vec<Value>| {
+    let cells = |row: Vec<CellValue>| {
         let each = row.into_iter();
         each.map(|cell| match cell {
-            Value::Null => None,
+            CellValue::Null => None,
             other => Some(other.to_string()),
         })
         .collect()
     };
-    Reply::Rows(
+    ModelReply::Rows(
         columns.collect(),
         relation.rows.into_iter().map(cells).collect(),
     )

@@ -5,9 +5,9 @@ use std::io;
 
 use headwater::link::memory::MemoryStream;
 
-use crate::network::{Weather, between};
-use crate::packets::Packets;
-use crate::pages::Rows;
+use crate::network::{NetworkWeather, between};
+use crate::packets::PacketStream;
+use crate::pages::TextRows;
 use crate::random::Random;
 
 /// PROTOCOL_41, SECURE_CONNECTION, CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC_DATA, TRANSACTIONS.
@@ -19,29 +19,29 @@ const LONGLONG: u8 = 8;
 const UNSIGNED: u8 = 0x80;
 
 #[derive(Debug)]
-pub(crate) struct Client {
-    packets: Packets,
+pub(crate) struct WorldClient {
+    packets: PacketStream,
     /// The numbers of statements that it has prepared.
     prepared: BTreeMap<String, u32>,
 }
 
 /// What a statement came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ClientAnswer {
     Ok,
-    Rows(Rows),
+    Rows(TextRows),
     Error(u16, String),
 }
 
-impl Client {
+impl WorldClient {
     pub(crate) async fn connect(
         address: &str,
-        weather: &Weather,
+        weather: &NetworkWeather,
         random: &mut Random,
-    ) -> io::Result<Client> {
+    ) -> io::Result<WorldClient> {
         let stream = MemoryStream::dial(address).expect("a world")?;
         let stream = between(stream, weather, random);
-        let mut packets = Packets::new(stream);
+        let mut packets = PacketStream::new(stream);
         packets.read().await?;
         let mut login = CAPABILITIES.to_le_bytes().to_vec();
         login.extend((16u32 << 20).to_le_bytes());
@@ -51,7 +51,7 @@ impl Client {
         packets.write(&login);
         packets.flush().await?;
         match packets.read().await?.first() {
-            Some(0) => Ok(Client {
+            Some(0) => Ok(WorldClient {
                 packets,
                 prepared: BTreeMap::new(),
             }),
@@ -59,13 +59,13 @@ impl Client {
         }
     }
 
-    pub(crate) async fn query(&mut self, text: &str) -> io::Result<Answer> {
+    pub(crate) async fn query(&mut self, text: &str) -> io::Result<ClientAnswer> {
         self.send(&[b"\x03", text.as_bytes()].concat()).await?;
         self.answer(|_, row| text_cells(row)).await
     }
 
     /// Executes a statement with these numbers in the place of its question marks. It is prepared once.
-    pub(crate) async fn execute(&mut self, text: &str, values: &[u64]) -> io::Result<Answer> {
+    pub(crate) async fn execute(&mut self, text: &str, values: &[u64]) -> io::Result<ClientAnswer> {
         let number = match self.prepared.get(text) {
             Some(number) => *number,
             None => match self.prepare(text).await? {
@@ -85,7 +85,7 @@ impl Client {
         self.answer(binary_cells).await
     }
 
-    async fn prepare(&mut self, text: &str) -> io::Result<Result<u32, Answer>> {
+    async fn prepare(&mut self, text: &str) -> io::Result<Result<u32, ClientAnswer>> {
         self.send(&[b"\x16", text.as_bytes()].concat()).await?;
         let first = self.packets.read().await?;
         let (0, Some(head)) = (first[0], first.get(1..9)) else {
@@ -110,10 +110,10 @@ impl Client {
     async fn answer(
         &mut self,
         cells: impl Fn(&[u8], &[u8]) -> Vec<Option<String>>,
-    ) -> io::Result<Answer> {
+    ) -> io::Result<ClientAnswer> {
         let first = self.packets.read().await?;
         match first.first() {
-            Some(0) => return Ok(Answer::Ok),
+            Some(0) => return Ok(ClientAnswer::Ok),
             Some(0xff) => return Ok(error(&first)),
             _ => {}
         }
@@ -130,7 +130,7 @@ impl Client {
         loop {
             let packet = self.packets.read().await?;
             if is_end(&packet) {
-                return Ok(Answer::Rows(rows));
+                return Ok(ClientAnswer::Rows(rows));
             }
             if packet.first() == Some(&0xff) {
                 return Ok(error(&packet));
@@ -140,9 +140,9 @@ impl Client {
     }
 }
 
-fn error(packet: &[u8]) -> Answer {
+fn error(packet: &[u8]) -> ClientAnswer {
     let code = u16::from_le_bytes([packet[1], packet[2]]);
-    Answer::Error(code, String::from_utf8_lossy(&packet[9..]).into_owned())
+    ClientAnswer::Error(code, String::from_utf8_lossy(&packet[9..]).into_owned())
 }
 
 fn is_end(packet: &[u8]) -> bool {

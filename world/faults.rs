@@ -17,14 +17,14 @@ pub(crate) const CHOICE: &str = "HEADWATER_FAULT";
 const FAILED: &str = " ... FAILED";
 
 #[derive(Debug, Deserialize)]
-struct List {
-    fault: Vec<Fault>,
+struct FaultList {
+    fault: Vec<PlantedFault>,
 }
 
 /// A slip of one line.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fault {
+struct PlantedFault {
     name: String,
     file: PathBuf,
     /// What stands there. It does so once.
@@ -36,13 +36,13 @@ struct Fault {
 }
 
 /// How a fault was found.
-struct Finding {
+struct FaultFinding {
     worlds: u64,
     text: String,
 }
 
-fn faults() -> Vec<Fault> {
-    let list: List = toml::from_str(include_str!("faults.toml")).expect("a list of faults");
+fn faults() -> Vec<PlantedFault> {
+    let list: FaultList = toml::from_str(include_str!("faults.toml")).expect("a list of faults");
     list.fault
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn find_all(names: &[String], most: u64) -> ExitCode {
         }
     };
     let mut faults = faults();
-    let is_named = |fault: &Fault| names.iter().any(|name| fault.name.contains(name));
+    let is_named = |fault: &PlantedFault| names.iter().any(|name| fault.name.contains(name));
     faults.retain(|fault| names.is_empty() || is_named(fault));
     let count = faults.len();
     println!("| fault | what becomes of it | worlds until it is found | as |");
@@ -180,7 +180,7 @@ fn build(source: &Path, target: &Path) -> io::Result<PathBuf> {
     program.ok_or_else(|| io::Error::other("they do not build"))
 }
 
-fn find(program: &Path, name: &str, most: u64) -> Option<Finding> {
+fn find(program: &Path, name: &str, most: u64) -> Option<FaultFinding> {
     let run = Command::new(program)
         .env(CHOICE, name)
         .env("RUST_BACKTRACE", "0")
@@ -195,7 +195,7 @@ fn find(program: &Path, name: &str, most: u64) -> Option<Finding> {
     let seed = lines.next()?.strip_prefix("world ")?.strip_suffix(FAILED)?;
     let text = lines.next().unwrap_or_default();
     let text = text.split(": ").next().unwrap_or_default();
-    Some(Finding {
+    Some(FaultFinding {
         worlds: u64::from_str_radix(seed, 16).ok()? + 1,
         text: text.to_owned(),
     })

@@ -4,22 +4,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use headwater::server::{Reloads, Server as Headwater};
-use headwater::session::counts::Event;
-use headwater::session::current::Current;
-use headwater::session::shared::Shared;
-use headwater::sockets::Sockets;
+use headwater::server::{ProxyServer as Headwater, SettingsReloader};
+use headwater::session::current_generation::CurrentGeneration;
+use headwater::session::session_counters::SessionEvent;
+use headwater::session::shared_state::SharedState;
+use headwater::sockets::InheritedSockets;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::operator::Source;
-use crate::plan::Plan;
+use crate::operator::ChangingSettings;
+use crate::plan::WorldPlan;
 use crate::random::Random;
 
 /// How a Headwater ends that another one follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Farewell {
+pub(crate) enum ProxyFarewell {
     /// It is shut down: sessions at rest end at once.
     Shutdown,
     /// It is taken over from: sessions that have something of their own go on for a while.
@@ -27,27 +27,27 @@ pub(crate) enum Farewell {
 }
 
 /// All that there are and were.
-pub(crate) struct Fleet {
-    plan: Plan,
+pub(crate) struct ProxyFleet {
+    plan: WorldPlan,
     random: Mutex<Random>,
-    members: Mutex<Vec<Arc<Member>>>,
+    members: Mutex<Vec<Arc<FleetMember>>>,
     /// Held while one takes another's place.
     succession: tokio::sync::Mutex<()>,
 }
 
 /// One Headwater.
-pub(crate) struct Member {
+pub(crate) struct FleetMember {
     address: String,
-    current: Arc<Current>,
-    reloads: Arc<Reloads>,
+    current: Arc<CurrentGeneration>,
+    reloads: Arc<SettingsReloader>,
     /// What stops it, and its end.
     running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
     /// Clients connect to it.
     in_use: AtomicBool,
 }
 
-impl Member {
-    pub(crate) fn shared(&self) -> Arc<Shared> {
+impl FleetMember {
+    pub(crate) fn shared(&self) -> Arc<SharedState> {
         self.current.shared()
     }
 
@@ -57,7 +57,7 @@ impl Member {
         let shared = self.shared();
         let is_aside = || {
             let binlog = shared.binlog.as_ref();
-            binlog.is_some_and(|it| it.aside().is_some())
+            binlog.is_some_and(|it| it.suspension().is_some())
         };
         while is_aside() && begun.elapsed() < most {
             sleep(Duration::from_millis(20)).await;
@@ -73,9 +73,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nobody panics with it")
 }
 
-impl Fleet {
-    pub(crate) async fn start(plan: &Plan, random: Random) -> Result<Fleet, String> {
-        let fleet = Fleet {
+impl ProxyFleet {
+    pub(crate) async fn start(plan: &WorldPlan, random: Random) -> Result<ProxyFleet, String> {
+        let fleet = ProxyFleet {
             plan: plan.clone(),
             random: Mutex::new(random),
             members: Mutex::default(),
@@ -89,21 +89,21 @@ impl Fleet {
     }
 
     /// One more, which nobody connects to yet.
-    async fn add(&self) -> Result<Arc<Member>, String> {
+    async fn add(&self) -> Result<Arc<FleetMember>, String> {
         let address = format!("headwater{}:3306", self.members().len() + 1);
         let random = lock(&self.random).fork();
-        let source = Box::new(Source::new(&self.plan, &address, random));
-        let (settings, mut sockets) = (self.plan.settings(&address), Sockets::default());
-        let headwater = Headwater::reloadable(&mut sockets, &settings, source)
+        let source = Box::new(ChangingSettings::new(&self.plan, &address, random));
+        let (settings, mut sockets) = (self.plan.settings(&address), InheritedSockets::default());
+        let headwater = Headwater::bind_reloadable(&mut sockets, &settings, source)
             .await
             .map_err(|it| it.to_string())?;
-        let (current, reloads) = (headwater.current(), headwater.reloads());
+        let (current, reloads) = (headwater.current(), headwater.reloader());
         tokio::spawn(headwater.announce());
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(headwater.run(async {
             let _ = stopped.await;
         }));
-        let member = Arc::new(Member {
+        let member = Arc::new(FleetMember {
             address,
             current,
             reloads,
@@ -115,10 +115,10 @@ impl Fleet {
     }
 
     /// Starts one more, and has it take the place of the one that has been there for longest, once it has got ready for so long.
-    pub(crate) async fn succeed(
+    pub(crate) async fn take_over(
         &self,
         getting_ready: Duration,
-        farewell: Farewell,
+        farewell: ProxyFarewell,
     ) -> Result<(), String> {
         let _alone = self.succession.lock().await;
         let successor = self.add().await?;
@@ -129,14 +129,14 @@ impl Fleet {
             return Ok(());
         };
         predecessor.in_use.store(false, Ordering::Relaxed);
-        let handed_over = farewell == Farewell::Takeover;
+        let handed_over = farewell == ProxyFarewell::Takeover;
         let shared = predecessor.shared();
         shared.handed_over.store(handed_over, Ordering::Relaxed);
         end(&predecessor).await
     }
 
     /// What every client connects to, in the order in which they were started.
-    pub(crate) fn in_use(&self) -> Vec<Arc<Member>> {
+    pub(crate) fn in_use(&self) -> Vec<Arc<FleetMember>> {
         let members = self.members();
         members.into_iter().filter(|it| it.is_in_use()).collect()
     }
@@ -147,14 +147,17 @@ impl Fleet {
         in_use[client as usize % in_use.len()].address.clone()
     }
 
-    pub(crate) fn members(&self) -> Vec<Arc<Member>> {
+    pub(crate) fn members(&self) -> Vec<Arc<FleetMember>> {
         lock(&self.members).clone()
     }
 
     /// So often this happened, to all of them together.
-    pub(crate) fn count(&self, event: Event) -> u64 {
+    pub(crate) fn count(&self, event: SessionEvent) -> u64 {
         let members = self.members();
-        members.iter().map(|it| it.shared().counts.of(event)).sum()
+        members
+            .iter()
+            .map(|it| it.shared().counters.count_of(event))
+            .sum()
     }
 
     pub(crate) async fn reload(&self) -> Result<(), String> {
@@ -165,7 +168,7 @@ impl Fleet {
     }
 
     /// Waits until nobody is taking another's place.
-    pub(crate) async fn settle(&self) {
+    pub(crate) async fn wait_for_takeovers(&self) {
         drop(self.succession.lock().await);
     }
 
@@ -185,7 +188,7 @@ impl Fleet {
     }
 }
 
-async fn end(member: &Member) -> Result<(), String> {
+async fn end(member: &FleetMember) -> Result<(), String> {
     let running = lock(&member.running).take();
     if let Some((stop, running)) = running {
         let _ = stop.send(());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::trace::Line;
+use crate::trace::TraceLine;
 
 const HEAD: &str = "<!doctype html><meta charset=utf-8><title>A world</title><style>\
 body{font:12px/1.4 monospace;margin:1em}table{border-collapse:collapse}\
@@ -18,7 +18,7 @@ fn lane(who: &str) -> &str {
 }
 
 /// The page. What was wrong stands at its end.
-pub(crate) fn page(lines: &[Line], fault: Option<&str>) -> String {
+pub(crate) fn page(lines: &[TraceLine], fault: Option<&str>) -> String {
     let mut lanes: Vec<&str> = Vec::new();
     for line in lines {
         let lane = lane(&line.who);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use flate2::Crc;
 use tokio::sync::Notify;
 
-use crate::model::{Change, Edit, Row, State, Table};
-use crate::sql::Value;
+use crate::model::{ModelState, ModelTable, RowEdit, TableChange, WorldRow};
+use crate::sql::CellValue;
 
 const BASE: &str = "binlog.";
 const MAGIC: usize = 4;
@@ -40,37 +40,37 @@ const STANDALONE: u8 = 1 | 32;
 
 /// All files. The last is written to.
 #[derive(Debug)]
-pub(crate) struct Log {
-    files: Vec<File>,
+pub(crate) struct ModelLog {
+    files: Vec<LogFile>,
     /// So many of them were removed: streams that have begun go on in them.
     purged: usize,
     /// The numbers of the last transactions of each server, as GTIDs have them, the very last one behind the others.
-    last: Gtids,
+    last: LastGtids,
     /// Whose log it is.
     server: u32,
     changed: Arc<Notify>,
 }
 
 /// Servers, and the numbers of transactions.
-type Gtids = Vec<(u32, u64)>;
+type LastGtids = Vec<(u32, u64)>;
 
 #[derive(Debug, Default)]
-struct File {
+struct LogFile {
     /// Each with the offset where it begins, and the state that is reached with its transaction; 0: it is of none.
     events: Vec<(u64, usize, Vec<u8>)>,
     end: u64,
     /// The last transactions before it.
-    before: Gtids,
+    before: LastGtids,
 }
 
-impl Log {
-    pub(crate) fn new() -> Log {
-        Log::of(FIRST_SERVER, Arc::default())
+impl ModelLog {
+    pub(crate) fn new() -> ModelLog {
+        ModelLog::for_server(FIRST_SERVER, Arc::default())
     }
 
     /// A server's, with nothing in it.
-    fn of(server: u32, changed: Arc<Notify>) -> Log {
-        let mut log = Log {
+    fn for_server(server: u32, changed: Arc<Notify>) -> ModelLog {
+        let mut log = ModelLog {
             files: Vec::new(),
             purged: 0,
             last: Vec::new(),
@@ -82,8 +82,8 @@ impl Log {
     }
 
     /// The log of a replica that has applied all up to this state, in files of its own, and takes the server's place.
-    pub(crate) fn replicated(&self, left: usize) -> Log {
-        let mut log = Log::of(self.server + 1, Arc::clone(&self.changed));
+    pub(crate) fn replicated(&self, left: usize) -> ModelLog {
+        let mut log = ModelLog::for_server(self.server + 1, Arc::clone(&self.changed));
         let mut logged = 0;
         for (_, state, event) in self.files.iter().flat_map(|file| &file.events) {
             if *state == 0 || *state > left {
@@ -94,7 +94,7 @@ impl Log {
                 if logged % IN_A_FILE == 0 {
                     log.flush();
                 }
-                log.reaches(gtid_of(event));
+                log.advance_to(gtid_of(event));
             }
             let mut event = event.clone();
             let end = log.last().end as u32 + event.len() as u32;
@@ -106,7 +106,7 @@ impl Log {
     }
 
     /// The transaction with this GTID is the last one.
-    fn reaches(&mut self, gtid: (u32, u64)) {
+    fn advance_to(&mut self, gtid: (u32, u64)) {
         self.last.retain(|(server, _)| *server != gtid.0);
         self.last.push(gtid);
     }
@@ -114,7 +114,7 @@ impl Log {
     /// Gives the next transaction its number.
     fn next(&mut self) -> u64 {
         let number = self.last.last().map_or(0, |(_, number)| *number) + 1;
-        self.reaches((self.server, number));
+        self.advance_to((self.server, number));
         number
     }
 
@@ -123,17 +123,17 @@ impl Log {
     }
 
     fn begin(&mut self) {
-        self.files.push(File {
+        self.files.push(LogFile {
             end: MAGIC as u64,
             before: self.last.clone(),
-            ..File::default()
+            ..LogFile::default()
         });
         self.push(0, written_description());
         let event = self.sized(GTID_LIST, 0, &gtids(&self.last));
         self.push(0, event);
     }
 
-    fn last(&self) -> &File {
+    fn last(&self) -> &LogFile {
         self.files.last().expect("there is a first one")
     }
 
@@ -196,16 +196,21 @@ impl Log {
     }
 
     /// A transaction, with which this state is reached.
-    pub(crate) fn transaction(&mut self, number: usize, changes: &[Change], state: &State) {
+    pub(crate) fn transaction(
+        &mut self,
+        number: usize,
+        changes: &[TableChange],
+        state: &ModelState,
+    ) {
         let mut rows = Vec::new();
         for change in changes {
             let text = match change {
-                Change::Row(edit) => {
+                TableChange::Row(edit) => {
                     rows.push(edit);
                     continue;
                 }
-                Change::Empty(table) => format!("TRUNCATE TABLE {}", table.name()),
-                Change::Widen(table) => {
+                TableChange::Empty(table) => format!("TRUNCATE TABLE {}", table.name()),
+                TableChange::Widen(table) => {
                     format!("ALTER TABLE {} ADD COLUMN {EXTRA} INT", table.name())
                 }
             };
@@ -271,7 +276,7 @@ impl Log {
             let left: Vec<_> = left.map(|(_, _, event)| gtid_of(event)).collect();
             self.last = file.before.clone();
             for gtid in left {
-                self.reaches(gtid);
+                self.advance_to(gtid);
             }
         }
         self.begin();
@@ -354,7 +359,7 @@ fn gtid_of(event: &[u8]) -> (u32, u64) {
     (u32::from_le_bytes(server), u64::from_le_bytes(number))
 }
 
-fn gtids(last: &Gtids) -> Vec<u8> {
+fn gtids(last: &LastGtids) -> Vec<u8> {
     let mut body = (last.len() as u32).to_le_bytes().to_vec();
     // An empty list is filled up.
     if last.is_empty() {
@@ -380,11 +385,11 @@ fn definition(text: &str) -> Vec<u8> {
 }
 
 /// A table that was altered has another number.
-fn number_of(table: Table, is_wide: bool) -> u64 {
+fn number_of(table: ModelTable, is_wide: bool) -> u64 {
     20 + table as u64 + if is_wide { 50 } else { 0 }
 }
 
-fn described(table: Table, is_wide: bool) -> Vec<u8> {
+fn described(table: ModelTable, is_wide: bool) -> Vec<u8> {
     let mut body = number_of(table, is_wide).to_le_bytes()[..6].to_vec();
     body.extend(1u16.to_le_bytes());
     for name in ["world", table.name()] {
@@ -394,33 +399,33 @@ fn described(table: Table, is_wide: bool) -> Vec<u8> {
     }
     let (int, bigint, varchar) = (3, 8, 15);
     let types: &[u8] = match table {
-        Table::Message => &[int, int, varchar],
-        Table::Follower | Table::Blocks => &[int, int],
-        Table::Statuses => &[bigint, int, varchar],
-        Table::Followers => &[bigint, int, int],
-        Table::Profiles => &[int, varchar],
+        ModelTable::Message => &[int, int, varchar],
+        ModelTable::Follower | ModelTable::Blocks => &[int, int],
+        ModelTable::Statuses => &[bigint, int, varchar],
+        ModelTable::Followers => &[bigint, int, int],
+        ModelTable::Profiles => &[int, varchar],
     };
     let extra = is_wide.then_some(int);
     body.push((types.len() + usize::from(is_wide)) as u8);
     body.extend(types.iter().copied().chain(extra));
     let details: &[u8] = match table {
         // In bytes: utf8mb4 has four to a letter.
-        Table::Message => &[2, 0xfc, 0x03],
-        Table::Statuses | Table::Profiles => &[2, 0x90, 0x01],
+        ModelTable::Message => &[2, 0xfc, 0x03],
+        ModelTable::Statuses | ModelTable::Profiles => &[2, 0x90, 0x01],
         _ => &[0],
     };
     body.extend(details);
     let nullable = match table {
-        Table::Statuses => 0b100,
-        Table::Profiles => 0b10,
+        ModelTable::Statuses => 0b100,
+        ModelTable::Profiles => 0b10,
         _ => 0,
     };
     body.push(nullable | u8::from(is_wide) << types.len());
     body
 }
 
-fn rows_event(edit: &Edit, is_wide: bool) -> (u8, Vec<u8>) {
-    let Edit {
+fn rows_event(edit: &RowEdit, is_wide: bool) -> (u8, Vec<u8>) {
+    let RowEdit {
         table,
         before,
         after,
@@ -444,22 +449,22 @@ fn rows_event(edit: &Edit, is_wide: bool) -> (u8, Vec<u8>) {
     (kind, body)
 }
 
-fn image(table: Table, row: Row, body: &mut Vec<u8>) {
+fn image(table: ModelTable, row: WorldRow, body: &mut Vec<u8>) {
     let cells = table.cells(row);
     // None is NULL but a column that was added.
     body.push(0xff << cells.len());
-    let wide = matches!(table, Table::Statuses | Table::Followers);
+    let wide = matches!(table, ModelTable::Statuses | ModelTable::Followers);
     for (place, cell) in cells.iter().enumerate() {
         match cell {
-            Value::Number(number) if place == 0 && wide => {
+            CellValue::Number(number) if place == 0 && wide => {
                 body.extend((*number as i64).to_le_bytes());
             }
-            Value::Number(number) => body.extend((*number as i32).to_le_bytes()),
-            Value::Text(text) => {
+            CellValue::Number(number) => body.extend((*number as i32).to_le_bytes()),
+            CellValue::Text(text) => {
                 body.extend((text.len() as u16).to_le_bytes());
                 body.extend(text.as_bytes());
             }
-            Value::Null => {}
+            CellValue::Null => {}
         }
     }
 }

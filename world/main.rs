@@ -10,13 +10,13 @@
 //! | `pages` | what a page is by a state of the tables |
 //! | `writes` | what is written |
 //! | `server`, `wire` | the model server: its connections and commits, and its side of the protocol |
-//! | `answers`, `sql`, `sieve` | what it answers |
+//! | `answers`, `sql`, `condition` | what it answers |
 //! | `model`, `log` | its tables and transactions, and its binary log |
 //! | `network` | what lies between two ends |
 //! | `client` | an app's side of the protocol |
 //! | `packets` | what both sides read and write |
 //! | `trace`, `lanes` | what happened, as a table and as a page |
-//! | `shrink` | a world that fails, made smaller |
+//! | `reduction` | a world that fails, made smaller |
 //! | `second_opinion` | the model's log, read by another parser |
 //! | `faults` | slips that the worlds have to find |
 //! | `arguments`, `workers` | what the program is told, and how many worlds run at a time |
@@ -27,6 +27,7 @@
 mod answers;
 mod arguments;
 mod client;
+mod condition;
 mod faults;
 mod fleet;
 mod lanes;
@@ -41,12 +42,11 @@ mod plan;
 #[path = "../integration/kit/random.rs"]
 mod random;
 mod reader;
+mod reduction;
 mod rights;
 mod run;
 mod second_opinion;
 mod server;
-mod shrink;
-mod sieve;
 mod sql;
 mod trace;
 mod wire;
@@ -59,9 +59,9 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use arguments::{behind, number};
-use shrink::Reduction;
-use trace::Line;
+use arguments::{number, value_after};
+use reduction::PlanReduction;
+use trace::TraceLine;
 
 const HELP: &str = "\
 Runs Headwater in simulated worlds, and compares every page with what the model server had.
@@ -102,20 +102,20 @@ fn main() -> ExitCode {
     }
     let seeds = match number(&arguments, "--seeds", 10) {
         Ok(seeds) => seeds,
-        Err(problem) => return refused(&problem),
+        Err(problem) => return usage_error(&problem),
     };
     if let Some(place) = arguments.iter().position(|it| it == "--faults") {
         let names = arguments[place + 1..].iter();
         let names = names.take_while(|it| !it.starts_with("--")).cloned();
         return faults::find_all(&names.collect::<Vec<_>>(), seeds.unwrap_or(FAULT_SEEDS));
     }
-    let wishes = wished(&arguments, seeds).and_then(|seeds| {
-        let reduction = Reduction::wished(&arguments)?;
+    let wishes = requested_seeds(&arguments, seeds).and_then(|seeds| {
+        let reduction = PlanReduction::from_arguments(&arguments)?;
         Ok((seeds, reduction))
     });
     let (seeds, reduction) = match wishes {
         Ok(wishes) => wishes,
-        Err(problem) => return refused(&problem),
+        Err(problem) => return usage_error(&problem),
     };
     trace::install();
     if let Err(problem) = second_opinion::check() {
@@ -140,9 +140,9 @@ fn main() -> ExitCode {
         }
         Err((seed, fault)) => {
             println!("world {seed:x} ... FAILED\n{fault}");
-            if !is_planted() && reduction == Reduction::default() {
-                let (smallest, fault) = shrink::shrink(seed, fault);
-                let shown = smallest.shown();
+            if !is_planted() && reduction == PlanReduction::default() {
+                let (smallest, fault) = reduction::shrink(seed, fault);
+                let shown = smallest.as_arguments();
                 println!(
                     "\nmade smaller, it fails so:\n{fault}\nagain, with what happened: cargo test --test world -- --seed {seed:x}{shown} --trace"
                 );
@@ -157,14 +157,14 @@ fn is_planted() -> bool {
     std::env::var_os(faults::CHOICE).is_some()
 }
 
-fn refused(problem: &str) -> ExitCode {
+fn usage_error(problem: &str) -> ExitCode {
     eprintln!("{problem}\n\n{HELP}");
     ExitCode::FAILURE
 }
 
 /// What worlds came to so far: their pages, and the first that failed.
 #[derive(Default)]
-struct Sum {
+struct WorldTotals {
     pages: u64,
     failed: Option<(u64, String)>,
 }
@@ -172,7 +172,7 @@ struct Sum {
 /// Runs these worlds, as many at a time as there are processors. How many pages were told, or the first world that failed.
 fn run_all(
     seeds: Range<u64>,
-    reduction: &Reduction,
+    reduction: &PlanReduction,
     arguments: &[String],
 ) -> Result<u64, (u64, String)> {
     let count = seeds.end - seeds.start;
@@ -181,7 +181,7 @@ fn run_all(
         true => 1,
         false => workers::processors(),
     };
-    let sum = Mutex::new(Sum::default());
+    let sum = Mutex::new(WorldTotals::default());
     workers::share_out(count, at_a_time, |number| {
         let seed = seeds.start + number;
         let judged = judge(seed, reduction, arguments);
@@ -210,7 +210,11 @@ fn run_all(
 }
 
 /// Runs one world, some of them twice. How many pages were told and what Headwater counted, or what was wrong.
-fn judge(seed: u64, reduction: &Reduction, arguments: &[String]) -> Result<(u64, String), String> {
+fn judge(
+    seed: u64,
+    reduction: &PlanReduction,
+    arguments: &[String],
+) -> Result<(u64, String), String> {
     let is_repeated = seed.is_multiple_of(REPEATED) && !is_planted();
     let is_shown = ["--trace", "--html"].map(|it| arguments.iter().any(|argument| argument == it));
     let done = run::run(seed, reduction, is_repeated || is_shown.contains(&true));
@@ -223,13 +227,13 @@ fn judge(seed: u64, reduction: &Reduction, arguments: &[String]) -> Result<(u64,
 }
 
 /// What happened, as far as it is wanted.
-fn show(arguments: &[String], done: &run::Done) {
+fn show(arguments: &[String], done: &run::WorldOutcome) {
     if arguments.iter().any(|it| it == "--trace") {
         for line in &done.lines {
             println!("{line}");
         }
     }
-    if let Some(file) = behind(arguments, "--html") {
+    if let Some(file) = value_after(arguments, "--html") {
         let page = lanes::page(&done.lines, done.outcome.as_ref().err().map(String::as_str));
         match std::fs::write(file, page) {
             Ok(()) => println!("{file} shows what happened"),
@@ -239,7 +243,7 @@ fn show(arguments: &[String], done: &run::Done) {
 }
 
 /// The same seed is the same run, whatever differs outside of it.
-fn same_again(seed: u64, reduction: &Reduction, lines: &[Line]) -> Result<(), String> {
+fn same_again(seed: u64, reduction: &PlanReduction, lines: &[TraceLine]) -> Result<(), String> {
     let again = run::run(seed, reduction, true).lines;
     let mut both = lines.iter().zip(&again);
     match both.find(|(first, second)| first != second) {
@@ -249,7 +253,7 @@ fn same_again(seed: u64, reduction: &Reduction, lines: &[Line]) -> Result<(), St
 }
 
 /// Which worlds.
-fn wished(arguments: &[String], count: Option<u64>) -> Result<Vec<Range<u64>>, String> {
+fn requested_seeds(arguments: &[String], count: Option<u64>) -> Result<Vec<Range<u64>>, String> {
     if let Some(seed) = number(arguments, "--seed", 16)? {
         return Ok(once(seed..seed + 1).collect());
     }

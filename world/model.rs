@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
 
-use crate::log::Log;
-use crate::rights::Right;
-use crate::sql::{Relation, Value};
+use crate::log::ModelLog;
+use crate::rights::AccountRight;
+use crate::sql::{CellValue, SelectResult};
 
 /// A table. Of messages a row is an id, its author and a version, of follows and blocks a reader and an author, of profiles an author and a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Table {
+pub(crate) enum ModelTable {
     Message,
     Follower,
     Statuses,
@@ -20,39 +20,39 @@ pub(crate) enum Table {
     Blocks,
 }
 
-pub(crate) type Row = (u64, u64, u64);
+pub(crate) type WorldRow = (u64, u64, u64);
 
 /// A row comes, goes, or becomes another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Edit {
-    pub(crate) table: Table,
-    pub(crate) before: Option<Row>,
-    pub(crate) after: Option<Row>,
+pub(crate) struct RowEdit {
+    pub(crate) table: ModelTable,
+    pub(crate) before: Option<WorldRow>,
+    pub(crate) after: Option<WorldRow>,
 }
 
 /// What a transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Row(Edit),
+pub(crate) enum TableChange {
+    Row(RowEdit),
     /// TRUNCATE.
-    Empty(Table),
+    Empty(ModelTable),
     /// ALTER: there is one more column, where there was none more.
-    Widen(Table),
+    Widen(ModelTable),
 }
 
-impl Change {
-    fn table(&self) -> Table {
+impl TableChange {
+    fn table(&self) -> ModelTable {
         match *self {
-            Change::Row(edit) => edit.table,
-            Change::Empty(table) | Change::Widen(table) => table,
+            TableChange::Row(edit) => edit.table,
+            TableChange::Empty(table) | TableChange::Widen(table) => table,
         }
     }
 
     /// One cannot be done before the other's locks are gone: those of its rows, or of its table.
-    fn is_in_the_way_of(&self, other: &Change) -> bool {
+    fn conflicts_with(&self, other: &TableChange) -> bool {
         self.table() == other.table()
             && match (self, other) {
-                (Change::Row(one), Change::Row(other)) => {
+                (TableChange::Row(one), TableChange::Row(other)) => {
                     let mut keys = one.keys();
                     keys.any(|key| other.keys().any(|other| other == key))
                 }
@@ -61,7 +61,7 @@ impl Change {
     }
 }
 
-impl Edit {
+impl RowEdit {
     /// The keys of the rows that it changes.
     fn keys(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         let has_ids = self.table.has_ids();
@@ -70,8 +70,8 @@ impl Edit {
     }
 
     /// A row comes.
-    pub(crate) fn insert(table: Table, row: Row) -> Edit {
-        Edit {
+    pub(crate) fn insert(table: ModelTable, row: WorldRow) -> RowEdit {
+        RowEdit {
             table,
             before: None,
             after: Some(row),
@@ -79,96 +79,101 @@ impl Edit {
     }
 }
 
-impl Table {
-    pub(crate) const ALL: [Table; 6] = [
-        Table::Message,
-        Table::Follower,
-        Table::Statuses,
-        Table::Followers,
-        Table::Profiles,
-        Table::Blocks,
+impl ModelTable {
+    pub(crate) const ALL: [ModelTable; 6] = [
+        ModelTable::Message,
+        ModelTable::Follower,
+        ModelTable::Statuses,
+        ModelTable::Followers,
+        ModelTable::Profiles,
+        ModelTable::Blocks,
     ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Table::Message => "message",
-            Table::Follower => "follower",
-            Table::Statuses => "statuses",
-            Table::Followers => "followers",
-            Table::Profiles => "profiles",
-            Table::Blocks => "blocks",
+            ModelTable::Message => "message",
+            ModelTable::Follower => "follower",
+            ModelTable::Statuses => "statuses",
+            ModelTable::Followers => "followers",
+            ModelTable::Profiles => "profiles",
+            ModelTable::Blocks => "blocks",
         }
     }
 
-    pub(crate) fn named(name: &str) -> Option<Table> {
-        Table::ALL.into_iter().find(|it| it.name() == name)
+    pub(crate) fn named(name: &str) -> Option<ModelTable> {
+        ModelTable::ALL.into_iter().find(|it| it.name() == name)
     }
 
     /// Rows have an id; those of the others have two.
     fn has_ids(self) -> bool {
-        matches!(self, Table::Message | Table::Statuses | Table::Profiles)
+        matches!(
+            self,
+            ModelTable::Message | ModelTable::Statuses | ModelTable::Profiles
+        )
     }
 
     pub(crate) fn columns(self) -> &'static [&'static str] {
         match self {
-            Table::Message => &["id", "user_id", "body"],
-            Table::Follower => &["user_id", "follower_id"],
-            Table::Statuses => &["id", "profile_id", "caption"],
-            Table::Followers => &["id", "profile_id", "following_id"],
-            Table::Profiles => &["id", "name"],
-            Table::Blocks => &["profile_id", "blocked_id"],
+            ModelTable::Message => &["id", "user_id", "body"],
+            ModelTable::Follower => &["user_id", "follower_id"],
+            ModelTable::Statuses => &["id", "profile_id", "caption"],
+            ModelTable::Followers => &["id", "profile_id", "following_id"],
+            ModelTable::Profiles => &["id", "name"],
+            ModelTable::Blocks => &["profile_id", "blocked_id"],
         }
     }
 
     /// All cells of a row.
-    pub(crate) fn cells(self, row: Row) -> Vec<Value> {
+    pub(crate) fn cells(self, row: WorldRow) -> Vec<CellValue> {
         let (first, second, _) = row;
-        let [one, two] = [first, second].map(|number| Value::Number(number.into()));
+        let [one, two] = [first, second].map(|number| CellValue::Number(number.into()));
         match self {
-            Table::Message | Table::Statuses => vec![one, two, Value::Text(text(row))],
-            Table::Follower | Table::Blocks => vec![one, two],
-            Table::Followers => vec![Value::Number(key(row).into()), one, two],
-            Table::Profiles => vec![one, Value::Text(name(row))],
+            ModelTable::Message | ModelTable::Statuses => {
+                vec![one, two, CellValue::Text(text(row))]
+            }
+            ModelTable::Follower | ModelTable::Blocks => vec![one, two],
+            ModelTable::Followers => vec![CellValue::Number(key(row).into()), one, two],
+            ModelTable::Profiles => vec![one, CellValue::Text(name(row))],
         }
     }
 }
 
 /// What a message says.
-pub(crate) fn text((id, author, version): Row) -> String {
+pub(crate) fn text((id, author, version): WorldRow) -> String {
     format!("of {author}: {id}.{version}")
 }
 
 /// What an author is called.
-pub(crate) fn name((author, _, version): Row) -> String {
+pub(crate) fn name((author, _, version): WorldRow) -> String {
     format!("author {author}.{version}")
 }
 
 /// The primary key of a row of `followers`.
-pub(crate) fn key((reader, author, _): Row) -> u64 {
+pub(crate) fn key((reader, author, _): WorldRow) -> u64 {
     reader * 1000 + author
 }
 
 /// The rows as they are behind one transaction.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct State {
-    tables: [Arc<Rows>; 6],
+pub(crate) struct ModelState {
+    tables: [Arc<TableRows>; 6],
     /// These have one more column than at the beginning.
     wide: [bool; 6],
 }
 
 #[derive(Debug, Default)]
-struct Rows {
-    rows: BTreeSet<Row>,
+struct TableRows {
+    rows: BTreeSet<WorldRow>,
     /// All cells, once somebody has asked.
-    relation: OnceLock<Arc<Relation>>,
+    relation: OnceLock<Arc<SelectResult>>,
 }
 
-impl State {
-    pub(crate) fn relation(&self, table: &str) -> Option<Arc<Relation>> {
-        let table = Table::named(table)?;
+impl ModelState {
+    pub(crate) fn relation(&self, table: &str) -> Option<Arc<SelectResult>> {
+        let table = ModelTable::named(table)?;
         let relation = self.tables[table as usize].relation.get_or_init(|| {
             let columns = table.columns().iter().map(|&it| it.to_owned());
-            Arc::new(Relation {
+            Arc::new(SelectResult {
                 columns: columns.collect(),
                 rows: self.rows(table).map(|row| table.cells(row)).collect(),
             })
@@ -176,16 +181,16 @@ impl State {
         Some(Arc::clone(relation))
     }
 
-    pub(crate) fn rows(&self, table: Table) -> impl DoubleEndedIterator<Item = Row> + '_ {
+    pub(crate) fn rows(&self, table: ModelTable) -> impl DoubleEndedIterator<Item = WorldRow> + '_ {
         self.tables[table as usize].rows.iter().copied()
     }
 
-    pub(crate) fn is_wide(&self, table: Table) -> bool {
+    pub(crate) fn is_wide(&self, table: ModelTable) -> bool {
         self.wide[table as usize]
     }
 
     /// The row with the key of this one.
-    pub(crate) fn like(&self, table: Table, (first, second, _): Row) -> Option<Row> {
+    pub(crate) fn like(&self, table: ModelTable, (first, second, _): WorldRow) -> Option<WorldRow> {
         let (from, to) = match table.has_ids() {
             true => ((first, 0, 0), (first, u64::MAX, u64::MAX)),
             false => ((first, second, 0), (first, second, u64::MAX)),
@@ -194,12 +199,12 @@ impl State {
         alike.next().copied()
     }
 
-    pub(crate) fn newest(&self, table: Table) -> u64 {
+    pub(crate) fn newest(&self, table: ModelTable) -> u64 {
         self.rows(table).next_back().map_or(0, |(id, _, _)| id)
     }
 
     /// The rows with these edits, as far as they can be done.
-    pub(crate) fn with(&self, edits: &[Edit]) -> State {
+    pub(crate) fn with(&self, edits: &[RowEdit]) -> ModelState {
         let mut state = self.clone();
         for edit in edits {
             state.apply(*edit);
@@ -208,14 +213,14 @@ impl State {
     }
 
     /// Applies what still can be done, and tells what it was: others may have been first.
-    fn change(&mut self, change: Change) -> Option<Change> {
+    fn change(&mut self, change: TableChange) -> Option<TableChange> {
         match change {
-            Change::Row(edit) => self.apply(edit).map(Change::Row),
-            Change::Empty(table) => {
+            TableChange::Row(edit) => self.apply(edit).map(TableChange::Row),
+            TableChange::Empty(table) => {
                 self.tables[table as usize] = Arc::default();
                 Some(change)
             }
-            Change::Widen(table) => {
+            TableChange::Widen(table) => {
                 let is_wide = &mut self.wide[table as usize];
                 (!std::mem::replace(is_wide, true)).then_some(change)
             }
@@ -223,8 +228,8 @@ impl State {
     }
 
     /// The same of an edit.
-    pub(crate) fn apply(&mut self, edit: Edit) -> Option<Edit> {
-        let Edit {
+    pub(crate) fn apply(&mut self, edit: RowEdit) -> Option<RowEdit> {
+        let RowEdit {
             table,
             before,
             after,
@@ -247,30 +252,30 @@ impl State {
             rows.remove(&before);
         }
         rows.extend(after);
-        self.tables[table as usize] = Arc::new(Rows {
+        self.tables[table as usize] = Arc::new(TableRows {
             rows,
             relation: OnceLock::new(),
         });
-        Some(Edit { before, ..edit })
+        Some(RowEdit { before, ..edit })
     }
 }
 
 /// A server's data.
 #[derive(Debug)]
-pub(crate) struct Model {
+pub(crate) struct WorldModel {
     /// Behind each transaction: the first is what was there at the beginning.
-    states: Vec<Arc<State>>,
+    states: Vec<Arc<ModelState>>,
     /// The last that can be read.
     readable: usize,
     /// What the others behind it do, by their numbers.
-    hidden: BTreeMap<usize, Vec<Change>>,
-    pub(crate) log: Log,
+    hidden: BTreeMap<usize, Vec<TableChange>>,
+    pub(crate) log: ModelLog,
     /// Transactions that are open: their numbers, and whose they are.
     pub(crate) open: BTreeMap<u64, u64>,
     /// Sessions whose transactions are in the log and cannot be read yet: the others wait for their clients.
     pub(crate) committing: BTreeSet<u64>,
     /// What the service account may not do now.
-    pub(crate) denied: BTreeSet<Right>,
+    pub(crate) denied: BTreeSet<AccountRight>,
     connections: u64,
     transactions: u64,
     started: Instant,
@@ -278,13 +283,13 @@ pub(crate) struct Model {
     pub(crate) run: u64,
 }
 
-impl Model {
-    pub(crate) fn new(state: State) -> Model {
-        Model {
+impl WorldModel {
+    pub(crate) fn new(state: ModelState) -> WorldModel {
+        WorldModel {
             states: vec![Arc::new(state)],
             readable: 0,
             hidden: BTreeMap::new(),
-            log: Log::new(),
+            log: ModelLog::new(),
             open: BTreeMap::new(),
             committing: BTreeSet::new(),
             denied: BTreeSet::new(),
@@ -308,12 +313,12 @@ impl Model {
         self.readable
     }
 
-    pub(crate) fn state(&self, number: usize) -> Arc<State> {
+    pub(crate) fn state(&self, number: usize) -> Arc<ModelState> {
         Arc::clone(&self.states[number])
     }
 
     /// The last state, whether it can be read or not.
-    pub(crate) fn newest(&self) -> &State {
+    pub(crate) fn newest(&self) -> &ModelState {
         self.states.last().expect("there is a first one")
     }
 
@@ -331,19 +336,19 @@ impl Model {
     }
 
     /// True when these changes have to wait: a transaction that cannot be read yet has not given back its locks.
-    pub(crate) fn is_locked(&self, changes: &[Change]) -> bool {
+    pub(crate) fn is_locked(&self, changes: &[TableChange]) -> bool {
         let mut held = self.hidden.values().flatten();
-        held.any(|held| changes.iter().any(|change| held.is_in_the_way_of(change)))
+        held.any(|held| changes.iter().any(|change| held.conflicts_with(change)))
     }
 
     /// A transaction begins to commit: it is in the log. Returns its number, and what it did.
     pub(crate) fn write(
         &mut self,
         thread: u64,
-        changes: &[Change],
-    ) -> Option<(usize, Vec<Change>)> {
+        changes: &[TableChange],
+    ) -> Option<(usize, Vec<TableChange>)> {
         let mut state = self.newest().clone();
-        let changes: Vec<Change> = changes.iter().filter_map(|it| state.change(*it)).collect();
+        let changes: Vec<TableChange> = changes.iter().filter_map(|it| state.change(*it)).collect();
         if changes.is_empty() {
             return None;
         }
@@ -392,7 +397,7 @@ impl Model {
     }
 
     /// The server is gone, and a replica has its place: without the last transactions, and with rows that somebody has changed there alone.
-    pub(crate) fn promote(&mut self, lost: usize, drift: &[Edit]) {
+    pub(crate) fn promote(&mut self, lost: usize, drift: &[RowEdit]) {
         let left = (self.states.len() - 1).saturating_sub(lost);
         self.log = self.log.replicated(left);
         let state = self.state(left).with(drift);

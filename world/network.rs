@@ -15,7 +15,7 @@ const GIVEN_UP: Duration = Duration::from_secs(900);
 
 /// How a world's connections are, until it is calm.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Weather {
+pub(crate) struct NetworkWeather {
     /// Bytes are late by up to so many microseconds.
     pub(crate) late: u64,
     /// What was sent at once comes in pieces, the first of up to so many bytes.
@@ -29,14 +29,14 @@ pub(crate) struct Weather {
     calm: Arc<AtomicBool>,
 }
 
-impl Weather {
+impl NetworkWeather {
     /// Each kind of trouble is there or not; most worlds are without those that cost Headwater its memory.
-    pub(crate) fn drawn(random: &mut Random) -> Weather {
+    pub(crate) fn drawn(random: &mut Random) -> NetworkWeather {
         let some = |random: &mut Random, one_in: u64, of: &[u64]| {
             let place = random.below(of.len() as u64 * one_in) as usize;
             of.get(place).copied()
         };
-        Weather {
+        NetworkWeather {
             late: some(random, 2, &[100, 2_000, 20_000]).unwrap_or(0),
             pieces: some(random, 2, &[1, 7, 60]),
             breaks: some(random, 4, &[500, 5_000]),
@@ -57,7 +57,11 @@ impl Weather {
 }
 
 /// The near end of a connection to this far one.
-pub(crate) fn between(far: MemoryStream, weather: &Weather, random: &mut Random) -> MemoryStream {
+pub(crate) fn between(
+    far: MemoryStream,
+    weather: &NetworkWeather,
+    random: &mut Random,
+) -> MemoryStream {
     let (near, inner) = MemoryStream::pair();
     let (reads, writes) = split(inner);
     let (far_reads, far_writes) = split(far);
@@ -68,7 +72,7 @@ pub(crate) fn between(far: MemoryStream, weather: &Weather, random: &mut Random)
             tokio::select! {
                 biased;
                 () = broken.notified() => {}
-                breaks = carry(from, to, weather, random) => if breaks {
+                breaks = forward(from, to, weather, random) => if breaks {
                     broken.notify_one();
                 }
             }
@@ -78,10 +82,10 @@ pub(crate) fn between(far: MemoryStream, weather: &Weather, random: &mut Random)
 }
 
 /// Ends where this direction does. True where the connection breaks: what is on its way in either direction is lost.
-async fn carry(
+async fn forward(
     mut from: ReadHalf<MemoryStream>,
     mut to: WriteHalf<MemoryStream>,
-    weather: Weather,
+    weather: NetworkWeather,
     mut random: Random,
 ) -> bool {
     let mut bytes = [0; 4096];
@@ -116,7 +120,7 @@ async fn carry(
 }
 
 /// Where what was sent at once is cut: a few times, near its beginning or anywhere.
-fn pieces<'a>(bytes: &'a [u8], weather: &Weather, random: &mut Random) -> Vec<&'a [u8]> {
+fn pieces<'a>(bytes: &'a [u8], weather: &NetworkWeather, random: &mut Random) -> Vec<&'a [u8]> {
     let Some(most) = weather.pieces else {
         return vec![bytes];
     };

@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use headwater::config::{LogLevel, Settings};
+use headwater::config::{LogLevel, ServeSettings};
 use headwater::server;
 use tokio::time::sleep;
 
-use crate::fleet::{Farewell, Fleet};
-use crate::model::{Change, Edit, Table};
-use crate::plan::{Plan, Restarts};
+use crate::fleet::{ProxyFarewell, ProxyFleet};
+use crate::model::{ModelTable, RowEdit, TableChange};
+use crate::plan::{RestartKind, WorldPlan};
 use crate::random::Random;
-use crate::rights::Right;
-use crate::server::{Ending, Server};
+use crate::rights::AccountRight;
+use crate::server::{ServerEnding, WorldServer};
 use crate::writes;
 
 /// A server ends so many times at most.
@@ -20,14 +20,14 @@ const RESTARTS: usize = 3;
 const SUCCESSIONS: usize = 3;
 
 /// One who looks after both, until the world is calm.
-pub(crate) struct Operator {
-    pub(crate) server: Arc<Server>,
-    pub(crate) fleet: Arc<Fleet>,
-    pub(crate) plan: Plan,
+pub(crate) struct ServerOperator {
+    pub(crate) server: Arc<WorldServer>,
+    pub(crate) fleet: Arc<ProxyFleet>,
+    pub(crate) plan: WorldPlan,
     pub(crate) random: Random,
 }
 
-impl Operator {
+impl ServerOperator {
     pub(crate) async fn run(mut self) {
         let (mut restarts, mut successions) = (0, 0);
         loop {
@@ -40,7 +40,7 @@ impl Operator {
                     self.note("FLUSH BINARY LOGS");
                     self.server.model().log.flush();
                 }
-                1 if self.plan.truncations => self.define(Change::Empty).await,
+                1 if self.plan.truncations => self.define(TableChange::Empty).await,
                 2 if restarts < RESTARTS => {
                     if let Some(kind) = self.plan.restarts {
                         restarts += 1;
@@ -58,7 +58,7 @@ impl Operator {
                     // What is wrong is told once the world is calm.
                     let _ = self.fleet.reload().await;
                 }
-                7 if self.plan.alterations => self.define(Change::Widen).await,
+                7 if self.plan.alterations => self.define(TableChange::Widen).await,
                 8 if self.plan.successions && successions < SUCCESSIONS => {
                     successions += 1;
                     self.succeed().await;
@@ -69,8 +69,8 @@ impl Operator {
     }
 
     /// Does this to a table.
-    async fn define(&mut self, change: fn(Table) -> Change) {
-        let changes = [change(*self.random.pick(&Table::ALL))];
+    async fn define(&mut self, change: fn(ModelTable) -> TableChange) {
+        let changes = [change(*self.random.pick(&ModelTable::ALL))];
         let thread = self.server.model().connect();
         let random = &mut self.random;
         self.server.commit(thread, &changes, random).await;
@@ -80,18 +80,18 @@ impl Operator {
         self.server.trace.note("operator", what);
     }
 
-    async fn restart(&mut self, kind: Restarts) {
+    async fn restart(&mut self, kind: RestartKind) {
         let ending = match (self.random.below(3), kind) {
-            (_, Restarts::Replaced) => Ending::Promotion {
+            (_, RestartKind::Replaced) => ServerEnding::Promotion {
                 lost: self.random.below(3) as usize / 2 * self.random.below(4) as usize,
                 drift: self.drift(),
             },
-            (0, _) => Ending::Stop,
-            (_, Restarts::Losing) => Ending::Loss {
+            (0, _) => ServerEnding::Stop,
+            (_, RestartKind::Losing) => ServerEnding::Loss {
                 count: self.random.below(5) as usize,
                 logged: self.random.one_in(2),
             },
-            (_, Restarts::Durable) => Ending::Crash,
+            (_, RestartKind::Durable) => ServerEnding::Crash,
         };
         let away = self.random.pause(3000);
         self.server.restart(ending, away).await;
@@ -100,17 +100,19 @@ impl Operator {
     /// Another Headwater takes the place of one.
     async fn succeed(&mut self) {
         let getting_ready = self.random.pause(3000);
-        let farewell = *self.random.pick(&[Farewell::Shutdown, Farewell::Takeover]);
+        let farewell = *self
+            .random
+            .pick(&[ProxyFarewell::Shutdown, ProxyFarewell::Takeover]);
         self.note(&format!(
             "another Headwater: {farewell:?} after {getting_ready:?}"
         ));
         let fleet = Arc::clone(&self.fleet);
         // Others go on with what they do meanwhile.
-        tokio::spawn(async move { fleet.succeed(getting_ready, farewell).await });
+        tokio::spawn(async move { fleet.take_over(getting_ready, farewell).await });
     }
 
     /// How the rows of a replica differ: mostly not at all.
-    fn drift(&mut self) -> Vec<Edit> {
+    fn drift(&mut self) -> Vec<RowEdit> {
         let model = self.server.model();
         let state = model.state(model.readable());
         let count = self.random.below(3) / 2 * self.random.below(4);
@@ -132,7 +134,7 @@ impl Operator {
 
     fn deny_or_grant(&mut self) {
         let denied = &mut self.server.model().denied;
-        let right = *self.random.pick(&Right::ALL);
+        let right = *self.random.pick(&AccountRight::ALL);
         let what = match denied.is_empty() {
             true => {
                 denied.insert(right);
@@ -149,15 +151,15 @@ impl Operator {
 
 /// Settings that are others each time, until the world is calm.
 #[derive(Debug)]
-pub(crate) struct Source {
-    plan: Plan,
+pub(crate) struct ChangingSettings {
+    plan: WorldPlan,
     listen: String,
     random: Mutex<Random>,
 }
 
-impl Source {
-    pub(crate) fn new(plan: &Plan, listen: &str, random: Random) -> Source {
-        Source {
+impl ChangingSettings {
+    pub(crate) fn new(plan: &WorldPlan, listen: &str, random: Random) -> ChangingSettings {
+        ChangingSettings {
             plan: plan.clone(),
             listen: listen.to_owned(),
             random: Mutex::new(random),
@@ -165,8 +167,8 @@ impl Source {
     }
 }
 
-impl server::Source for Source {
-    fn read(&self) -> Result<Settings, String> {
+impl server::SettingsSource for ChangingSettings {
+    fn read(&self) -> Result<ServeSettings, String> {
         let mut plan = self.plan.clone();
         if !plan.weather.is_calm() {
             let mut random = self.random.lock().expect("nobody panics with it");
@@ -177,5 +179,5 @@ impl server::Source for Source {
         Ok(plan.settings(&self.listen))
     }
 
-    fn log_at(&self, _: LogLevel) {}
+    fn set_log_level(&self, _: LogLevel) {}
 }

@@ -7,15 +7,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// One end of a connection. What is written waits until it is flushed.
 #[derive(Debug)]
-pub(crate) struct Packets {
+pub(crate) struct PacketStream {
     stream: MemoryStream,
     seq: u8,
     out: Vec<u8>,
 }
 
-impl Packets {
-    pub(crate) fn new(stream: MemoryStream) -> Packets {
-        Packets {
+impl PacketStream {
+    pub(crate) fn new(stream: MemoryStream) -> PacketStream {
+        PacketStream {
             stream,
             seq: 0,
             out: Vec::new(),

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::model::{Row, State, Table, name};
+use crate::model::{ModelState, ModelTable, WorldRow, name};
 
 /// Whose messages a feed's page shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Authors {
+pub(crate) enum AuthorChoice {
     /// Those of whom this reader follows.
     Followed(u64),
     /// Those of these, whom the app has written into its statement.
@@ -17,21 +17,21 @@ pub(crate) enum Authors {
 
 /// A feed's page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Feed {
-    pub(crate) authors: Authors,
+pub(crate) struct FeedPage {
+    pub(crate) authors: AuthorChoice,
     /// Of messages with lower ids.
     pub(crate) bound: Option<u64>,
     /// Behind so many of them.
     pub(crate) offset: usize,
     /// Each message with its author's name.
-    pub(crate) names: Names,
+    pub(crate) names: AuthorNames,
     /// None of those whom this reader has blocked.
     pub(crate) unblocked: Option<u64>,
 }
 
 /// Whether a page shows what authors are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Names {
+pub(crate) enum AuthorNames {
     Absent,
     /// Without those who have none.
     Inner,
@@ -39,25 +39,25 @@ pub(crate) enum Names {
 }
 
 /// Rows as they are told.
-pub(crate) type Rows = Vec<Vec<Option<String>>>;
+pub(crate) type TextRows = Vec<Vec<Option<String>>>;
 
 /// The classic timeline looks at so many authors, and at so many messages of each.
-const N: usize = 20;
+const PAGE_ROWS: usize = 20;
 pub(crate) const FEED: usize = 5;
 
 /// The ids of a reader's page: the newest of each author that the reader follows, of those who wrote last.
-pub(crate) fn page(state: &State, reader: u64, bound: u64) -> Vec<u64> {
-    let authors = followed(state, Table::Follower, reader);
+pub(crate) fn page(state: &ModelState, reader: u64, bound: u64) -> Vec<u64> {
+    let authors = followed(state, ModelTable::Follower, reader);
     let newest = authors.map(|author| newest(state, author, bound));
     let mut newest: Vec<Vec<u64>> = newest.collect();
     newest.sort_by_key(|ids| Reverse(ids.first().copied()));
-    newest.truncate(N);
+    newest.truncate(PAGE_ROWS);
     sorted(newest.concat())
 }
 
 /// Whom a reader follows, and the newest id of each.
-pub(crate) fn heads(state: &State, reader: u64, bound: u64) -> Vec<(u64, u64)> {
-    let authors = followed(state, Table::Follower, reader);
+pub(crate) fn heads(state: &ModelState, reader: u64, bound: u64) -> Vec<(u64, u64)> {
+    let authors = followed(state, ModelTable::Follower, reader);
     let heads = authors.filter_map(|author| {
         let head = newest(state, author, bound).first().copied();
         Some((author, head?))
@@ -66,7 +66,11 @@ pub(crate) fn heads(state: &State, reader: u64, bound: u64) -> Vec<(u64, u64)> {
 }
 
 /// What a lookup may have read whose heads are of the first of these states: of each author, each list that is of one of them.
-pub(crate) fn looked_up(states: &[Arc<State>], reader: u64, bound: u64) -> Vec<BTreeSet<Vec<u64>>> {
+pub(crate) fn lookup_pages(
+    states: &[Arc<ModelState>],
+    reader: u64,
+    bound: u64,
+) -> Vec<BTreeSet<Vec<u64>>> {
     let heads = heads(&states[0], reader, bound).into_iter();
     let lists = heads.map(|(author, head)| {
         let each = states.iter();
@@ -76,15 +80,19 @@ pub(crate) fn looked_up(states: &[Arc<State>], reader: u64, bound: u64) -> Vec<B
 }
 
 /// Whether one list of each author makes up the page behind a lookup.
-pub(crate) fn is_mixed(state: &State, lists: &[BTreeSet<Vec<u64>>], told: &Rows) -> bool {
+pub(crate) fn is_mixed(state: &ModelState, lists: &[BTreeSet<Vec<u64>>], told: &TextRows) -> bool {
     // What is there and not told lies below the page.
     let ids: Vec<u64> = told
         .iter()
         .filter_map(|row| row[0].as_ref()?.parse().ok())
         .collect();
-    let last = ids.last().filter(|_| ids.len() == N).copied().unwrap_or(0);
+    let last = ids
+        .last()
+        .filter(|_| ids.len() == PAGE_ROWS)
+        .copied()
+        .unwrap_or(0);
     let is_told = |id: &u64| {
-        *id < last || ids.contains(id) || state.like(Table::Message, (*id, 0, 0)).is_none()
+        *id < last || ids.contains(id) || state.like(ModelTable::Message, (*id, 0, 0)).is_none()
     };
     let mut mixed = BTreeSet::from([BTreeSet::new()]);
     for author in lists {
@@ -100,39 +108,43 @@ pub(crate) fn is_mixed(state: &State, lists: &[BTreeSet<Vec<u64>>], told: &Rows)
     }
     mixed
         .iter()
-        .any(|mix| tail(state, &mix.iter().copied().collect::<Vec<_>>()) == *told)
+        .any(|mix| follow_up_rows(state, &mix.iter().copied().collect::<Vec<_>>()) == *told)
 }
 
 /// The rows of the app's page behind a call.
-pub(crate) fn tail(state: &State, ids: &[u64]) -> Rows {
-    let rows = state.rows(Table::Message).rev();
-    let shown = rows.filter(|(id, ..)| ids.contains(id)).take(N);
-    shown.map(|row| told(Table::Message, row)).collect()
+pub(crate) fn follow_up_rows(state: &ModelState, ids: &[u64]) -> TextRows {
+    let rows = state.rows(ModelTable::Message).rev();
+    let shown = rows.filter(|(id, ..)| ids.contains(id)).take(PAGE_ROWS);
+    shown
+        .map(|row| message_cells(ModelTable::Message, row))
+        .collect()
 }
 
-impl Feed {
+impl FeedPage {
     /// What it is by this state.
-    pub(crate) fn page(&self, state: &State) -> Rows {
+    pub(crate) fn page(&self, state: &ModelState) -> TextRows {
         let authors = match &self.authors {
-            Authors::Followed(reader) => followed(state, Table::Followers, *reader).collect(),
-            Authors::Listed(authors) => authors.clone(),
+            AuthorChoice::Followed(reader) => {
+                followed(state, ModelTable::Followers, *reader).collect()
+            }
+            AuthorChoice::Listed(authors) => authors.clone(),
         };
         let blocked: Vec<u64> = match self.unblocked {
-            Some(reader) => followed(state, Table::Blocks, reader).collect(),
+            Some(reader) => followed(state, ModelTable::Blocks, reader).collect(),
             None => Vec::new(),
         };
-        let rows = state.rows(Table::Statuses).rev();
+        let rows = state.rows(ModelTable::Statuses).rev();
         let rows = rows.filter(|(id, author, _)| {
             authors.contains(author)
                 && !blocked.contains(author)
                 && self.bound.is_none_or(|bound| *id < bound)
         });
         let shown = rows.filter_map(|row @ (_, author, _)| {
-            let mut cells = told(Table::Statuses, row);
-            let profile = state.like(Table::Profiles, (author, 0, 0));
+            let mut cells = message_cells(ModelTable::Statuses, row);
+            let profile = state.like(ModelTable::Profiles, (author, 0, 0));
             match (self.names, profile) {
-                (Names::Absent, _) => {}
-                (Names::Inner, None) => return None,
+                (AuthorNames::Absent, _) => {}
+                (AuthorNames::Inner, None) => return None,
                 (_, profile) => cells.push(profile.map(name)),
             }
             Some(cells)
@@ -143,23 +155,23 @@ impl Feed {
     /// The app's statement, and the numbers for its question marks.
     pub(crate) fn statement(&self) -> (String, Vec<u64>) {
         let (shown, from) = match self.names {
-            Names::Absent => ("s.id, s.caption", ""),
-            Names::Inner => (
+            AuthorNames::Absent => ("s.id, s.caption", ""),
+            AuthorNames::Inner => (
                 "s.id, s.caption, p.name",
                 " JOIN profiles p ON p.id = s.profile_id",
             ),
-            Names::Outer => (
+            AuthorNames::Outer => (
                 "s.id, s.caption, p.name",
                 " LEFT JOIN profiles p ON p.id = s.profile_id",
             ),
         };
         let mut values = Vec::new();
         let whose = match &self.authors {
-            Authors::Followed(reader) => {
+            AuthorChoice::Followed(reader) => {
                 values.push(*reader);
                 "SELECT following_id FROM followers WHERE profile_id = ?".to_owned()
             }
-            Authors::Listed(authors) => {
+            AuthorChoice::Listed(authors) => {
                 values.extend(authors);
                 vec!["?"; authors.len()].join(", ")
             }
@@ -189,7 +201,7 @@ impl Feed {
 }
 
 /// The ids and versions of rows, as a person reads them.
-pub(crate) fn ids(rows: &Rows) -> String {
+pub(crate) fn ids(rows: &TextRows) -> String {
     let ids = rows.iter().map(|row| match row.get(1) {
         Some(Some(text)) => text.split(": ").last().unwrap_or_default(),
         _ => row[0].as_deref().unwrap_or("NULL"),
@@ -203,7 +215,7 @@ pub(crate) fn ids(rows: &Rows) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-fn followed(state: &State, table: Table, reader: u64) -> impl Iterator<Item = u64> + '_ {
+fn followed(state: &ModelState, table: ModelTable, reader: u64) -> impl Iterator<Item = u64> + '_ {
     let follows = state.rows(table);
     follows
         .filter(move |(who, ..)| *who == reader)
@@ -211,14 +223,14 @@ fn followed(state: &State, table: Table, reader: u64) -> impl Iterator<Item = u6
 }
 
 /// An author's newest ids up to a bound.
-fn newest(state: &State, author: u64, bound: u64) -> Vec<u64> {
-    let messages = state.rows(Table::Message).rev();
+fn newest(state: &ModelState, author: u64, bound: u64) -> Vec<u64> {
+    let messages = state.rows(ModelTable::Message).rev();
     let own = messages.filter(|(id, whose, _)| *whose == author && *id <= bound);
-    own.map(|(id, ..)| id).take(N).collect()
+    own.map(|(id, ..)| id).take(PAGE_ROWS).collect()
 }
 
 /// A message's id and text.
-fn told(table: Table, row: Row) -> Vec<Option<String>> {
+fn message_cells(table: ModelTable, row: WorldRow) -> Vec<Option<String>> {
     let cells = table.cells(row);
     vec![Some(cells[0].to_string()), Some(cells[2].to_string())]
 }

@@ -1,9 +1,9 @@
 //! What happens in a world beside pages and direct writes: each seed draws which of these are on, so that rare pairs meet.
 
-use headwater::config::{ServeFlags, Settings};
+use headwater::config::{ServeFlags, ServeSettings};
 
-use crate::network::Weather;
-use crate::pages::Names;
+use crate::network::NetworkWeather;
+use crate::pages::AuthorNames;
 use crate::random::Random;
 
 /// Where the server, and Headwater, listen.
@@ -19,8 +19,8 @@ pub(crate) const STEPS: usize = 200;
 
 /// What is on.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub(crate) weather: Weather,
+pub(crate) struct WorldPlan {
+    pub(crate) weather: NetworkWeather,
     /// Steps of apps.
     pub(crate) steps: usize,
     /// So many write without Headwater.
@@ -42,7 +42,7 @@ pub(crate) struct Plan {
     /// Apps write authors into some of their statements.
     pub(crate) lists: bool,
     /// Some of their pages show what authors are called.
-    pub(crate) names: Names,
+    pub(crate) names: AuthorNames,
     /// Some of a feed's pages are of messages below an id.
     pub(crate) bounds: bool,
     /// Some are behind so many messages.
@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     /// One of so many statements is refused, as those are whom somebody interrupts or who take too long.
     pub(crate) refusals: Option<u64>,
     /// The server is shut down, or killed.
-    pub(crate) restarts: Option<Restarts>,
+    pub(crate) restarts: Option<RestartKind>,
     /// Connections are killed.
     pub(crate) kills: bool,
     /// The service account lacks a right for a while.
@@ -86,7 +86,7 @@ pub(crate) struct Plan {
 
 /// How the server ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Restarts {
+pub(crate) enum RestartKind {
     /// It is durable.
     Durable,
     /// It may lose its last transactions when it is killed.
@@ -95,10 +95,10 @@ pub(crate) enum Restarts {
     Replaced,
 }
 
-impl Plan {
-    pub(crate) fn drawn(random: &mut Random) -> Plan {
-        Plan {
-            weather: Weather::drawn(random),
+impl WorldPlan {
+    pub(crate) fn drawn(random: &mut Random) -> WorldPlan {
+        WorldPlan {
+            weather: NetworkWeather::drawn(random),
             steps: STEPS,
             writers: 2,
             rest: *random.pick(&[20, 100, 400, 2_000]),
@@ -110,11 +110,11 @@ impl Plan {
             executions: random.one_in(3),
             lists: random.one_in(3),
             names: *random.pick(&[
-                Names::Absent,
-                Names::Absent,
-                Names::Absent,
-                Names::Inner,
-                Names::Outer,
+                AuthorNames::Absent,
+                AuthorNames::Absent,
+                AuthorNames::Absent,
+                AuthorNames::Inner,
+                AuthorNames::Outer,
             ]),
             bounds: random.one_in(2),
             offset: *random.pick(&[0, 0, 1, 2]),
@@ -126,9 +126,9 @@ impl Plan {
             purges: random.one_in(4),
             refusals: random.one_in(6).then(|| *random.pick(&[20, 200])),
             restarts: match random.below(8) {
-                0 => Some(Restarts::Durable),
-                1 => Some(Restarts::Losing),
-                2 => Some(Restarts::Replaced),
+                0 => Some(RestartKind::Durable),
+                1 => Some(RestartKind::Losing),
+                2 => Some(RestartKind::Replaced),
                 _ => None,
             },
             kills: random.one_in(8),
@@ -154,7 +154,7 @@ impl Plan {
     }
 
     /// The settings file's sections of a Headwater at this address, read as a user's.
-    pub(crate) fn settings(&self, listen: &str) -> Settings {
+    pub(crate) fn settings(&self, listen: &str) -> ServeSettings {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("headwater.toml");
         let index = self.index_bytes.map_or(String::new(), |bytes| {
@@ -178,7 +178,7 @@ impl Plan {
              [shadow]\nrate = 0.0\n[limits]\nsessions = 500\n{index}[feeds]\nnarrow = \"{narrow}\"\n{calls}{feed}",
         );
         std::fs::write(&path, text).expect("a settings file");
-        Settings::load(&ServeFlags {
+        ServeSettings::load(&ServeFlags {
             config: Some(path),
             ..ServeFlags::default()
         })

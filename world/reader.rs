@@ -5,17 +5,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headwater::session::counts::Event;
+use headwater::session::session_counters::SessionEvent;
 use tokio::time::{Instant, sleep};
 
-use crate::answers::TAIL;
-use crate::client::{Answer, Client};
-use crate::fleet::Fleet;
-use crate::model::{Edit, State, Table};
-use crate::pages::{self, Authors, Feed, Names, Rows, ids};
-use crate::plan::Plan;
+use crate::answers::FOLLOW_UP_SELECT;
+use crate::client::{ClientAnswer, WorldClient};
+use crate::fleet::ProxyFleet;
+use crate::model::{ModelState, ModelTable, RowEdit};
+use crate::pages::{self, AuthorChoice, AuthorNames, FeedPage, TextRows, ids};
+use crate::plan::WorldPlan;
 use crate::random::Random;
-use crate::server::{REFUSAL, Server};
+use crate::server::{REFUSAL, WorldServer};
 use crate::sql;
 use crate::writes::{self, READERS};
 
@@ -27,32 +27,32 @@ const DEAF_RECOVERY: Duration = Duration::from_secs(300);
 /// ER_SERVER_SHUTDOWN.
 const SHUTDOWN: u16 = 1053;
 /// So many milliseconds at most a patient app rests.
-const REST: u64 = 500;
+const MAX_REST_MS: u64 = 500;
 
 /// One connection at a time.
-pub(crate) struct Reader {
+pub(crate) struct AppReader {
     pub(crate) number: u64,
-    pub(crate) server: Arc<Server>,
-    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) server: Arc<WorldServer>,
+    pub(crate) fleet: Arc<ProxyFleet>,
     pub(crate) random: Random,
-    pub(crate) plan: Plan,
+    pub(crate) plan: WorldPlan,
     /// What is known of the transaction that is open.
-    pub(crate) transaction: Option<Transaction>,
+    pub(crate) transaction: Option<AppTransaction>,
     /// The feed's page that it asked for before.
-    pub(crate) last: Option<Feed>,
+    pub(crate) last: Option<FeedPage>,
 }
 
 /// An app's transaction.
-pub(crate) struct Transaction {
+pub(crate) struct AppTransaction {
     /// Its snapshot is one of these, once it has been taken.
     snapshots: Option<Vec<usize>>,
     /// It may have been taken from this state on, by a statement that was refused.
     since: Option<usize>,
     /// What was changed in it.
-    edits: Vec<Edit>,
+    edits: Vec<RowEdit>,
 }
 
-impl Transaction {
+impl AppTransaction {
     /// What its snapshot may be, by a statement between these states that has one taken where there is none.
     fn possible(&self, from: usize, upto: usize) -> Vec<usize> {
         let since = self.since.unwrap_or(from);
@@ -61,7 +61,7 @@ impl Transaction {
     }
 }
 
-impl Plan {
+impl WorldPlan {
     pub(crate) fn recovery(&self) -> Duration {
         match self.weather.deaf {
             Some(_) => DEAF_RECOVERY,
@@ -71,20 +71,20 @@ impl Plan {
 }
 
 /// Calls that were answered from memory, and pages of feeds.
-pub(crate) fn answered(fleet: &Fleet) -> (u64, u64) {
+pub(crate) fn memory_answers(fleet: &ProxyFleet) -> (u64, u64) {
     let of = |event| fleet.count(event);
-    let feeds = of(Event::FeedNarrowed) + of(Event::FeedKept);
-    (of(Event::CallFromMemory), feeds)
+    let feeds = of(SessionEvent::FeedNarrowed) + of(SessionEvent::FeedCached);
+    (of(SessionEvent::CallFromMemory), feeds)
 }
 
 /// What a statement came to.
-pub(crate) enum Outcome {
+pub(crate) enum StatementOutcome {
     Told,
     Refused,
     CutOff,
 }
 
-impl Reader {
+impl AppReader {
     /// Takes so many steps. Returns how many pages were told.
     pub(crate) async fn run(mut self, steps: usize) -> Result<u64, String> {
         let mut client = self.connect().await?;
@@ -94,7 +94,7 @@ impl Reader {
             let reader = 1 + self.random.below(READERS);
             let in_transaction = self.transaction.is_some();
             let step = self.random.below(12);
-            let before = answered(&self.fleet);
+            let before = memory_answers(&self.fleet);
             let outcome = match step {
                 0 | 1 if self.plan.app_writes => self.write(&mut client).await?,
                 2 if self.plan.transactions => self.begin_or_end(&mut client).await?,
@@ -109,10 +109,10 @@ impl Reader {
                     self.feed(&mut client, &feed).await?
                 }
             };
-            if self.plan.patient && answered(&self.fleet) == before {
-                sleep(self.random.pause(REST)).await;
+            if self.plan.patient && memory_answers(&self.fleet) == before {
+                sleep(self.random.pause(MAX_REST_MS)).await;
             }
-            if let Outcome::CutOff = outcome {
+            if let StatementOutcome::CutOff = outcome {
                 self.transaction = None;
                 client = self.connect().await?;
             }
@@ -121,11 +121,11 @@ impl Reader {
     }
 
     /// Tries until it is let in.
-    pub(crate) async fn connect(&mut self) -> Result<Client, String> {
+    pub(crate) async fn connect(&mut self) -> Result<WorldClient, String> {
         let mut begun = Instant::now();
         loop {
             let address = self.fleet.address(self.number);
-            let connecting = Client::connect(&address, &self.plan.weather, &mut self.random);
+            let connecting = WorldClient::connect(&address, &self.plan.weather, &mut self.random);
             let connected = tokio::time::timeout(RECOVERY, connecting).await;
             match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
                 Ok(client) => return Ok(client),
@@ -142,7 +142,7 @@ impl Reader {
     /// So many calls were answered by lookups, or by the procedure's own run.
     fn lookups(&self) -> u64 {
         let count = |event| self.fleet.count(event);
-        count(Event::CallOwned) - count(Event::CallFromMemory)
+        count(SessionEvent::CallServed) - count(SessionEvent::CallFromMemory)
     }
 
     fn readable(&self) -> usize {
@@ -150,7 +150,7 @@ impl Reader {
     }
 
     /// The state that the app's next statement reads, as far as it matters for what makes sense.
-    fn state(&self) -> Arc<State> {
+    fn state(&self) -> Arc<ModelState> {
         let model = self.server.model();
         let known = self.transaction.as_ref();
         let snapshot = known.and_then(|it| it.snapshots.as_ref()?.first().copied());
@@ -161,7 +161,7 @@ impl Reader {
         }
     }
 
-    async fn write(&mut self, client: &mut Client) -> Result<Outcome, String> {
+    async fn write(&mut self, client: &mut WorldClient) -> Result<StatementOutcome, String> {
         let state = self.state();
         let edit = writes::drawn(&state, &mut self.random);
         let from = self.readable();
@@ -174,22 +174,22 @@ impl Reader {
         if let Some(transaction) = &mut self.transaction {
             // The model looks at its snapshot for which rows a statement meets.
             transaction.snapshots = Some(transaction.possible(from, upto));
-            if answer == Answer::Ok {
+            if answer == ClientAnswer::Ok {
                 transaction.edits.push(edit);
             }
         }
-        Ok(Outcome::Told)
+        Ok(StatementOutcome::Told)
     }
 
     /// What was refused behind this state, in whole or in part, may have been the first to read in its transaction.
-    fn refused(&mut self, from: usize, outcome: Outcome) -> Outcome {
+    fn refused(&mut self, from: usize, outcome: StatementOutcome) -> StatementOutcome {
         if let Some(transaction) = &mut self.transaction {
             transaction.since.get_or_insert(from);
         }
         outcome
     }
 
-    async fn begin_or_end(&mut self, client: &mut Client) -> Result<Outcome, String> {
+    async fn begin_or_end(&mut self, client: &mut WorldClient) -> Result<StatementOutcome, String> {
         let is_open = self.transaction.take().is_some();
         let text = match (is_open, self.random.below(3)) {
             (true, 0) => "ROLLBACK",
@@ -202,28 +202,28 @@ impl Reader {
             return Ok(outcome);
         }
         let snapshots = text.ends_with("SNAPSHOT");
-        self.transaction = (!is_open).then(|| Transaction {
+        self.transaction = (!is_open).then(|| AppTransaction {
             snapshots: snapshots.then(|| (from..=self.readable()).collect()),
             since: None,
             edits: Vec::new(),
         });
-        Ok(Outcome::Told)
+        Ok(StatementOutcome::Told)
     }
 
     /// Every third page is bounded, by one of so many of the newest ids.
-    fn bound(&mut self, messages: Table, newest: u64) -> Option<u64> {
+    fn bound(&mut self, messages: ModelTable, newest: u64) -> Option<u64> {
         let last = self.state().newest(messages);
         let is_bounded = self.random.one_in(3);
         is_bounded.then(|| last.saturating_sub(self.random.below(newest)))
     }
 
     /// Those whom a reader follows; now and then a list of the app's own.
-    fn authors(&mut self, reader: u64) -> Authors {
+    fn authors(&mut self, reader: u64) -> AuthorChoice {
         if !self.plan.lists || !self.random.one_in(3) {
-            return Authors::Followed(reader);
+            return AuthorChoice::Followed(reader);
         }
         let all = 1..=writes::AUTHORS;
-        Authors::Listed(
+        AuthorChoice::Listed(
             all.filter(|_| self.random.one_in(3))
                 .chain([reader])
                 .collect(),
@@ -231,7 +231,7 @@ impl Reader {
     }
 
     /// The one before once more, or another one.
-    fn next_page(&mut self, reader: u64) -> Feed {
+    fn next_page(&mut self, reader: u64) -> FeedPage {
         let last = self.last.take();
         let again = last.filter(|_| self.plan.refreshes && !self.random.one_in(4));
         let next = again.unwrap_or_else(|| self.page_of(reader));
@@ -240,14 +240,14 @@ impl Reader {
     }
 
     /// A page of this reader's feed, as the app shows it: of few kinds, so that most are asked for again and again.
-    pub(crate) fn page_of(&mut self, reader: u64) -> Feed {
+    pub(crate) fn page_of(&mut self, reader: u64) -> FeedPage {
         let names = match self.random.one_in(2) {
             true => self.plan.names,
-            false => Names::Absent,
+            false => AuthorNames::Absent,
         };
         let has_blocks = self.plan.blocks && self.random.one_in(2);
-        let bound = self.bound(Table::Statuses, 20);
-        Feed {
+        let bound = self.bound(ModelTable::Statuses, 20);
+        FeedPage {
             authors: self.authors(reader),
             bound: bound.filter(|_| self.plan.bounds),
             offset: match self.random.one_in(2) {
@@ -261,9 +261,9 @@ impl Reader {
 
     pub(crate) async fn feed(
         &mut self,
-        client: &mut Client,
-        feed: &Feed,
-    ) -> Result<Outcome, String> {
+        client: &mut WorldClient,
+        feed: &FeedPage,
+    ) -> Result<StatementOutcome, String> {
         let statement = feed.statement();
         let executed = self.plan.executions && self.random.one_in(2);
         let from = self.readable();
@@ -272,38 +272,38 @@ impl Reader {
             Err(outcome) => return Ok(self.refused(from, outcome)),
         };
         let upto = self.readable();
-        let page = |state: &State| feed.page(state);
+        let page = |state: &ModelState| feed.page(state);
         let server = &self.server;
         let Some(transaction) = &mut self.transaction else {
-            return match is_told(server, from..=upto, &told, page) {
-                true => Ok(Outcome::Told),
-                false => Err(wrong(server, feed, (from, upto), &told, page)),
+            return match is_possible_answer(server, from..=upto, &told, page) {
+                true => Ok(StatementOutcome::Told),
+                false => Err(wrong_answer_text(server, feed, (from, upto), &told, page)),
             };
         };
         let mut possible = transaction.possible(from, upto);
         let (first, last) = (possible.first().copied(), possible.last().copied());
         possible.retain(|number| {
             let state = server.model().state(*number);
-            Answer::Rows(page(&state.with(&transaction.edits))) == told
+            ClientAnswer::Rows(page(&state.with(&transaction.edits))) == told
         });
         if possible.is_empty() {
             let between = (first.unwrap_or(from), last.unwrap_or(upto));
-            let text = wrong(server, feed, between, &told, |state| {
+            let text = wrong_answer_text(server, feed, between, &told, |state| {
                 page(&state.with(&transaction.edits))
             });
             return Err(format!("in a transaction, {text}"));
         }
         transaction.snapshots = Some(possible);
-        Ok(Outcome::Told)
+        Ok(StatementOutcome::Told)
     }
 
     /// A call, and the page behind it.
     pub(crate) async fn call(
         &mut self,
-        client: &mut Client,
+        client: &mut WorldClient,
         reader: u64,
-    ) -> Result<Outcome, String> {
-        let bound = self.bound(Table::Message, 30);
+    ) -> Result<StatementOutcome, String> {
+        let bound = self.bound(ModelTable::Message, 30);
         let (called, looked_up) = (self.readable(), self.lookups());
         let text = match bound {
             Some(bound) => format!("CALL fetch_timeline_ids2({reader}, {bound})"),
@@ -317,7 +317,7 @@ impl Reader {
         let may_be_looked_up = self.lookups() > looked_up;
         sleep(self.random.pause(5)).await;
         let from = self.readable();
-        let told = match self.ask(client, TAIL).await? {
+        let told = match self.ask(client, FOLLOW_UP_SELECT).await? {
             Ok(told) => told,
             Err(outcome) => return Ok(outcome),
         };
@@ -325,7 +325,9 @@ impl Reader {
         let server = &self.server;
         let any = (called..=between).any(|number| {
             let ids = pages::page(&server.model().state(number), reader, bound);
-            is_told(server, from..=upto, &told, |state| pages::tail(state, &ids))
+            is_possible_answer(server, from..=upto, &told, |state| {
+                pages::follow_up_rows(state, &ids)
+            })
         });
         // A lookup reads heads first, and the lists below them then, in one statement or in several.
         let states = |from: usize, upto: usize| -> Vec<_> {
@@ -335,8 +337,8 @@ impl Reader {
         let any = any
             || may_be_looked_up
                 && (called..=between).any(|at| {
-                    let lists = pages::looked_up(&states(at, between), reader, bound);
-                    let Answer::Rows(told) = &told else {
+                    let lists = pages::lookup_pages(&states(at, between), reader, bound);
+                    let ClientAnswer::Rows(told) = &told else {
                         return false;
                     };
                     let shown = states(from, upto);
@@ -345,19 +347,23 @@ impl Reader {
                         .any(|state| pages::is_mixed(state, &lists, told))
                 });
         match any {
-            true => Ok(Outcome::Told),
-            false => Err(wrong(server, &reader, (called, upto), &told, |state| {
-                pages::tail(state, &pages::page(state, reader, bound))
-            })),
+            true => Ok(StatementOutcome::Told),
+            false => Err(wrong_answer_text(
+                server,
+                &reader,
+                (called, upto),
+                &told,
+                |state| pages::follow_up_rows(state, &pages::page(state, reader, bound)),
+            )),
         }
     }
 
     /// Without an answer where the connection failed, or the server, as they may.
     async fn ask(
         &mut self,
-        client: &mut Client,
+        client: &mut WorldClient,
         text: &str,
-    ) -> Result<Result<Answer, Outcome>, String> {
+    ) -> Result<Result<ClientAnswer, StatementOutcome>, String> {
         let statement = (text.to_owned(), Vec::new());
         self.ask_for(client, &statement, false).await
     }
@@ -365,10 +371,10 @@ impl Reader {
     /// The same of a statement with question marks for numbers, by an execution or as text.
     async fn ask_for(
         &mut self,
-        client: &mut Client,
+        client: &mut WorldClient,
         (text, values): &(String, Vec<u64>),
         executed: bool,
-    ) -> Result<Result<Answer, Outcome>, String> {
+    ) -> Result<Result<ClientAnswer, StatementOutcome>, String> {
         let trace = &self.server.trace;
         let bound = sql::bound(text, values);
         let number = self.number;
@@ -388,56 +394,60 @@ impl Reader {
             Ok(answer) => answer,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         };
-        trace.note(format_args!("reader {number}"), Reply(&answer));
+        trace.note(format_args!("reader {number}"), TracedAnswer(&answer));
         match answer {
-            Ok(Answer::Error(code, _)) if code == REFUSAL.0 && self.plan.refusals.is_some() => {
-                Ok(Err(Outcome::Refused))
+            Ok(ClientAnswer::Error(code, _))
+                if code == REFUSAL.0 && self.plan.refusals.is_some() =>
+            {
+                Ok(Err(StatementOutcome::Refused))
             }
             // A Headwater that ends says so.
-            Ok(Answer::Error(SHUTDOWN, _)) if self.plan.successions => Ok(Err(Outcome::CutOff)),
+            Ok(ClientAnswer::Error(SHUTDOWN, _)) if self.plan.successions => {
+                Ok(Err(StatementOutcome::CutOff))
+            }
             // With 1062 another was first with this key.
-            Ok(Answer::Error(code, message)) if code != 1062 => {
+            Ok(ClientAnswer::Error(code, message)) if code != 1062 => {
                 Err(format!("{code} {message}: {text}"))
             }
             Ok(answer) => Ok(Ok(answer)),
             Err(error) if !self.plan.breaks() => Err(format!("{error}: {text}")),
-            Err(_) => Ok(Err(Outcome::CutOff)),
+            Err(_) => Ok(Err(StatementOutcome::CutOff)),
         }
     }
 }
 
 /// What came of a statement, as the trace says it.
-struct Reply<'a>(&'a io::Result<Answer>);
+struct TracedAnswer<'a>(&'a io::Result<ClientAnswer>);
 
-impl fmt::Display for Reply<'_> {
+impl fmt::Display for TracedAnswer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Ok(Answer::Ok) => write!(f, "is told: OK"),
-            Ok(Answer::Rows(rows)) => write!(f, "is told: {}", ids(rows)),
-            Ok(Answer::Error(code, message)) => write!(f, "is told: error {code} {message}"),
+            Ok(ClientAnswer::Ok) => write!(f, "is told: OK"),
+            Ok(ClientAnswer::Rows(rows)) => write!(f, "is told: {}", ids(rows)),
+            Ok(ClientAnswer::Error(code, message)) => write!(f, "is told: error {code} {message}"),
             Err(error) => write!(f, "is cut off: {error}"),
         }
     }
 }
 
-fn is_told(
-    server: &Server,
+fn is_possible_answer(
+    server: &WorldServer,
     mut between: std::ops::RangeInclusive<usize>,
-    told: &Answer,
-    page: impl Fn(&State) -> Rows,
+    told: &ClientAnswer,
+    page: impl Fn(&ModelState) -> TextRows,
 ) -> bool {
-    between.any(|number| Answer::Rows(page(&server.model().state(number))) == *told)
+    between.any(|number| ClientAnswer::Rows(page(&server.model().state(number))) == *told)
 }
 
-fn wrong(
-    server: &Server,
+fn wrong_answer_text(
+    server: &WorldServer,
     reader: &dyn std::fmt::Debug,
     (from, upto): (usize, usize),
-    told: &Answer,
-    page: impl Fn(&State) -> Rows,
+    told: &ClientAnswer,
+    page: impl Fn(&ModelState) -> TextRows,
 ) -> String {
     let told = match told {
-        Answer::Rows(rows) => ids(rows),
+        ClientAnswer::Rows(rows) => ids(rows),
         other => format!("{other:?}"),
     };
     let mut text = format!("{reader:?} was told\n      {told}\n");

@@ -1,10 +1,10 @@
 //! Rights of the service account, which are taken from it for a while and given back.
 
-use crate::answers::Reply;
+use crate::answers::ModelReply;
 
 /// A right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Right {
+pub(crate) enum AccountRight {
     /// SELECT.
     Rows,
     /// PROCESS.
@@ -15,47 +15,47 @@ pub(crate) enum Right {
     Stream,
 }
 
-impl Right {
-    pub(crate) const ALL: [Right; 4] = [
-        Right::Rows,
-        Right::Transactions,
-        Right::LogEnd,
-        Right::Stream,
+impl AccountRight {
+    pub(crate) const ALL: [AccountRight; 4] = [
+        AccountRight::Rows,
+        AccountRight::Transactions,
+        AccountRight::LogEnd,
+        AccountRight::Stream,
     ];
 
     /// As the server lists it.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Right::Rows => "SELECT",
-            Right::Transactions => "PROCESS",
-            Right::LogEnd => "BINLOG MONITOR",
-            Right::Stream => "REPLICATION SLAVE",
+            AccountRight::Rows => "SELECT",
+            AccountRight::Transactions => "PROCESS",
+            AccountRight::LogEnd => "BINLOG MONITOR",
+            AccountRight::Stream => "REPLICATION SLAVE",
         }
     }
 
     /// The one that a question takes which is not about rows of tables.
-    pub(crate) fn of(words: &[&str]) -> Option<Right> {
+    pub(crate) fn of(words: &[&str]) -> Option<AccountRight> {
         match words {
-            ["SELECT", "trx_id,", ..] => Some(Right::Transactions),
-            ["SHOW", "MASTER", "STATUS"] | ["SHOW", "BINARY", "LOGS"] => Some(Right::LogEnd),
+            ["SELECT", "trx_id,", ..] => Some(AccountRight::Transactions),
+            ["SHOW", "MASTER", "STATUS"] | ["SHOW", "BINARY", "LOGS"] => Some(AccountRight::LogEnd),
             _ => None,
         }
     }
 
     /// What is told to who lacks it.
-    pub(crate) fn denial(self) -> Reply {
+    pub(crate) fn denial(self) -> ModelReply {
         match self {
-            Right::Rows => {
+            AccountRight::Rows => {
                 let message =
                     "SELECT command denied to user 'headwater'@'app' for table `world`.`message`";
-                Reply::Error(1142, "42000", message.to_owned())
+                ModelReply::Error(1142, "42000", message.to_owned())
             }
             _ => {
                 let name = self.name();
                 let message = format!(
                     "Access denied; you need (at least one of) the {name} privilege(s) for this operation"
                 );
-                Reply::Error(1227, "42000", message)
+                ModelReply::Error(1227, "42000", message)
             }
         }
     }

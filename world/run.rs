@@ -4,18 +4,18 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use headwater::link::memory::MemoryListener;
-use headwater::session::shared::Shared;
+use headwater::session::shared_state::SharedState;
 use tokio::time::{Instant, sleep};
 
-use crate::fleet::Fleet;
-use crate::model::{Change, Edit, State, Table};
-use crate::operator::Operator;
-use crate::plan::{PRIMARY, Plan, Restarts};
+use crate::fleet::ProxyFleet;
+use crate::model::{ModelState, ModelTable, RowEdit, TableChange};
+use crate::operator::ServerOperator;
+use crate::plan::{PRIMARY, RestartKind, WorldPlan};
 use crate::random::Random;
-use crate::reader::{Outcome, Reader, answered};
-use crate::server::Server;
-use crate::shrink::Reduction;
-use crate::trace::Line;
+use crate::reader::{AppReader, StatementOutcome, memory_answers};
+use crate::reduction::PlanReduction;
+use crate::server::WorldServer;
+use crate::trace::TraceLine;
 use crate::writes::{self, AUTHORS, READERS};
 
 const APPS: u64 = 3;
@@ -27,11 +27,11 @@ const TRANSACTIONS: usize = 300;
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// What became of a world.
-pub(crate) struct Done {
+pub(crate) struct WorldOutcome {
     /// How many pages were told and what Headwater counted, or what was wrong.
     pub(crate) outcome: Result<(u64, String), String>,
     /// What happened.
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<TraceLine>,
 }
 
 impl Random {
@@ -47,10 +47,10 @@ impl Random {
 }
 
 /// A world that takes so long by the machine's clock stands still: it takes a fraction of a second.
-const STILL: Duration = Duration::from_secs(600);
+const STALL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Runs the world of this seed on a thread of its own; with `traced`, what happened is kept.
-pub(crate) fn run(seed: u64, reduction: &Reduction, traced: bool) -> Done {
+pub(crate) fn run(seed: u64, reduction: &PlanReduction, traced: bool) -> WorldOutcome {
     let reduction = reduction.clone();
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || {
@@ -61,60 +61,60 @@ pub(crate) fn run(seed: u64, reduction: &Reduction, traced: bool) -> Done {
             .expect("a runtime");
         let _ = done.send(runtime.block_on(world(seed, &reduction, traced)));
     });
-    let why = match is_done.recv_timeout(STILL) {
+    let why = match is_done.recv_timeout(STALL_TIMEOUT) {
         Ok(done) => return done,
         Err(mpsc::RecvTimeoutError::Disconnected) => "a panic",
         Err(mpsc::RecvTimeoutError::Timeout) => "its thread stands still, or spins",
     };
-    Done {
+    WorldOutcome {
         outcome: Err(why.to_owned()),
         lines: Vec::new(),
     }
 }
 
-async fn world(seed: u64, reduction: &Reduction, traced: bool) -> Done {
+async fn world(seed: u64, reduction: &PlanReduction, traced: bool) -> WorldOutcome {
     let mut random = Random(seed);
     headwater::binlog::random::seed(random.next());
     headwater::clock::simulate();
-    let mut plan = Plan::drawn(&mut random.fork());
+    let mut plan = WorldPlan::drawn(&mut random.fork());
     reduction.apply(&mut plan);
-    let server = Arc::new(Server::new(
-        beginning(plan.messages, &mut random.fork()),
+    let server = Arc::new(WorldServer::new(
+        initial_state(plan.messages, &mut random.fork()),
         &plan,
         traced,
     ));
     server.trace.follow_log();
     server.trace.note("world", format_args!("{plan:?}"));
-    let lived = live(Arc::clone(&server), plan, random);
+    let lived = run_world(Arc::clone(&server), plan, random);
     let outcome = match tokio::time::timeout(PATIENCE, lived).await {
         Ok(outcome) => outcome,
         Err(_) => Err("something waits for good".to_owned()),
     };
-    Done {
+    WorldOutcome {
         outcome,
         lines: server.trace.lines(),
     }
 }
 
-async fn live(
-    server: Arc<Server>,
-    plan: Plan,
+async fn run_world(
+    server: Arc<WorldServer>,
+    plan: WorldPlan,
     mut random: Random,
 ) -> Result<(u64, String), String> {
     let listener = MemoryListener::bind(PRIMARY).expect("an address");
     tokio::spawn(Arc::clone(&server).run(listener, random.fork()));
-    let fleet = Arc::new(Fleet::start(&plan, random.fork()).await?);
+    let fleet = Arc::new(ProxyFleet::start(&plan, random.fork()).await?);
     let mut others: Vec<_> = (0..plan.writers)
         .map(|_| tokio::spawn(write(Arc::clone(&server), plan.rest, random.fork())))
         .collect();
-    let operator = Operator {
+    let operator = ServerOperator {
         server: Arc::clone(&server),
         fleet: Arc::clone(&fleet),
         plan: plan.clone(),
         random: random.fork(),
     };
     others.push(tokio::spawn(operator.run()));
-    let mut reader = |number| Reader {
+    let mut reader = |number| AppReader {
         number,
         server: Arc::clone(&server),
         fleet: Arc::clone(&fleet),
@@ -137,11 +137,11 @@ async fn live(
     }
     plan.weather.calm();
     server.model().denied.clear();
-    fleet.settle().await;
+    fleet.wait_for_takeovers().await;
     fleet.reload().await?;
     for (number, member) in (0..).zip(fleet.in_use()) {
         recover(reader(number)).await?;
-        bounded(&member.shared())?;
+        check_memory_bound(&member.shared())?;
     }
     for other in others {
         other.abort();
@@ -152,7 +152,10 @@ async fn live(
         return Err(format!("{first} (the first of {} faults)", faults.len()));
     }
     let counts = fleet.summaries();
-    let may_contradict = matches!(plan.restarts, Some(Restarts::Losing | Restarts::Replaced));
+    let may_contradict = matches!(
+        plan.restarts,
+        Some(RestartKind::Losing | RestartKind::Replaced)
+    );
     if !may_contradict && counts.contains("contradictions=") {
         return Err(format!("memory and log contradict each other: {counts}"));
     }
@@ -160,21 +163,21 @@ async fn live(
 }
 
 /// Once nothing is late or lost any more, memory answers again.
-async fn recover(mut reader: Reader) -> Result<(), String> {
+async fn recover(mut reader: AppReader) -> Result<(), String> {
     // With as little as that it may never have room.
     if reader.plan.index_bytes.is_some() {
         return Ok(());
     }
     let mut begun = Instant::now();
-    let (calls, feeds) = answered(&reader.fleet);
+    let (calls, feeds) = memory_answers(&reader.fleet);
     let mut client = reader.connect().await?;
     let thread = reader.server.model().connect();
     for turn in 0u64.. {
         // Where no row tells whether the last transactions can be read, something else is written.
         if turn % 50 == 49 {
-            let changes = [Table::Message, Table::Statuses].map(|table| {
+            let changes = [ModelTable::Message, ModelTable::Statuses].map(|table| {
                 let id = reader.server.model().newest().newest(table) + 1;
-                Change::Row(Edit::insert(table, (id, 1, 0)))
+                TableChange::Row(RowEdit::insert(table, (id, 1, 0)))
             });
             let server = Arc::clone(&reader.server);
             server.commit(thread, &changes, &mut reader.random).await;
@@ -186,10 +189,10 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
                 reader.feed(&mut client, &feed).await?
             }
         };
-        if let Outcome::CutOff = outcome {
+        if let StatementOutcome::CutOff = outcome {
             client = reader.connect().await?;
         }
-        let now = answered(&reader.fleet);
+        let now = memory_answers(&reader.fleet);
         if now.0 >= calls + 3 && (now.1 >= feeds + 3 || !reader.plan.always_narrow) {
             break;
         }
@@ -210,38 +213,38 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
 /// What memory takes beyond its bound at most: lists that are being loaded, of which none may go yet.
 const MARGIN: usize = 8_192;
 
-fn bounded(shared: &Shared) -> Result<(), String> {
-    let Some(held) = shared.held() else {
+fn check_memory_bound(shared: &SharedState) -> Result<(), String> {
+    let Some(held) = shared.index_usage() else {
         return Ok(());
     };
-    let (bytes, most) = (held.sizes[0], held.most_bytes);
+    let (bytes, most) = (held.sizes[0], held.max_bytes);
     match bytes <= most.saturating_add(MARGIN) {
         true => Ok(()),
         false => Err(format!("memory holds {bytes} bytes, and may hold {most}")),
     }
 }
 
-fn beginning(messages: u64, random: &mut Random) -> State {
-    let mut state = State::default();
+fn initial_state(messages: u64, random: &mut Random) -> ModelState {
+    let mut state = ModelState::default();
     let mut comes = |table, row| {
-        state.apply(Edit::insert(table, row));
+        state.apply(RowEdit::insert(table, row));
     };
     for id in 1..=messages {
-        comes(Table::Message, (id, 1 + random.below(AUTHORS), 0));
-        comes(Table::Statuses, (id, 1 + random.below(AUTHORS), 0));
+        comes(ModelTable::Message, (id, 1 + random.below(AUTHORS), 0));
+        comes(ModelTable::Statuses, (id, 1 + random.below(AUTHORS), 0));
     }
     for author in (1..=AUTHORS).filter(|author| author % 3 != 0) {
-        comes(Table::Profiles, (author, 0, 0));
+        comes(ModelTable::Profiles, (author, 0, 0));
     }
     for reader in 1..=READERS {
         for author in 1..=AUTHORS {
-            for table in [Table::Follower, Table::Followers] {
+            for table in [ModelTable::Follower, ModelTable::Followers] {
                 if random.one_in(3) {
                     comes(table, (reader, author, 0));
                 }
             }
             if random.one_in(6) {
-                comes(Table::Blocks, (reader, author, 0));
+                comes(ModelTable::Blocks, (reader, author, 0));
             }
         }
     }
@@ -249,7 +252,7 @@ fn beginning(messages: u64, random: &mut Random) -> State {
 }
 
 /// Writes without Headwater.
-async fn write(server: Arc<Server>, rest: u64, mut random: Random) {
+async fn write(server: Arc<WorldServer>, rest: u64, mut random: Random) {
     for _ in 0..TRANSACTIONS {
         sleep(random.pause(rest)).await;
         if server.is_down() {
@@ -260,7 +263,7 @@ async fn write(server: Arc<Server>, rest: u64, mut random: Random) {
         let mut changes = Vec::new();
         for _ in 0..1 + random.below(3) / 2 * random.below(4) {
             let edit = state.apply(writes::drawn(&state, &mut random));
-            changes.extend(edit.map(Change::Row));
+            changes.extend(edit.map(TableChange::Row));
         }
         server.commit(thread, &changes, &mut random).await;
     }

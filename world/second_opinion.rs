@@ -7,10 +7,10 @@ use mysql_common::binlog::row::BinlogRow;
 use mysql_common::binlog::value::BinlogValue;
 use mysql_common::value::Value as Wire;
 
-use crate::log::Log;
-use crate::model::{Change, Edit, Row, State, Table};
+use crate::log::ModelLog;
+use crate::model::{ModelState, ModelTable, RowEdit, TableChange, WorldRow};
 use crate::random::Random;
-use crate::sql::Value;
+use crate::sql::CellValue;
 use crate::writes;
 
 const MAGIC: &[u8] = b"\xfebin";
@@ -18,17 +18,21 @@ const TRANSACTIONS: usize = 300;
 
 /// Writes a log of drawn transactions, and compares each event's place, checksum and rows. The error tells what differs.
 pub(crate) fn check() -> Result<(), String> {
-    let (mut state, mut random, mut log) = (State::default(), Random(1), Log::new());
+    let (mut state, mut random, mut log) = (ModelState::default(), Random(1), ModelLog::new());
     let mut written = Vec::new();
     for number in 1..=TRANSACTIONS {
         let drawn = writes::drawn(&state, &mut random);
         let Some(edit) = state.apply(drawn) else {
             continue;
         };
-        log.transaction(number, &[Change::Row(edit)], &state);
+        log.transaction(number, &[TableChange::Row(edit)], &state);
         written.push(edit);
     }
-    log.transaction(TRANSACTIONS + 1, &[Change::Empty(Table::Statuses)], &state);
+    log.transaction(
+        TRANSACTIONS + 1,
+        &[TableChange::Empty(ModelTable::Statuses)],
+        &state,
+    );
     let mut bytes = MAGIC.to_vec();
     while let Some(event) = log.at(1, bytes.len() as u64) {
         bytes.extend(event);
@@ -75,12 +79,12 @@ pub(crate) fn check() -> Result<(), String> {
 }
 
 /// A table's name, and the cells of a row before and after a change.
-type Cells = (String, Option<Vec<String>>, Option<Vec<String>>);
+type ChangedCells = (String, Option<Vec<String>>, Option<Vec<String>>);
 
-fn cells(edit: &Edit) -> Cells {
-    let of = |row: Option<Row>| {
+fn cells(edit: &RowEdit) -> ChangedCells {
+    let of = |row: Option<WorldRow>| {
         let cells = row.map(|row| edit.table.cells(row));
-        cells.map(|cells| cells.iter().map(Value::to_string).collect())
+        cells.map(|cells| cells.iter().map(CellValue::to_string).collect())
     };
     (
         edit.table.name().to_owned(),
@@ -92,7 +96,7 @@ fn cells(edit: &Edit) -> Cells {
 fn changes(
     rows: &RowsEventData<'_>,
     table: Option<&mysql_common::binlog::events::TableMapEvent<'static>>,
-) -> Result<Vec<Cells>, String> {
+) -> Result<Vec<ChangedCells>, String> {
     let table = table.ok_or("rows of a table that was not described")?;
     let mut all = Vec::new();
     for row in rows.rows(table) {

@@ -10,15 +10,15 @@ use headwater::link::memory::{MemoryListener, MemoryStream};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use crate::answers::{Connection, Recorded, Reply};
+use crate::answers::{ModelReply, RecordedReply, ServerSession};
 use crate::log;
-use crate::model::{Change, Edit, Model, State};
-use crate::network::{Weather, between};
-use crate::plan::Plan;
+use crate::model::{ModelState, RowEdit, TableChange, WorldModel};
+use crate::network::{NetworkWeather, between};
+use crate::plan::WorldPlan;
 use crate::random::Random;
-use crate::rights::Right;
-use crate::trace::Trace;
-use crate::wire::{Peer, binary_row, text_row};
+use crate::rights::AccountRight;
+use crate::trace::WorldTrace;
+use crate::wire::{ServerPeer, binary_row, text_row};
 use crate::writes;
 
 const VERSION: &str = "10.11.19-MariaDB-log";
@@ -34,13 +34,13 @@ pub(crate) const REFUSAL: (u16, &str, &str) = (1317, "70100", "Query execution w
 
 /// One server, and what it is made of.
 #[derive(Debug)]
-pub(crate) struct Server {
-    model: Mutex<Model>,
-    pub(crate) recorded: BTreeMap<String, Recorded>,
+pub(crate) struct WorldServer {
+    model: Mutex<WorldModel>,
+    pub(crate) recorded: BTreeMap<String, RecordedReply>,
     /// What must not come: statements that it does not know, and too many of them.
     faults: Mutex<Vec<String>>,
     is_down: AtomicBool,
-    weather: Weather,
+    weather: NetworkWeather,
     /// One of so many statements is refused.
     refusals: Option<u64>,
     /// All connections end. (In their order: a `watch` would wake them in a random one.)
@@ -49,12 +49,12 @@ pub(crate) struct Server {
     served: Mutex<BTreeMap<u64, Arc<Notify>>>,
     /// How many statements came at one moment, the last one.
     moment: Mutex<(Instant, u64)>,
-    pub(crate) trace: Trace,
+    pub(crate) trace: WorldTrace,
 }
 
 /// How a server ends.
 #[derive(Clone, Debug)]
-pub(crate) enum Ending {
+pub(crate) enum ServerEnding {
     /// It is shut down.
     Stop,
     /// It is killed, and durable.
@@ -62,13 +62,13 @@ pub(crate) enum Ending {
     /// It is killed, and so many of its last transactions are lost: from its log as well, or not.
     Loss { count: usize, logged: bool },
     /// A replica takes its place that has not got so many of its last transactions, and differs by these edits.
-    Promotion { lost: usize, drift: Vec<Edit> },
+    Promotion { lost: usize, drift: Vec<RowEdit> },
 }
 
-impl Server {
-    pub(crate) fn new(state: State, plan: &Plan, traced: bool) -> Server {
-        Server {
-            model: Mutex::new(Model::new(state)),
+impl WorldServer {
+    pub(crate) fn new(state: ModelState, plan: &WorldPlan, traced: bool) -> WorldServer {
+        WorldServer {
+            model: Mutex::new(WorldModel::new(state)),
             recorded: crate::answers::recorded(),
             faults: Mutex::default(),
             is_down: AtomicBool::new(false),
@@ -77,11 +77,11 @@ impl Server {
             ends: Notify::new(),
             served: Mutex::default(),
             moment: Mutex::new((Instant::now(), 0)),
-            trace: Trace::new(traced),
+            trace: WorldTrace::new(traced),
         }
     }
 
-    pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
+    pub(crate) fn model(&self) -> MutexGuard<'_, WorldModel> {
         self.model.lock().expect("nobody panics with it")
     }
 
@@ -124,7 +124,7 @@ impl Server {
     }
 
     /// Ends, stays away for a while, and begins again.
-    pub(crate) async fn restart(&self, ending: Ending, away: Duration) {
+    pub(crate) async fn restart(&self, ending: ServerEnding, away: Duration) {
         self.trace
             .note("server", format_args!("goes down: {ending:?}"));
         self.is_down.store(true, Ordering::Relaxed);
@@ -133,10 +133,10 @@ impl Server {
         {
             let mut model = self.model();
             match ending {
-                Ending::Stop => model.restart(),
-                Ending::Crash => model.crash(),
-                Ending::Loss { count, logged } => model.lose(count, logged),
-                Ending::Promotion { lost, drift } => model.promote(lost, &drift),
+                ServerEnding::Stop => model.restart(),
+                ServerEnding::Crash => model.crash(),
+                ServerEnding::Loss { count, logged } => model.lose(count, logged),
+                ServerEnding::Promotion { lost, drift } => model.promote(lost, &drift),
             }
         }
         sleep(away).await;
@@ -148,9 +148,9 @@ impl Server {
 
     async fn serve(&self, stream: MemoryStream, mut random: Random) -> io::Result<()> {
         let thread = self.model().connect();
-        let mut peer = Peer::new(stream);
+        let mut peer = ServerPeer::new(stream);
         let user = peer.log_in(VERSION, thread).await?;
-        let mut session = Connection::new(thread, user == "headwater");
+        let mut session = ServerSession::new(thread, user == "headwater");
         let end = Arc::clone(&session.end);
         self.served().insert(thread, end);
         let served = self.converse(&mut peer, &mut session, &mut random).await;
@@ -161,8 +161,8 @@ impl Server {
 
     async fn converse(
         &self,
-        peer: &mut Peer,
-        session: &mut Connection,
+        peer: &mut ServerPeer,
+        session: &mut ServerSession,
         random: &mut Random,
     ) -> io::Result<()> {
         let who = format!("server {}", session.thread);
@@ -178,7 +178,7 @@ impl Server {
                 // COM_QUIT.
                 Some((1, _)) | None => return Ok(()),
                 // COM_INIT_DB, COM_PING, COM_REGISTER_SLAVE.
-                Some((2 | 14 | 21, _)) => Reply::Ok(0),
+                Some((2 | 14 | 21, _)) => ModelReply::Ok(0),
                 Some((3, text)) => {
                     let text = String::from_utf8_lossy(text);
                     self.statement(session, &text, &who, random).await
@@ -192,14 +192,16 @@ impl Server {
                     encode = binary_row;
                     match session.bound(execution) {
                         Some(text) => self.statement(session, &text, &who, random).await,
-                        None => Reply::Unknown(format!("execution {execution:?}")),
+                        None => ModelReply::Unknown(format!("execution {execution:?}")),
                     }
                 }
                 Some((25, statement)) => {
                     session.close(statement);
                     continue;
                 }
-                Some((18, _)) if self.denies(session, Right::Stream) => Right::Stream.denial(),
+                Some((18, _)) if self.is_denied(session, AccountRight::Stream) => {
+                    AccountRight::Stream.denial()
+                }
                 Some((18, request)) => {
                     self.trace.note(&who, "sends its log");
                     return tokio::select! {
@@ -208,12 +210,12 @@ impl Server {
                         sent = self.dump(peer, session, request) => sent,
                     };
                 }
-                Some((kind, _)) => Reply::Unknown(format!("command {kind}")),
+                Some((kind, _)) => ModelReply::Unknown(format!("command {kind}")),
             };
-            if let Reply::Unknown(what) = &answer {
-                self.fails(format!("a statement is unknown: {what}"));
+            if let ModelReply::Unknown(what) = &answer {
+                self.record_fault(format!("a statement is unknown: {what}"));
             }
-            peer.tell(answer, encode, session.status());
+            peer.send_reply(answer, encode, session.status());
             peer.flush().await?;
         }
     }
@@ -221,18 +223,18 @@ impl Server {
     /// Answers a statement that came as text, or with what an execution has bound.
     async fn statement(
         &self,
-        session: &mut Connection,
+        session: &mut ServerSession,
         text: &str,
         who: &str,
         random: &mut Random,
-    ) -> Reply {
+    ) -> ModelReply {
         self.trace.note(who, text);
-        self.hold_up().await;
+        self.delay_flood().await;
         match writes::read(text) {
-            _ if self.refuses(text, random) => {
+            _ if self.is_refused(text, random) => {
                 self.trace.note(who, "refuses it");
                 let (code, state, message) = REFUSAL;
-                Reply::Error(code, state, message.to_owned())
+                ModelReply::Error(code, state, message.to_owned())
             }
             Some(edit) => self.edit(session, edit, random).await,
             None if text == "COMMIT" => self.end(session, random).await,
@@ -241,7 +243,7 @@ impl Server {
     }
 
     /// Whoever asks without end and without rest would have time stand still: the world has failed, and goes on slowly.
-    async fn hold_up(&self) {
+    async fn delay_flood(&self) {
         let now = Instant::now();
         let count = {
             let mut moment = self.moment.lock().expect("nobody panics with it");
@@ -252,40 +254,45 @@ impl Server {
             moment.1
         };
         if count == MOST_AT_ONCE {
-            self.fails(format!("{count} statements came at one moment"));
+            self.record_fault(format!("{count} statements came at one moment"));
         }
         if count >= MOST_AT_ONCE {
             sleep(Duration::from_secs(1)).await;
         }
     }
 
-    fn fails(&self, why: String) {
+    fn record_fault(&self, why: String) {
         let mut faults = self.faults.lock().expect("nobody panics with it");
         faults.push(why);
     }
 
     /// Headwater's account lacks this right now.
-    pub(crate) fn denies(&self, session: &Connection, right: Right) -> bool {
+    pub(crate) fn is_denied(&self, session: &ServerSession, right: AccountRight) -> bool {
         session.is_service && self.model().denied.contains(&right)
     }
 
     /// The end of a transaction is what it is told to be.
-    fn refuses(&self, text: &str, random: &mut Random) -> bool {
+    fn is_refused(&self, text: &str, random: &mut Random) -> bool {
         let is_end = ["COMMIT", "ROLLBACK"].contains(&text);
         let of = self.refusals.filter(|_| !is_end && !self.weather.is_calm());
         of.is_some_and(|of| random.one_in(of))
     }
 
     /// A session edits a row: at once, or with its transaction.
-    async fn edit(&self, session: &mut Connection, edit: Edit, random: &mut Random) -> Reply {
+    async fn edit(
+        &self,
+        session: &mut ServerSession,
+        edit: RowEdit,
+        random: &mut Random,
+    ) -> ModelReply {
         let mut state = (*self.read(session)).clone();
         let Some(done) = state.apply(edit) else {
             return match edit.before {
                 None => {
                     let message = "Duplicate entry for key 'PRIMARY'".to_owned();
-                    Reply::Error(1062, "23000", message)
+                    ModelReply::Error(1062, "23000", message)
                 }
-                Some(_) => Reply::Ok(0),
+                Some(_) => ModelReply::Ok(0),
             };
         };
         match &mut session.transaction {
@@ -294,25 +301,29 @@ impl Server {
                 self.model().begin(session.thread);
             }
             None => {
-                self.commit(session.thread, &[Change::Row(done)], random)
+                self.commit(session.thread, &[TableChange::Row(done)], random)
                     .await;
             }
         }
-        Reply::Ok(1)
+        ModelReply::Ok(1)
     }
 
-    async fn end(&self, session: &mut Connection, random: &mut Random) -> Reply {
+    async fn end(&self, session: &mut ServerSession, random: &mut Random) -> ModelReply {
         if let Some(transaction) = session.transaction.take() {
-            let changes: Vec<Change> = transaction.edits.into_iter().map(Change::Row).collect();
+            let changes: Vec<TableChange> = transaction
+                .edits
+                .into_iter()
+                .map(TableChange::Row)
+                .collect();
             self.commit(session.thread, &changes, random).await;
         }
         self.model().end(session.thread);
-        Reply::Ok(0)
+        ModelReply::Ok(0)
     }
 
     /// Commits: the log has it first, then others can read it, then it is acknowledged. Nobody changes its rows before others can
     /// read it: its locks are held until then.
-    pub(crate) async fn commit(&self, thread: u64, changes: &[Change], random: &mut Random) {
+    pub(crate) async fn commit(&self, thread: u64, changes: &[TableChange], random: &mut Random) {
         while self.model().is_locked(changes) {
             sleep(Duration::from_millis(1)).await;
         }
@@ -336,7 +347,7 @@ impl Server {
     }
 
     /// What a session reads: its snapshot, and what it changed itself.
-    pub(crate) fn read(&self, session: &mut Connection) -> Arc<State> {
+    pub(crate) fn read(&self, session: &mut ServerSession) -> Arc<ModelState> {
         let model = self.model();
         let Some(transaction) = &mut session.transaction else {
             return model.state(model.readable());
@@ -349,7 +360,12 @@ impl Server {
         }
     }
 
-    async fn dump(&self, peer: &mut Peer, session: &Connection, request: &[u8]) -> io::Result<()> {
+    async fn dump(
+        &self,
+        peer: &mut ServerPeer,
+        session: &ServerSession,
+        request: &[u8],
+    ) -> io::Result<()> {
         let malformed = || io::Error::from(io::ErrorKind::InvalidData);
         let offset = request.first_chunk().ok_or_else(malformed)?;
         let mut at = u64::from(u32::from_le_bytes(*offset));
@@ -358,12 +374,12 @@ impl Server {
         let mut file = log::number(&name).ok_or_else(malformed)?;
         if !self.model().log.begins_in(file) {
             let message = "Could not find first log file name in binary log index file".to_owned();
-            let error = Reply::Error(1236, "HY000", message);
-            peer.tell(error, text_row, session.status());
+            let error = ModelReply::Error(1236, "HY000", message);
+            peer.send_reply(error, text_row, session.status());
             return peer.flush().await;
         }
         let changes = self.model().log.changes();
-        let send = |peer: &mut Peer, event: &[u8]| peer.packet(&[&[0][..], event].concat());
+        let send = |peer: &mut ServerPeer, event: &[u8]| peer.packet(&[&[0][..], event].concat());
         send(peer, &self.model().log.rotation(file, at));
         if at > 4 {
             send(peer, &self.model().log.description());

@@ -16,42 +16,42 @@ use sqlparser::ast::{
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
-use crate::model::State;
-use crate::sieve::Sieve;
+use crate::condition::RowCondition;
+use crate::model::ModelState;
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Value {
+pub(crate) enum CellValue {
     Null,
     Number(i128),
     Text(String),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for CellValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Null => write!(f, "NULL"),
-            Value::Number(number) => write!(f, "{number}"),
-            Value::Text(text) => write!(f, "{text}"),
+            CellValue::Null => write!(f, "NULL"),
+            CellValue::Number(number) => write!(f, "{number}"),
+            CellValue::Text(text) => write!(f, "{text}"),
         }
     }
 }
 
 /// What a SELECT says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Relation {
+pub(crate) struct SelectResult {
     pub(crate) columns: Vec<String>,
-    pub(crate) rows: Vec<Vec<Value>>,
+    pub(crate) rows: Vec<Vec<CellValue>>,
 }
 
 /// What this does not know.
 #[derive(Debug)]
-pub(crate) struct Unknown(pub String);
+pub(crate) struct UnsupportedSql(pub String);
 
-pub(crate) type Outcome<T> = Result<T, Unknown>;
+pub(crate) type SqlResult<T> = Result<T, UnsupportedSql>;
 
-fn unknown<T>(what: impl fmt::Debug) -> Outcome<T> {
-    Err(Unknown(format!("{what:?}")))
+fn unknown<T>(what: impl fmt::Debug) -> SqlResult<T> {
+    Err(UnsupportedSql(format!("{what:?}")))
 }
 
 /// A statement with its numbers in it.
@@ -65,28 +65,28 @@ pub(crate) fn bound(text: &str, values: &[u64]) -> String {
 }
 
 /// So many SELECTs are kept as they were read: three of four come again.
-const KEPT: usize = 2_000;
+const MAX_CACHED: usize = 2_000;
 
-static READ: LazyLock<Mutex<HashMap<String, Arc<Query>>>> = LazyLock::new(Mutex::default);
+static PARSE_CACHE: LazyLock<Mutex<HashMap<String, Arc<Query>>>> = LazyLock::new(Mutex::default);
 
 /// Reads one SELECT, or has it from when any world's was read.
-pub(crate) fn parse(text: &str) -> Outcome<Arc<Query>> {
-    let read = || READ.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn parse(text: &str) -> SqlResult<Arc<Query>> {
+    let read = || PARSE_CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(query) = read().get(text) {
         return Ok(Arc::clone(query));
     }
     let query = Arc::new(parse_anew(text)?);
     let mut read = read();
-    if read.len() >= KEPT {
+    if read.len() >= MAX_CACHED {
         read.clear();
     }
     read.insert(text.to_owned(), Arc::clone(&query));
     Ok(query)
 }
 
-fn parse_anew(text: &str) -> Outcome<Query> {
+fn parse_anew(text: &str) -> SqlResult<Query> {
     let parsed = Parser::parse_sql(&MySqlDialect {}, text);
-    let mut statements = parsed.map_err(|error| Unknown(format!("{error}: {text}")))?;
+    let mut statements = parsed.map_err(|error| UnsupportedSql(format!("{error}: {text}")))?;
     match (statements.pop(), statements.len()) {
         (Some(Statement::Query(query)), 0) => Ok(*query),
         _ => unknown(text),
@@ -94,27 +94,27 @@ fn parse_anew(text: &str) -> Outcome<Query> {
 }
 
 /// A row of what a SELECT reads from, and that of the SELECT around.
-pub(crate) struct Scope<'a> {
-    source: &'a Source,
-    row: &'a [Value],
-    outer: Option<&'a Scope<'a>>,
+pub(crate) struct RowScope<'a> {
+    source: &'a SelectSource,
+    row: &'a [CellValue],
+    outer: Option<&'a RowScope<'a>>,
 }
 
 /// A table.
-struct Named {
+struct NamedTable {
     name: String,
-    relation: Arc<Relation>,
+    relation: Arc<SelectResult>,
 }
 
 /// What a SELECT reads from: a table and those joined to it.
-struct Source {
+struct SelectSource {
     /// Their names, and how many columns they have.
     tables: Vec<(String, usize)>,
     columns: Vec<String>,
 }
 
-impl Source {
-    fn add(&mut self, table: &Named) {
+impl SelectSource {
+    fn add(&mut self, table: &NamedTable) {
         let columns = &table.relation.columns;
         self.tables.push((table.name.clone(), columns.len()));
         self.columns.extend_from_slice(columns);
@@ -122,8 +122,8 @@ impl Source {
 }
 
 /// What it says of this state.
-pub(crate) fn evaluate(query: &Query, state: &State) -> Outcome<Relation> {
-    let evaluation = Evaluation {
+pub(crate) fn evaluate(query: &Query, state: &ModelState) -> SqlResult<SelectResult> {
+    let evaluation = SelectEvaluation {
         state,
         alike: RefCell::default(),
     };
@@ -131,21 +131,21 @@ pub(crate) fn evaluate(query: &Query, state: &State) -> Outcome<Relation> {
 }
 
 /// A table joined to another.
-struct Joined<'q> {
-    table: Named,
+struct JoinedSource<'q> {
+    table: NamedTable,
     on: &'q Expr,
     /// A row that nothing is joined to stays.
     is_outer: bool,
 }
 
-struct Evaluation<'a> {
-    state: &'a State,
+struct SelectEvaluation<'a> {
+    state: &'a ModelState,
     /// What SELECTs say that say the same for every row around them, by where they stand.
-    alike: RefCell<BTreeMap<usize, Arc<Relation>>>,
+    alike: RefCell<BTreeMap<usize, Arc<SelectResult>>>,
 }
 
-impl Evaluation<'_> {
-    fn query(&self, query: &Query, outer: Option<&Scope<'_>>) -> Outcome<Relation> {
+impl SelectEvaluation<'_> {
+    fn query(&self, query: &Query, outer: Option<&RowScope<'_>>) -> SqlResult<SelectResult> {
         let (limit, offset) = match &query.limit_clause {
             None => (None, 0),
             Some(LimitClause::LimitOffset {
@@ -191,7 +191,7 @@ impl Evaluation<'_> {
         Ok(relation)
     }
 
-    fn body(&self, body: &SetExpr, outer: Option<&Scope<'_>>) -> Outcome<Relation> {
+    fn body(&self, body: &SetExpr, outer: Option<&RowScope<'_>>) -> SqlResult<SelectResult> {
         match body {
             SetExpr::Select(select) => self.select(select, &[], outer),
             SetExpr::Query(query) => self.query(query, outer),
@@ -208,12 +208,12 @@ impl Evaluation<'_> {
         &self,
         select: &Select,
         order: &[(&Expr, bool)],
-        outer: Option<&Scope<'_>>,
-    ) -> Outcome<Relation> {
+        outer: Option<&RowScope<'_>>,
+    ) -> SqlResult<SelectResult> {
         let from = match &select.from[..] {
-            [] => Named {
+            [] => NamedTable {
                 name: String::new(),
-                relation: Arc::new(Relation {
+                relation: Arc::new(SelectResult {
                     columns: Vec::new(),
                     rows: vec![Vec::new()],
                 }),
@@ -222,26 +222,30 @@ impl Evaluation<'_> {
             more => return unknown(more),
         };
         let joins = select.from.first().map_or(&[][..], |one| &one.joins);
-        let mut source = Source {
+        let mut source = SelectSource {
             tables: Vec::new(),
             columns: Vec::new(),
         };
         source.add(&from);
-        let joined: Outcome<Vec<Joined>> = joins.iter().map(|join| self.joined(join)).collect();
+        let joined: SqlResult<Vec<JoinedSource>> =
+            joins.iter().map(|join| self.joined(join)).collect();
         let joined = joined?;
         for join in &joined {
             source.add(&join.table);
         }
-        let sieve = select.selection.as_ref().map_or(Sieve::Open, |condition| {
-            Sieve::of(condition, &from.name, &from.relation.columns, outer)
-        });
+        let sieve = select
+            .selection
+            .as_ref()
+            .map_or(RowCondition::Open, |condition| {
+                RowCondition::from_expression(condition, &from.name, &from.relation.columns, outer)
+            });
         let mut kept = Vec::new();
         for row in &from.relation.rows {
-            if !sieve.lets_through(row) {
+            if !sieve.matches(row) {
                 continue;
             }
-            for row in self.beside(Cow::Borrowed(row), &source, &joined, outer)? {
-                let scope = Scope {
+            for row in self.join_row(Cow::Borrowed(row), &source, &joined, outer)? {
+                let scope = RowScope {
                     source: &source,
                     row: &row,
                     outer,
@@ -274,17 +278,17 @@ impl Evaluation<'_> {
         }
         let mut made = Vec::new();
         for row in &kept {
-            let scope = Scope {
+            let scope = RowScope {
                 source: &source,
                 row,
                 outer,
             };
-            let cells: Outcome<Vec<Value>> = items
+            let cells: SqlResult<Vec<CellValue>> = items
                 .iter()
                 .map(|(expr, _)| self.value(expr, &scope))
                 .collect();
             let cells = cells?;
-            let keys: Outcome<Vec<Value>> = order
+            let keys: SqlResult<Vec<CellValue>> = order
                 .iter()
                 .map(|(expr, _)| {
                     let alias = items.iter().position(|(_, name)| *name == shown(expr));
@@ -304,7 +308,7 @@ impl Evaluation<'_> {
             });
             each.fold(Ordering::Equal, Ordering::then)
         });
-        Ok(Relation {
+        Ok(SelectResult {
             columns,
             rows: made.into_iter().map(|(_, cells)| cells).collect(),
         })
@@ -312,20 +316,20 @@ impl Evaluation<'_> {
 
     fn groups(
         &self,
-        source: &Source,
-        rows: &[Cow<'_, [Value]>],
+        source: &SelectSource,
+        rows: &[Cow<'_, [CellValue]>],
         by: &[Expr],
         items: &[(&Expr, String)],
         columns: Vec<String>,
-        outer: Option<&Scope<'_>>,
-    ) -> Outcome<Relation> {
-        let mut groups: Vec<(Vec<Value>, Vec<&[Value]>)> = Vec::new();
+        outer: Option<&RowScope<'_>>,
+    ) -> SqlResult<SelectResult> {
+        let mut groups: Vec<(Vec<CellValue>, Vec<&[CellValue]>)> = Vec::new();
         if by.is_empty() {
             groups.push((Vec::new(), rows.iter().map(|row| &**row).collect()));
         } else {
             for row in rows {
-                let scope = Scope { source, row, outer };
-                let key: Outcome<Vec<Value>> =
+                let scope = RowScope { source, row, outer };
+                let key: SqlResult<Vec<CellValue>> =
                     by.iter().map(|expr| self.value(expr, &scope)).collect();
                 let key = key?;
                 match groups.iter_mut().find(|(other, _)| *other == key) {
@@ -338,18 +342,18 @@ impl Evaluation<'_> {
         for (_, group) in groups {
             let mut cells = Vec::new();
             for (expr, _) in items {
-                let scopes = group.iter().map(|row| Scope { source, row, outer });
+                let scopes = group.iter().map(|row| RowScope { source, row, outer });
                 cells.push(match expr {
                     Expr::Function(function) => self.aggregate(function, scopes)?,
                     other => match scopes.into_iter().next() {
                         Some(scope) => self.value(other, &scope)?,
-                        None => Value::Null,
+                        None => CellValue::Null,
                     },
                 });
             }
             made.push(cells);
         }
-        Ok(Relation {
+        Ok(SelectResult {
             columns,
             rows: made,
         })
@@ -358,8 +362,8 @@ impl Evaluation<'_> {
     fn aggregate<'s>(
         &self,
         function: &Function,
-        scopes: impl Iterator<Item = Scope<'s>>,
-    ) -> Outcome<Value> {
+        scopes: impl Iterator<Item = RowScope<'s>>,
+    ) -> SqlResult<CellValue> {
         let argument = match &function.args {
             FunctionArguments::List(list) => match &list.args[..] {
                 [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] => Some(expr),
@@ -372,25 +376,25 @@ impl Evaluation<'_> {
         for scope in scopes {
             let value = match argument {
                 Some(expr) => self.value(expr, &scope)?,
-                None => Value::Number(1),
+                None => CellValue::Number(1),
             };
-            if value != Value::Null {
+            if value != CellValue::Null {
                 values.push(value);
             }
         }
         let numbers = values.iter().filter_map(|value| match value {
-            Value::Number(number) => Some(*number),
+            CellValue::Number(number) => Some(*number),
             _ => None,
         });
         match last(&function.name).to_ascii_uppercase().as_str() {
-            "COUNT" => Ok(Value::Number(i128::try_from(values.len()).unwrap_or(0))),
-            "MAX" => Ok(values.into_iter().max().unwrap_or(Value::Null)),
-            "BIT_XOR" => Ok(Value::Number(numbers.fold(0, |all, one| all ^ one))),
+            "COUNT" => Ok(CellValue::Number(i128::try_from(values.len()).unwrap_or(0))),
+            "MAX" => Ok(values.into_iter().max().unwrap_or(CellValue::Null)),
+            "BIT_XOR" => Ok(CellValue::Number(numbers.fold(0, |all, one| all ^ one))),
             "GROUP_CONCAT" => {
-                let each: Vec<String> = values.iter().map(Value::to_string).collect();
+                let each: Vec<String> = values.iter().map(CellValue::to_string).collect();
                 Ok(match each.is_empty() {
-                    true => Value::Null,
-                    false => Value::Text(each.join(",")),
+                    true => CellValue::Null,
+                    false => CellValue::Text(each.join(",")),
                 })
             }
             _ => unknown(function),
@@ -398,13 +402,13 @@ impl Evaluation<'_> {
     }
 
     /// This row with those of the tables joined to it.
-    fn beside<'r>(
+    fn join_row<'r>(
         &self,
-        row: Cow<'r, [Value]>,
-        source: &Source,
-        joined: &[Joined<'_>],
-        outer: Option<&Scope<'_>>,
-    ) -> Outcome<Vec<Cow<'r, [Value]>>> {
+        row: Cow<'r, [CellValue]>,
+        source: &SelectSource,
+        joined: &[JoinedSource<'_>],
+        outer: Option<&RowScope<'_>>,
+    ) -> SqlResult<Vec<Cow<'r, [CellValue]>>> {
         let mut rows = vec![row];
         for join in joined {
             let mut more = Vec::new();
@@ -412,7 +416,7 @@ impl Evaluation<'_> {
                 let before = more.len();
                 for other in &join.table.relation.rows {
                     let both = [&row[..], other].concat();
-                    let scope = Scope {
+                    let scope = RowScope {
                         source,
                         row: &both,
                         outer,
@@ -422,7 +426,7 @@ impl Evaluation<'_> {
                     }
                 }
                 if join.is_outer && more.len() == before {
-                    let nulls = vec![Value::Null; join.table.relation.columns.len()];
+                    let nulls = vec![CellValue::Null; join.table.relation.columns.len()];
                     more.push(Cow::Owned([&row[..], &nulls].concat()));
                 }
             }
@@ -431,7 +435,7 @@ impl Evaluation<'_> {
         Ok(rows)
     }
 
-    fn joined<'q>(&self, join: &'q Join) -> Outcome<Joined<'q>> {
+    fn joined<'q>(&self, join: &'q Join) -> SqlResult<JoinedSource<'q>> {
         let (on, is_outer) = match &join.join_operator {
             JoinOperator::Join(JoinConstraint::On(on))
             | JoinOperator::Inner(JoinConstraint::On(on)) => (on, false),
@@ -439,26 +443,29 @@ impl Evaluation<'_> {
             | JoinOperator::LeftOuter(JoinConstraint::On(on)) => (on, true),
             other => return unknown(other),
         };
-        Ok(Joined {
+        Ok(JoinedSource {
             table: self.table(&join.relation)?,
             on,
             is_outer,
         })
     }
 
-    fn table(&self, factor: &TableFactor) -> Outcome<Named> {
+    fn table(&self, factor: &TableFactor) -> SqlResult<NamedTable> {
         match factor {
             TableFactor::Table { name, alias, .. } => {
                 let table = last(name);
-                let relation = self.state.relation(&table).ok_or(Unknown(table.clone()))?;
-                Ok(Named {
+                let relation = self
+                    .state
+                    .relation(&table)
+                    .ok_or(UnsupportedSql(table.clone()))?;
+                Ok(NamedTable {
                     name: alias.as_ref().map_or(table, |it| it.name.value.clone()),
                     relation,
                 })
             }
             TableFactor::Derived {
                 subquery, alias, ..
-            } => Ok(Named {
+            } => Ok(NamedTable {
                 name: alias
                     .as_ref()
                     .map_or(String::new(), |it| it.name.value.clone()),
@@ -469,7 +476,7 @@ impl Evaluation<'_> {
     }
 
     /// A SELECT within another: asked once, where it names nothing of the row around it.
-    fn nested(&self, query: &Query, scope: &Scope<'_>) -> Outcome<Arc<Relation>> {
+    fn nested(&self, query: &Query, scope: &RowScope<'_>) -> SqlResult<Arc<SelectResult>> {
         let place = std::ptr::from_ref(query).addr();
         if let Some(known) = self.alike.borrow().get(&place) {
             return Ok(Arc::clone(known));
@@ -484,17 +491,17 @@ impl Evaluation<'_> {
         }
     }
 
-    fn is_true(&self, condition: &Expr, scope: &Scope<'_>) -> Outcome<bool> {
-        Ok(matches!(self.value(condition, scope)?, Value::Number(n) if n != 0))
+    fn is_true(&self, condition: &Expr, scope: &RowScope<'_>) -> SqlResult<bool> {
+        Ok(matches!(self.value(condition, scope)?, CellValue::Number(n) if n != 0))
     }
 
-    fn value(&self, expr: &Expr, scope: &Scope<'_>) -> Outcome<Value> {
-        let truth = |is: bool| Value::Number(i128::from(is));
+    fn value(&self, expr: &Expr, scope: &RowScope<'_>) -> SqlResult<CellValue> {
+        let truth = |is: bool| CellValue::Number(i128::from(is));
         Ok(match expr {
             Expr::Value(value) => match &value.value {
-                Literal::Null => Value::Null,
-                Literal::SingleQuotedString(text) => Value::Text(text.clone()),
-                other => Value::Number(number(other)?),
+                Literal::Null => CellValue::Null,
+                Literal::SingleQuotedString(text) => CellValue::Text(text.clone()),
+                other => CellValue::Number(number(other)?),
             },
             Expr::Nested(inner) => self.value(inner, scope)?,
             Expr::Identifier(name) => scope.find(None, &name.value)?,
@@ -506,11 +513,11 @@ impl Evaluation<'_> {
                 op: UnaryOperator::Minus,
                 expr,
             } => match self.value(expr, scope)? {
-                Value::Number(number) => Value::Number(-number),
+                CellValue::Number(number) => CellValue::Number(-number),
                 other => return unknown(other),
             },
-            Expr::IsNotNull(inner) => truth(self.value(inner, scope)? != Value::Null),
-            Expr::IsNull(inner) => truth(self.value(inner, scope)? == Value::Null),
+            Expr::IsNotNull(inner) => truth(self.value(inner, scope)? != CellValue::Null),
+            Expr::IsNull(inner) => truth(self.value(inner, scope)? == CellValue::Null),
             Expr::InList {
                 expr,
                 list,
@@ -519,7 +526,7 @@ impl Evaluation<'_> {
                 let value = self.value(expr, scope)?;
                 let mut is = false;
                 for one in list {
-                    is |= value != Value::Null && self.value(one, scope)? == value;
+                    is |= value != CellValue::Null && self.value(one, scope)? == value;
                 }
                 truth(is != *negated)
             }
@@ -541,27 +548,28 @@ impl Evaluation<'_> {
             } => {
                 let value = self.value(expr, scope)?;
                 let (low, high) = (self.value(low, scope)?, self.value(high, scope)?);
-                truth(value != Value::Null && low <= value && value <= high)
+                truth(value != CellValue::Null && low <= value && value <= high)
             }
             Expr::Subquery(query) => {
                 let found = self.query(query, Some(scope))?;
                 let first = found.rows.into_iter().next();
                 first
                     .and_then(|row| row.into_iter().next())
-                    .unwrap_or(Value::Null)
+                    .unwrap_or(CellValue::Null)
             }
             Expr::BinaryOp { left, op, right } => {
                 let (left, right) = (self.value(left, scope)?, self.value(right, scope)?);
-                let null = left == Value::Null || right == Value::Null;
+                let null = left == CellValue::Null || right == CellValue::Null;
                 match op {
                     BinaryOperator::And | BinaryOperator::Or => {
-                        let is = |value: &Value| matches!(value, Value::Number(n) if *n != 0);
+                        let is =
+                            |value: &CellValue| matches!(value, CellValue::Number(n) if *n != 0);
                         truth(match op {
                             BinaryOperator::And => is(&left) && is(&right),
                             _ => is(&left) || is(&right),
                         })
                     }
-                    _ if null => Value::Null,
+                    _ if null => CellValue::Null,
                     BinaryOperator::Eq => truth(left == right),
                     BinaryOperator::NotEq => truth(left != right),
                     BinaryOperator::Lt => truth(left < right),
@@ -576,8 +584,8 @@ impl Evaluation<'_> {
     }
 }
 
-impl Scope<'_> {
-    pub(crate) fn find(&self, table: Option<&str>, column: &str) -> Outcome<Value> {
+impl RowScope<'_> {
+    pub(crate) fn find(&self, table: Option<&str>, column: &str) -> SqlResult<CellValue> {
         let mut before = 0;
         let place = self.source.tables.iter().find_map(|(name, count)| {
             let own = before..before + count;
@@ -595,7 +603,7 @@ impl Scope<'_> {
     }
 }
 
-pub(crate) fn number(literal: &Literal) -> Outcome<i128> {
+pub(crate) fn number(literal: &Literal) -> SqlResult<i128> {
     match literal {
         Literal::Number(text, _) => text.to_string().parse().or_else(|_| unknown(literal)),
         Literal::Boolean(is) => Ok(i128::from(*is)),

@@ -13,23 +13,23 @@ const SHOWN: usize = 160;
 
 /// The lines of one world, in their order. Where nobody wants them none is made.
 #[derive(Clone, Debug)]
-pub(crate) struct Trace {
+pub(crate) struct WorldTrace {
     begun: Instant,
-    lines: Option<Arc<Mutex<Vec<Line>>>>,
+    lines: Option<Arc<Mutex<Vec<TraceLine>>>>,
 }
 
 /// What somebody did, or was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct TraceLine {
     pub(crate) at: Duration,
     pub(crate) who: String,
     pub(crate) what: String,
 }
 
-impl Trace {
+impl WorldTrace {
     /// Begins now.
-    pub(crate) fn new(wanted: bool) -> Trace {
-        Trace {
+    pub(crate) fn new(wanted: bool) -> WorldTrace {
+        WorldTrace {
             begun: Instant::now(),
             lines: wanted.then(Arc::default),
         }
@@ -49,7 +49,7 @@ impl Trace {
             .char_indices()
             .nth(SHOWN)
             .map_or(what.len(), |(at, _)| at);
-        let line = Line {
+        let line = TraceLine {
             at: self.begun.elapsed(),
             who: who.to_string(),
             what: what[..cut].to_owned(),
@@ -57,17 +57,17 @@ impl Trace {
         lines.lock().expect("nobody panics with it").push(line);
     }
 
-    pub(crate) fn lines(&self) -> Vec<Line> {
+    pub(crate) fn lines(&self) -> Vec<TraceLine> {
         let lines = self.lines.iter();
         let lines = lines.map(|lines| lines.lock().expect("nobody panics with it").clone());
         lines.flatten().collect()
     }
 }
 
-impl Display for Line {
+impl Display for TraceLine {
     /// Milliseconds, who, what.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Line { at, who, what } = self;
+        let TraceLine { at, who, what } = self;
         let ms = at.as_secs_f64() * 1000.0;
         write!(f, "{ms:>12.3}  {who:<12}  {what}")
     }
@@ -75,7 +75,7 @@ impl Display for Line {
 
 thread_local! {
     /// Of the world that this thread runs.
-    static FOLLOWED: RefCell<Option<Trace>> = const { RefCell::new(None) };
+    static FOLLOWED: RefCell<Option<WorldTrace>> = const { RefCell::new(None) };
 }
 
 /// Has the log of each world's thread go into its trace. One subscriber for all: those of single threads lose lines where others come and go.
@@ -85,15 +85,15 @@ pub(crate) fn install() {
         .with_ansi(false)
         .without_time()
         .with_target(false)
-        .with_writer(|| LogLine)
+        .with_writer(|| LogLineWriter)
         .finish();
     tracing::subscriber::set_global_default(subscriber).expect("nobody else installs one");
 }
 
 /// Takes whole lines, as the log writes them.
-struct LogLine;
+struct LogLineWriter;
 
-impl io::Write for LogLine {
+impl io::Write for LogLineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let line_text = String::from_utf8_lossy(line);
         FOLLOWED.with_borrow(|trace| {

@@ -4,8 +4,8 @@ use std::io;
 
 use headwater::link::memory::MemoryStream;
 
-use crate::answers::Reply;
-use crate::packets::Packets;
+use crate::answers::ModelReply;
+use crate::packets::PacketStream;
 
 const DEPRECATE_EOF: u32 = 1 << 24;
 /// Those of a MariaDB server without TLS, compression and session tracking.
@@ -13,14 +13,14 @@ const CAPABILITIES: u32 = 0x013f_f7df & !0x20 & !1;
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Peer {
-    packets: Packets,
+pub(crate) struct ServerPeer {
+    packets: PacketStream,
     capabilities: u32,
 }
 
 /// A column of an answer: its name, type, character set, length, flags and decimals.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
+pub(crate) struct ReplyColumn {
     pub(crate) table: String,
     pub(crate) name: String,
     pub(crate) kind: u8,
@@ -30,13 +30,13 @@ pub(crate) struct Column {
     pub(crate) decimals: u8,
 }
 
-type Cells = Vec<Option<String>>;
-type Encoding = fn(&[Column], &[Option<String>]) -> Vec<u8>;
+type CellTexts = Vec<Option<String>>;
+type RowEncoding = fn(&[ReplyColumn], &[Option<String>]) -> Vec<u8>;
 
-impl Column {
+impl ReplyColumn {
     /// What stands for a question mark.
-    fn parameter() -> Column {
-        Column {
+    fn parameter() -> ReplyColumn {
+        ReplyColumn {
             table: String::new(),
             name: "?".to_owned(),
             kind: 6,
@@ -48,10 +48,10 @@ impl Column {
     }
 }
 
-impl Peer {
-    pub(crate) fn new(stream: MemoryStream) -> Peer {
-        Peer {
-            packets: Packets::new(stream),
+impl ServerPeer {
+    pub(crate) fn new(stream: MemoryStream) -> ServerPeer {
+        ServerPeer {
+            packets: PacketStream::new(stream),
             capabilities: 0,
         }
     }
@@ -113,15 +113,15 @@ impl Peer {
     }
 
     /// Rows are told so, as text or as an execution's.
-    pub(crate) fn tell(&mut self, reply: Reply, encode: Encoding, status: u16) {
+    pub(crate) fn send_reply(&mut self, reply: ModelReply, encode: RowEncoding, status: u16) {
         match reply {
-            Reply::Ok(affected) => self.ok(affected, status),
-            Reply::Rows(columns, rows) => self.rows(&columns, &rows, encode, status),
-            Reply::Prepared(number, columns, parameters) => {
+            ModelReply::Ok(affected) => self.ok(affected, status),
+            ModelReply::Rows(columns, rows) => self.rows(&columns, &rows, encode, status),
+            ModelReply::Prepared(number, columns, parameters) => {
                 self.prepared(number, &columns, parameters, status);
             }
-            Reply::Error(code, state, message) => self.error(code, state, &message),
-            Reply::Unknown(what) => {
+            ModelReply::Error(code, state, message) => self.error(code, state, &message),
+            ModelReply::Unknown(what) => {
                 self.error(1105, "HY000", &format!("the model does not know: {what}"));
             }
         }
@@ -132,11 +132,11 @@ impl Peer {
         self.packet(&[0xfe, 0, 0, 2, 0]);
     }
 
-    fn prepared(&mut self, number: u32, columns: &[Column], parameters: u16, status: u16) {
+    fn prepared(&mut self, number: u32, columns: &[ReplyColumn], parameters: u16, status: u16) {
         let [a, b] = (columns.len() as u16).to_le_bytes();
         let [c, d] = parameters.to_le_bytes();
         self.packet(&[&[0][..], &number.to_le_bytes(), &[a, b, c, d, 0, 0, 0]].concat());
-        let parameter = Column::parameter();
+        let parameter = ReplyColumn::parameter();
         let parameters = vec![parameter; parameters.into()];
         for defined in [&parameters[..], columns] {
             if !defined.is_empty() {
@@ -145,7 +145,7 @@ impl Peer {
         }
     }
 
-    fn columns(&mut self, columns: &[Column], status: u16) {
+    fn columns(&mut self, columns: &[ReplyColumn], status: u16) {
         for column in columns {
             let mut bytes = Vec::new();
             let schema = if column.table.is_empty() { "" } else { "world" };
@@ -172,7 +172,13 @@ impl Peer {
         }
     }
 
-    fn rows(&mut self, columns: &[Column], rows: &[Cells], encode: Encoding, status: u16) {
+    fn rows(
+        &mut self,
+        columns: &[ReplyColumn],
+        rows: &[CellTexts],
+        encode: RowEncoding,
+        status: u16,
+    ) {
         self.packet(&[columns.len() as u8]);
         self.columns(columns, status);
         for row in rows {
@@ -183,7 +189,7 @@ impl Peer {
 }
 
 /// A row as text.
-pub(crate) fn text_row(_: &[Column], row: &[Option<String>]) -> Vec<u8> {
+pub(crate) fn text_row(_: &[ReplyColumn], row: &[Option<String>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for cell in row {
         match cell {
@@ -195,7 +201,7 @@ pub(crate) fn text_row(_: &[Column], row: &[Option<String>]) -> Vec<u8> {
 }
 
 /// A row as an execution's.
-pub(crate) fn binary_row(columns: &[Column], row: &[Option<String>]) -> Vec<u8> {
+pub(crate) fn binary_row(columns: &[ReplyColumn], row: &[Option<String>]) -> Vec<u8> {
     // Two bits are left out in front of those that say which cells are NULL.
     let mut bytes = vec![0; 1 + (row.len() + 9) / 8];
     for (place, (column, cell)) in columns.iter().zip(row).enumerate() {

@@ -1,21 +1,21 @@
 //! What an app writes: drawn, as a statement, and read again by the model server.
 
-use crate::model::{Edit, Row, State, Table, key, name, text};
+use crate::model::{ModelState, ModelTable, RowEdit, WorldRow, key, name, text};
 use crate::random::Random;
-use crate::sql::Value;
+use crate::sql::CellValue;
 
 /// Readers, and authors, are so many.
 pub(crate) const READERS: u64 = 6;
 pub(crate) const AUTHORS: u64 = 8;
 
 /// An edit that makes sense in this state: mostly, a message is written.
-pub(crate) fn drawn(state: &State, random: &mut Random) -> Edit {
+pub(crate) fn drawn(state: &ModelState, random: &mut Random) -> RowEdit {
     let (messages, follows) = match random.below(2) {
-        0 => (Table::Message, Table::Follower),
-        _ => (Table::Statuses, Table::Followers),
+        0 => (ModelTable::Message, ModelTable::Follower),
+        _ => (ModelTable::Statuses, ModelTable::Followers),
     };
-    let all: Vec<Row> = state.rows(messages).collect();
-    let row = |table, before, after| Edit {
+    let all: Vec<WorldRow> = state.rows(messages).collect();
+    let row = |table, before, after| RowEdit {
         table,
         before,
         after,
@@ -51,16 +51,16 @@ pub(crate) fn drawn(state: &State, random: &mut Random) -> Edit {
 }
 
 /// An edit of what is shown beside messages, or decides which are shown.
-fn beside(state: &State, random: &mut Random) -> Edit {
+fn beside(state: &ModelState, random: &mut Random) -> RowEdit {
     let author = 1 + random.below(AUTHORS);
     let version = random.below(1000);
     let (table, row) = match random.below(2) {
-        0 => (Table::Blocks, (1 + random.below(READERS), author, 0)),
-        _ => (Table::Profiles, (author, 0, version)),
+        0 => (ModelTable::Blocks, (1 + random.below(READERS), author, 0)),
+        _ => (ModelTable::Profiles, (author, 0, version)),
     };
     let before = state.like(table, row);
-    let goes = before.is_some() && (table == Table::Blocks || random.one_in(4));
-    Edit {
+    let goes = before.is_some() && (table == ModelTable::Blocks || random.one_in(4));
+    RowEdit {
         table,
         before,
         after: (!goes).then_some(row),
@@ -68,19 +68,21 @@ fn beside(state: &State, random: &mut Random) -> Edit {
 }
 
 /// The statement that makes an edit.
-pub(crate) fn statement(edit: Edit) -> String {
+pub(crate) fn statement(edit: RowEdit) -> String {
     let table = edit.table;
     let (whose, columns) = (table.name(), table.columns());
-    let condition = |row: Row| match table {
-        Table::Message | Table::Statuses | Table::Profiles => format!("id = {}", row.0),
-        Table::Follower => format!("user_id = {} AND follower_id = {}", row.0, row.1),
-        Table::Followers => format!("profile_id = {} AND following_id = {}", row.0, row.1),
-        Table::Blocks => format!("profile_id = {} AND blocked_id = {}", row.0, row.1),
+    let condition = |row: WorldRow| match table {
+        ModelTable::Message | ModelTable::Statuses | ModelTable::Profiles => {
+            format!("id = {}", row.0)
+        }
+        ModelTable::Follower => format!("user_id = {} AND follower_id = {}", row.0, row.1),
+        ModelTable::Followers => format!("profile_id = {} AND following_id = {}", row.0, row.1),
+        ModelTable::Blocks => format!("profile_id = {} AND blocked_id = {}", row.0, row.1),
     };
     match (edit.before, edit.after) {
         (None, Some(row)) => {
             let cells = table.cells(row).into_iter().map(|cell| match cell {
-                Value::Text(text) => format!("'{text}'"),
+                CellValue::Text(text) => format!("'{text}'"),
                 other => other.to_string(),
             });
             let cells = cells.collect::<Vec<_>>().join(", ");
@@ -91,17 +93,17 @@ pub(crate) fn statement(edit: Edit) -> String {
         }
         (Some(row), Some(after)) => {
             let set = match table {
-                Table::Message | Table::Statuses => format!(
+                ModelTable::Message | ModelTable::Statuses => format!(
                     "{} = {}, {} = '{}'",
                     columns[1],
                     after.1,
                     columns[2],
                     text(after)
                 ),
-                Table::Follower => format!("follower_id = {}", after.1),
-                Table::Followers => format!("following_id = {}, id = {}", after.1, key(after)),
-                Table::Blocks => format!("blocked_id = {}", after.1),
-                Table::Profiles => format!("name = '{}'", name(after)),
+                ModelTable::Follower => format!("follower_id = {}", after.1),
+                ModelTable::Followers => format!("following_id = {}, id = {}", after.1, key(after)),
+                ModelTable::Blocks => format!("blocked_id = {}", after.1),
+                ModelTable::Profiles => format!("name = '{}'", name(after)),
             };
             format!("UPDATE {whose} SET {set} WHERE {}", condition(row))
         }
@@ -111,29 +113,31 @@ pub(crate) fn statement(edit: Edit) -> String {
 }
 
 /// A statement that `statement` made. Before images have no version: it is that of the row that is there.
-pub(crate) fn read(statement: &str) -> Option<Edit> {
+pub(crate) fn read(statement: &str) -> Option<RowEdit> {
     let words: Vec<&str> = statement.split_whitespace().collect();
     let name = match words[..] {
         ["INSERT", "INTO", name, ..] | ["DELETE", "FROM", name, ..] | ["UPDATE", name, ..] => name,
         _ => return None,
     };
-    let table = Table::named(name)?;
+    let table = ModelTable::named(name)?;
     let numbers = statement.split(|it: char| !it.is_ascii_digit());
     let numbers: Vec<u64> = numbers.filter_map(|it| it.parse().ok()).collect();
     let (before, after) = match (words[0], table, &numbers[..]) {
-        ("INSERT", Table::Message | Table::Statuses, &[id, author, .., version]) => {
+        ("INSERT", ModelTable::Message | ModelTable::Statuses, &[id, author, .., version]) => {
             (None, Some((id, author, version)))
         }
-        ("INSERT", Table::Profiles, &[author, .., version]) => (None, Some((author, 0, version))),
+        ("INSERT", ModelTable::Profiles, &[author, .., version]) => {
+            (None, Some((author, 0, version)))
+        }
         ("INSERT", _, &[.., reader, author]) => (None, Some((reader, author, 0))),
-        ("DELETE", Table::Message | Table::Statuses | Table::Profiles, &[id]) => {
+        ("DELETE", ModelTable::Message | ModelTable::Statuses | ModelTable::Profiles, &[id]) => {
             (Some((id, 0, 0)), None)
         }
         ("DELETE", _, &[reader, author]) => (Some((reader, author, 0)), None),
-        ("UPDATE", Table::Message | Table::Statuses, &[author, _, _, version, id]) => {
+        ("UPDATE", ModelTable::Message | ModelTable::Statuses, &[author, _, _, version, id]) => {
             (Some((id, 0, 0)), Some((id, author, version)))
         }
-        ("UPDATE", Table::Profiles, &[_, version, author]) => {
+        ("UPDATE", ModelTable::Profiles, &[_, version, author]) => {
             (Some((author, 0, 0)), Some((author, 0, version)))
         }
         ("UPDATE", _, &[to, .., reader, author]) => {
@@ -141,7 +145,7 @@ pub(crate) fn read(statement: &str) -> Option<Edit> {
         }
         _ => return None,
     };
-    Some(Edit {
+    Some(RowEdit {
         table,
         before,
         after,

@@ -11,10 +11,10 @@
 )]
 
 // Its own stories are told by the stories' program.
+mod client_return;
 #[path = "../../integration/kit/mod.rs"]
 #[allow(unused_imports)]
 mod kit;
-mod returning;
 mod turns;
 
 use std::io::Write as _;
@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::cluster::{Cluster, Form};
 use crate::kit::database::classic_on;
@@ -30,7 +30,7 @@ use crate::kit::how_many;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::replica::{another, follow, wait_for};
 use crate::kit::wire_client::{Login, WireClient};
-use crate::turns::{Side, median, ratios};
+use crate::turns::{ClientSide, median, ratios};
 
 const CALL: &str = "CALL fetch_timeline_ids(1)";
 const DATABASE: &str = "measured";
@@ -50,7 +50,7 @@ fn main() {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let all = parts.iter().all(|part| part.starts_with('-'));
     let wanted = |part| all || parts.contains(&part);
-    let mut table = Table::default();
+    let mut table = FigureTable::default();
     if wanted("relay") {
         relaying(rounds, &mut table);
     }
@@ -58,13 +58,13 @@ fn main() {
         on_a_primary(rounds, &mut table);
     }
     if wanted("failover") {
-        for kind in [Kind::Mariadb, Kind::Mysql] {
+        for kind in [ServerKind::Mariadb, ServerKind::Mysql] {
             failing_over(kind, rounds.div_ceil(2), &mut table);
         }
     }
     if wanted("returning") {
-        for kind in [Kind::Mariadb, Kind::Mysql] {
-            returning::measure(kind, rounds.div_ceil(3), &mut table);
+        for kind in [ServerKind::Mariadb, ServerKind::Mysql] {
+            client_return::measure(kind, rounds.div_ceil(3), &mut table);
         }
     }
     table.show();
@@ -72,19 +72,19 @@ fn main() {
 
 /// Figures with what was aimed at.
 #[derive(Default)]
-struct Table(Vec<(String, Vec<f64>, Aim)>);
+struct FigureTable(Vec<(String, Vec<f64>, ClusterAim)>);
 
 #[derive(Clone, Copy)]
-enum Aim {
+enum ClusterAim {
     AtLeast(f64),
     Within(f64),
     /// Told to compare with.
     Nothing,
 }
 
-impl Table {
-    fn add(&mut self, figure: &str, values: Vec<f64>, aim: Aim) {
-        let told = Table(vec![(figure.to_owned(), values.clone(), aim)]);
+impl FigureTable {
+    fn add(&mut self, figure: &str, values: Vec<f64>, aim: ClusterAim) {
+        let told = FigureTable(vec![(figure.to_owned(), values.clone(), aim)]);
         told.show();
         self.0.push((figure.to_owned(), values, aim));
     }
@@ -99,9 +99,13 @@ impl Table {
             let median = median(values);
             let judged = |met: bool| if met { "met" } else { "MISSED" };
             let aim = match aim {
-                Aim::AtLeast(aim) => format!(", aim at least {aim}: {}", judged(median >= *aim)),
-                Aim::Within(aim) => format!(", aim at most {aim}: {}", judged(median <= *aim)),
-                Aim::Nothing => String::new(),
+                ClusterAim::AtLeast(aim) => {
+                    format!(", aim at least {aim}: {}", judged(median >= *aim))
+                }
+                ClusterAim::Within(aim) => {
+                    format!(", aim at most {aim}: {}", judged(median <= *aim))
+                }
+                ClusterAim::Nothing => String::new(),
             };
             let _ = writeln!(
                 out,
@@ -112,33 +116,38 @@ impl Table {
 }
 
 /// Relaying with three upstreams, and with one.
-fn relaying(rounds: u64, table: &mut Table) {
-    let primary = start(Kind::Mariadb);
+fn relaying(rounds: u64, table: &mut FigureTable) {
+    let primary = start(ServerKind::Mariadb);
     let replicas = [2, 3].map(|number| replica_of(&primary, number));
     let login = prepare(primary.addr());
     let all = [primary.addr(), replicas[0].addr(), replicas[1].addr()];
-    let proxies = [&all[..1], &all].map(|servers| in_front_of(servers, &login));
-    let mut sides = [0, 1].map(|at: usize| Side::new(proxies[at].addr(), &login, &["DO 1"]));
+    let proxies = [&all[..1], &all].map(|servers| start_proxy(servers, &login));
+    let mut sides = [0, 1].map(|at: usize| ClientSide::new(proxies[at].addr(), &login, &["DO 1"]));
     let ratios = ratios(rounds, &mut sides);
-    table.add("relay, three upstreams / one", ratios, Aim::AtLeast(0.98));
+    table.add(
+        "relay, three upstreams / one",
+        ratios,
+        ClusterAim::AtLeast(0.98),
+    );
 }
 
 /// CALL from memory on the primary of a group, and on a single server; and what the servers themselves take for plain statements, the
 /// procedure, and proofs of freshness.
-fn on_a_primary(rounds: u64, table: &mut Table) {
+fn on_a_primary(rounds: u64, table: &mut FigureTable) {
     let Some(group) = Cluster::start(Form::SinglePrimary, &[]) else {
         eprintln!("no MySQL here: `make servers` tells why");
         return;
     };
-    let single = start(Kind::Mysql);
+    let single = start(ServerKind::Mysql);
     let servers = [single.addr(), group.addr(0)].map(|server| (server, prepare(server)));
     let proxies = servers.each_ref().map(|(server, login)| {
-        let proxy = in_front_of(&[*server], login);
-        remembers(&proxy, login);
+        let proxy = start_proxy(&[*server], login);
+        wait_for_memory(&proxy, login);
         proxy
     });
     let before = proxies.each_ref().map(Proxy::counts);
-    let mut sides = [0, 1].map(|at: usize| Side::new(proxies[at].addr(), &servers[at].1, &[CALL]));
+    let mut sides =
+        [0, 1].map(|at: usize| ClientSide::new(proxies[at].addr(), &servers[at].1, &[CALL]));
     let figures = ratios(rounds, &mut sides);
     for (proxy, before) in proxies.iter().zip(before) {
         let after = proxy.counts();
@@ -149,7 +158,7 @@ fn on_a_primary(rounds: u64, table: &mut Table) {
     table.add(
         "CALL from memory, primary of a group / single server",
         figures,
-        Aim::AtLeast(0.9),
+        ClusterAim::AtLeast(0.9),
     );
     drop(sides);
     drop(proxies);
@@ -171,16 +180,16 @@ fn on_a_primary(rounds: u64, table: &mut Table) {
         ("it, behind a read", [&[LOG_END][..], &[read, LOG_END]]),
     ] {
         let statements = [on_single, on_primary];
-        let side = |at: usize| Side::new(servers[at].0, &servers[at].1, statements[at]);
-        let mut sides = [0, 1].map(|at| side(at).behind(prepare));
+        let side = |at: usize| ClientSide::new(servers[at].0, &servers[at].1, statements[at]);
+        let mut sides = [0, 1].map(|at| side(at).after_statement(prepare));
         let ratios = ratios(rounds.div_ceil(2), &mut sides);
         let figure = format!("directly, {figure}: primary of a group / single server");
-        table.add(&figure, ratios, Aim::Nothing);
+        table.add(&figure, ratios, ClusterAim::Nothing);
     }
 }
 
 /// A primary is killed with so many sessions on it, and its replica promoted.
-fn failing_over(kind: Kind, rounds: u64, table: &mut Table) {
+fn failing_over(kind: ServerKind, rounds: u64, table: &mut FigureTable) {
     let [mut closed, mut owned, mut remembered] = [const { Vec::new() }; 3];
     for _ in 0..rounds {
         let mut primary = start(kind);
@@ -188,8 +197,8 @@ fn failing_over(kind: Kind, rounds: u64, table: &mut Table) {
         let login = prepare(primary.addr());
         let there = format!("SELECT COUNT(*) = 78 FROM {DATABASE}.message");
         wait_for(&replica, &there);
-        let proxy = in_front_of(&[primary.addr(), replica.addr()], &login);
-        remembers(&proxy, &login);
+        let proxy = start_proxy(&[primary.addr(), replica.addr()], &login);
+        wait_for_memory(&proxy, &login);
         thread::sleep(Duration::from_secs(1));
         let mut sessions: Vec<WireClient> = (0..SESSIONS).map(|_| proxy.login(&login)).collect();
         let killed = Instant::now();
@@ -221,23 +230,23 @@ fn failing_over(kind: Kind, rounds: u64, table: &mut Table) {
     let name = kind.name();
     let figure = |what: &str| format!("{name}: {what}, s");
     let ended = format!("{SESSIONS} sessions on a primary that is killed are ended");
-    table.add(&figure(&ended), closed, Aim::Within(3.0));
+    table.add(&figure(&ended), closed, ClusterAim::Within(3.0));
     table.add(
         &figure("from promoted to the first owned call"),
         owned,
-        Aim::Within(1.0),
+        ClusterAim::Within(1.0),
     );
     table.add(
         &figure("from promoted to the first answer from memory"),
         remembered,
-        Aim::Within(2.0),
+        ClusterAim::Within(2.0),
     );
 }
 
-fn options(kind: Kind) -> &'static [&'static str] {
+fn options(kind: ServerKind) -> &'static [&'static str] {
     match kind {
-        Kind::Mariadb => &["--log-slave-updates=ON", "--max-connections=1500"],
-        Kind::Mysql => &[
+        ServerKind::Mariadb => &["--log-slave-updates=ON", "--max-connections=1500"],
+        ServerKind::Mysql => &[
             "--gtid-mode=ON",
             "--enforce-gtid-consistency=ON",
             "--max-connections=1500",
@@ -245,12 +254,12 @@ fn options(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-fn start(kind: Kind) -> PrivateServer {
+fn start(kind: ServerKind) -> PrivateServer {
     let server = PrivateServer::start(kind, options(kind));
     let server = server.unwrap_or_else(|error| panic!("{error}"));
     let forget = match kind {
-        Kind::Mariadb => "RESET MASTER",
-        Kind::Mysql => "RESET BINARY LOGS AND GTIDS",
+        ServerKind::Mariadb => "RESET MASTER",
+        ServerKind::Mysql => "RESET BINARY LOGS AND GTIDS",
     };
     WireClient::connect(server.addr()).ok(forget);
     server
@@ -262,7 +271,7 @@ fn replica_of(primary: &PrivateServer, number: u32) -> PrivateServer {
     let number = format!("--server-id={number}");
     let replica = another(primary, &[options(kind), &[number.as_str()]].concat());
     let (statements, how): (&[&str], _) = match kind {
-        Kind::Mariadb => (
+        ServerKind::Mariadb => (
             &[
                 "RESET MASTER",
                 "SET GLOBAL gtid_slave_pos = ''",
@@ -270,7 +279,7 @@ fn replica_of(primary: &PrivateServer, number: u32) -> PrivateServer {
             ],
             "MASTER_USE_GTID=slave_pos",
         ),
-        Kind::Mysql => (
+        ServerKind::Mysql => (
             &[
                 "RESET BINARY LOGS AND GTIDS",
                 "SET GLOBAL super_read_only = 1",
@@ -288,8 +297,8 @@ fn replica_of(primary: &PrivateServer, number: u32) -> PrivateServer {
 
 fn promote(replica: &PrivateServer) {
     let statements = match replica.kind() {
-        Kind::Mariadb => ["STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0"],
-        Kind::Mysql => [
+        ServerKind::Mariadb => ["STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0"],
+        ServerKind::Mysql => [
             "STOP REPLICA",
             "RESET REPLICA ALL",
             "SET GLOBAL read_only = 0",
@@ -314,7 +323,7 @@ fn prepare(server: SocketAddr) -> Login {
     login
 }
 
-fn in_front_of(servers: &[SocketAddr], login: &Login) -> Proxy {
+fn start_proxy(servers: &[SocketAddr], login: &Login) -> Proxy {
     let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
     let mut flags = ROOT_SERVICE.to_vec();
     for server in &servers {
@@ -327,7 +336,7 @@ fn in_front_of(servers: &[SocketAddr], login: &Login) -> Proxy {
 }
 
 /// Calls until an answer comes from memory.
-fn remembers(proxy: &Proxy, login: &Login) {
+fn wait_for_memory(proxy: &Proxy, login: &Login) {
     let (begun, before) = (Instant::now(), proxy.counts().of("calls_from_memory"));
     let mut client = proxy.login(login);
     while proxy.counts().of("calls_from_memory") == before {

@@ -16,22 +16,22 @@ const TURN: Duration = Duration::from_millis(200);
 const PAIRS: usize = 12;
 
 /// Clients that stay connected, and what each of them asks for again and again.
-pub(crate) struct Side {
+pub(crate) struct ClientSide {
     clients: Vec<WireClient>,
     statements: usize,
     bytes: Vec<u8>,
 }
 
-impl Side {
+impl ClientSide {
     /// Logs in. Several statements are sent in one write.
-    pub(crate) fn new(server: SocketAddr, login: &Login, statements: &[&str]) -> Side {
+    pub(crate) fn new(server: SocketAddr, login: &Login, statements: &[&str]) -> ClientSide {
         let clients: Vec<_> = (0..CONNECTIONS)
             .map(|_| WireClient::login(server, login))
             .collect();
         let payload = |text: &&str| clients[0].query_payload(text.as_bytes(), &[]);
         let packet = |text| encode(0, &payload(text));
         let bytes = statements.iter().flat_map(packet).collect();
-        Side {
+        ClientSide {
             bytes,
             statements: statements.len(),
             clients,
@@ -39,7 +39,7 @@ impl Side {
     }
 
     /// Has each client run a statement first.
-    pub(crate) fn behind(mut self, statement: &str) -> Side {
+    pub(crate) fn after_statement(mut self, statement: &str) -> ClientSide {
         for client in &mut self.clients {
             client.ok(statement);
         }
@@ -79,7 +79,7 @@ impl Side {
 }
 
 /// The second side's rate by the first one's, of each round; whoever is first in a pair changes.
-pub(crate) fn ratios(rounds: u64, sides: &mut [Side; 2]) -> Vec<f64> {
+pub(crate) fn ratios(rounds: u64, sides: &mut [ClientSide; 2]) -> Vec<f64> {
     for side in &mut *sides {
         side.rate();
     }

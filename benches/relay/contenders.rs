@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use headwater::lab::bench::client::Client;
-use headwater::lab::bench::login::Account;
-use headwater::lab::private_server::{free_port, unpacked::Unpacked};
+use headwater::lab::bench::client::BenchClient;
+use headwater::lab::bench::login::BenchAccount;
+use headwater::lab::private_server::{free_port, package_folder::PackageFolder};
 
-use crate::process::Process;
+use crate::process::RelayProcess;
 use crate::score::Contender;
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -24,7 +24,7 @@ const ROUTER: &str = "usr/bin/mysqlrouter";
 
 /// What all relays are started with.
 #[derive(Debug)]
-pub(crate) struct Setup {
+pub(crate) struct RelaySetup {
     /// The server, `HOST:PORT`.
     pub(crate) upstream: String,
     /// Sessions that a relay has to take.
@@ -35,22 +35,22 @@ pub(crate) struct Setup {
 
 /// A contender that clients can connect to.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningContender {
     pub(crate) contender: Contender,
     pub(crate) address: String,
     /// `None` for the server itself.
-    pub(crate) process: Option<Process>,
+    pub(crate) process: Option<RelayProcess>,
 }
 
-impl Running {
+impl RunningContender {
     /// Starts it, and waits until a client can log in.
     pub(crate) fn start(
         contender: Contender,
-        setup: &Setup,
-        account: &Account,
-    ) -> anyhow::Result<Running> {
+        setup: &RelaySetup,
+        account: &BenchAccount,
+    ) -> anyhow::Result<RunningContender> {
         if contender == Contender::Direct {
-            return Ok(Running {
+            return Ok(RunningContender {
                 contender,
                 address: setup.upstream.clone(),
                 process: None,
@@ -84,9 +84,9 @@ impl Running {
                 command
             }
         };
-        let mut process = Process::start(command, folder)?;
+        let mut process = RelayProcess::start(command, folder)?;
         wait_until_it_serves(contender, &address, account, &mut process)?;
-        Ok(Running {
+        Ok(RunningContender {
             contender,
             address,
             process: Some(process),
@@ -94,8 +94,12 @@ impl Running {
     }
 
     /// Logs in so many times.
-    pub(crate) fn connect(&self, account: &Account, count: usize) -> anyhow::Result<Vec<Client>> {
-        let connect = || Client::connect(&self.address, account);
+    pub(crate) fn connect(
+        &self,
+        account: &BenchAccount,
+        count: usize,
+    ) -> anyhow::Result<Vec<BenchClient>> {
+        let connect = || BenchClient::connect(&self.address, account);
         let clients = (0..count).map(|_| connect()).collect::<Result<_, _>>();
         clients.with_context(|| format!("cannot log in: {}", self.contender.name()))
     }
@@ -118,7 +122,7 @@ pub(crate) fn check(contenders: &[Contender]) -> anyhow::Result<()> {
 }
 
 /// What is compared, for the table's head.
-pub(crate) fn describe(contender: Contender, setup: &Setup) -> Option<String> {
+pub(crate) fn describe(contender: Contender, setup: &RelaySetup) -> Option<String> {
     let version = |mut command: Command, flag| {
         let output = command.arg(flag).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -147,15 +151,15 @@ pub(crate) fn describe(contender: Contender, setup: &Setup) -> Option<String> {
     })
 }
 
-fn haproxy() -> Unpacked {
-    Unpacked::at("HEADWATER_HAPROXY_PREFIX", "haproxy-2.6")
+fn haproxy() -> PackageFolder {
+    PackageFolder::at("HEADWATER_HAPROXY_PREFIX", "haproxy-2.6")
 }
 
-fn router() -> Unpacked {
-    Unpacked::at("HEADWATER_MYSQL_ROUTER_PREFIX", "mysql-router-9.7")
+fn router() -> PackageFolder {
+    PackageFolder::at("HEADWATER_MYSQL_ROUTER_PREFIX", "mysql-router-9.7")
 }
 
-fn haproxy_config(address: &str, setup: &Setup) -> String {
+fn haproxy_config(address: &str, setup: &RelaySetup) -> String {
     format!(
         "global\n    nbthread 2\n    maxconn {maxconn}\n\
          defaults\n    mode tcp\n    maxconn {maxconn}\n    timeout connect 10s\n    timeout client 1h\n    timeout server 1h\n\
@@ -168,8 +172,8 @@ fn haproxy_config(address: &str, setup: &Setup) -> String {
 /// TLS is left to client and server, as HAProxy leaves it: anything else makes Router take the protocol apart.
 fn router_config(
     port: u16,
-    setup: &Setup,
-    unpacked: &Unpacked,
+    setup: &RelaySetup,
+    unpacked: &PackageFolder,
     folder: &tempfile::TempDir,
 ) -> String {
     let mut config = String::from("[DEFAULT]\n");
@@ -193,7 +197,7 @@ fn router_config(
     config
 }
 
-fn headwater(address: &str, setup: &Setup) -> Command {
+fn headwater(address: &str, setup: &RelaySetup) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     // What is measured is what the flags say, not what the terminal's environment adds.
     for (name, _) in std::env::vars_os() {
@@ -210,15 +214,15 @@ fn headwater(address: &str, setup: &Setup) -> Command {
 fn wait_until_it_serves(
     contender: Contender,
     address: &str,
-    account: &Account,
-    process: &mut Process,
+    account: &BenchAccount,
+    process: &mut RelayProcess,
 ) -> anyhow::Result<()> {
     let until = Instant::now() + START_TIMEOUT;
     loop {
-        let Err(error) = Client::connect(address, account) else {
+        let Err(error) = BenchClient::connect(address, account) else {
             return Ok(());
         };
-        if !process.runs() || Instant::now() > until {
+        if !process.is_running() || Instant::now() > until {
             let (name, log) = (contender.name(), process.log());
             return Err(error).with_context(|| format!("{name} did not come up; it said:\n{log}"));
         }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
-use crate::score::{Contender, Figure};
+use crate::score::{Contender, RelayFigure};
 
 /// Relaying alone: Headwater beside HAProxy and MySQL Router, in turn, in front of one server.
 #[derive(Debug, Parser)]
 #[command(name = "make bench-relay", max_term_width = 100)]
-pub(crate) struct Flags {
+pub(crate) struct RelayFlags {
     /// Time that each contender has in each round of a figure, in seconds
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
@@ -18,11 +18,11 @@ pub(crate) struct Flags {
     #[arg(long, default_value_t = 3)]
     pub(crate) rounds: usize,
     /// The server behind them
-    #[arg(long, value_enum, default_value_t = Server::Both)]
-    server: Server,
+    #[arg(long, value_enum, default_value_t = ServerSelection::Both)]
+    server: ServerSelection,
     /// What is measured
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Figure::ALL)]
-    pub(crate) figures: Vec<Figure>,
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = RelayFigure::ALL)]
+    pub(crate) figures: Vec<RelayFigure>,
     /// Who is measured
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Contender::ALL)]
     pub(crate) contenders: Vec<Contender>,
@@ -35,7 +35,7 @@ pub(crate) struct Flags {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Server {
+enum ServerSelection {
     /// The distribution's MariaDB
     Mariadb,
     /// MySQL 9.7
@@ -44,12 +44,12 @@ enum Server {
     Both,
 }
 
-impl Flags {
-    pub(crate) fn kinds(&self) -> &'static [Kind] {
+impl RelayFlags {
+    pub(crate) fn kinds(&self) -> &'static [ServerKind] {
         match self.server {
-            Server::Mariadb => &[Kind::Mariadb],
-            Server::Mysql => &[Kind::Mysql],
-            Server::Both => &[Kind::Mariadb, Kind::Mysql],
+            ServerSelection::Mariadb => &[ServerKind::Mariadb],
+            ServerSelection::Mysql => &[ServerKind::Mysql],
+            ServerSelection::Both => &[ServerKind::Mariadb, ServerKind::Mysql],
         }
     }
 

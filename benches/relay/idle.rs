@@ -4,12 +4,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use headwater::lab::bench::client::Client;
-use headwater::lab::private_server::Kind;
+use headwater::lab::bench::client::BenchClient;
+use headwater::lab::private_server::ServerKind;
 
-use crate::contenders::{Running, Setup};
-use crate::score::{Contender, Figure, Score};
-use crate::stage::Stage;
+use crate::contenders::{RelaySetup, RunningContender};
+use crate::score::{Contender, FigureScore, RelayFigure};
+use crate::stage::RelayStage;
 
 /// Sessions wanted.
 pub(crate) const SESSIONS: usize = 10_000;
@@ -23,14 +23,14 @@ const REST: Duration = Duration::from_secs(5);
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Options of a server that can hold so many sessions at little cost.
-pub(crate) fn options(kind: Kind) -> Vec<String> {
+pub(crate) fn options(kind: ServerKind) -> Vec<String> {
     let mut options = vec![
         format!("--max-connections={}", SESSIONS + 2 * SPARED),
         "--thread-cache-size=0".to_owned(),
         "--performance-schema=OFF".to_owned(),
         "--back-log=1000".to_owned(),
     ];
-    if kind == Kind::Mariadb {
+    if kind == ServerKind::Mariadb {
         options.push("--thread-handling=pool-of-threads".to_owned());
     }
     options
@@ -38,16 +38,16 @@ pub(crate) fn options(kind: Kind) -> Vec<String> {
 
 /// Opens so many sessions through each relay, one relay after the other.
 pub(crate) fn measure(
-    stage: &Stage,
-    setup: &Setup,
+    stage: &RelayStage,
+    setup: &RelaySetup,
     contenders: &[Contender],
     sessions: usize,
     mut say: impl FnMut(Contender),
-) -> anyhow::Result<Score> {
-    let mut score = Score::new(Figure::Idle);
+) -> anyhow::Result<FigureScore> {
+    let mut score = FigureScore::new(RelayFigure::Idle);
     for contender in contenders {
         say(*contender);
-        let running = Running::start(*contender, setup, &stage.account)?;
+        let running = RunningContender::start(*contender, setup, &stage.account)?;
         let Some(process) = &running.process else {
             continue;
         };
@@ -67,15 +67,19 @@ pub(crate) fn measure(
 }
 
 /// Logs in, and has each session answer one statement.
-fn open(running: &Running, stage: &Stage, count: usize) -> anyhow::Result<Vec<Client>> {
+fn open(
+    running: &RunningContender,
+    stage: &RelayStage,
+    count: usize,
+) -> anyhow::Result<Vec<BenchClient>> {
     let mut clients = Vec::with_capacity(count);
     for number in 0..count {
         crate::ensure_not_stopped()?;
-        let mut client = Client::connect(&running.address, &stage.account)
+        let mut client = BenchClient::connect(&running.address, &stage.account)
             .with_context(|| format!("{} took {number} sessions", running.contender.name()))?;
         for statement in &stage.point {
             let mut rows = Vec::new();
-            client.ask(&statement.packet, &mut rows)?;
+            client.query(&statement.packet, &mut rows)?;
             ensure!(rows == statement.expected, "a wrong answer to DO 1");
         }
         clients.push(client);
@@ -83,13 +87,14 @@ fn open(running: &Running, stage: &Stage, count: usize) -> anyhow::Result<Vec<Cl
     Ok(clients)
 }
 
-fn wait_until_empty(stage: &Stage) -> anyhow::Result<()> {
+fn wait_until_empty(stage: &RelayStage) -> anyhow::Result<()> {
     let address = stage.server.addr().to_string();
-    let mut client = Client::connect(&address, &stage.account)?;
+    let mut client = BenchClient::connect(&address, &stage.account)?;
     let until = Instant::now() + EMPTY_TIMEOUT;
     while Instant::now() < until {
         crate::ensure_not_stopped()?;
-        let sessions = client.numbers("SELECT COUNT(*) FROM information_schema.processlist")?;
+        let sessions =
+            client.query_numbers("SELECT COUNT(*) FROM information_schema.processlist")?;
         if sessions.iter().all(|count| *count < SPARED as u64) {
             return Ok(());
         }

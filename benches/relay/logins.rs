@@ -3,27 +3,31 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use headwater::lab::bench::client::{Client, ClientError};
-use headwater::lab::bench::login::Account;
-use headwater::lab::bench::measure::{Job, together};
+use headwater::lab::bench::client::{BenchClient, BenchClientError};
+use headwater::lab::bench::login::BenchAccount;
+use headwater::lab::bench::measure::{SliceJob, run_parallel};
 
-use crate::closed::STOP;
+use crate::closed_loop::STOP;
 
 /// Clients that come and go at a time.
 const CLIENTS: usize = 8;
 
 /// Does it for as long; returns how many sessions there were.
-pub(crate) fn turn(address: &str, account: &Account, length: Duration) -> Result<u64, ClientError> {
+pub(crate) fn turn(
+    address: &str,
+    account: &BenchAccount,
+    length: Duration,
+) -> Result<u64, BenchClientError> {
     let until = Instant::now() + length;
     let come_and_go = || {
         let mut sessions = 0;
         while Instant::now() < until && !STOP.load(Ordering::Relaxed) {
             // Dropped, it says that it quits.
-            Client::connect(address, account)?;
+            BenchClient::connect(address, account)?;
             sessions += 1;
         }
         Ok(sessions)
     };
-    let jobs = (0..CLIENTS).map(|_| -> Job<'_, u64> { Box::new(come_and_go) });
-    Ok(together(jobs.collect())?.into_iter().sum())
+    let jobs = (0..CLIENTS).map(|_| -> SliceJob<'_, u64> { Box::new(come_and_go) });
+    Ok(run_parallel(jobs.collect())?.into_iter().sum())
 }

@@ -3,13 +3,13 @@
 //! [`contenders`] starts the relays, [`run`] lets them take turns ([`rounds`]), [`score`] says what was aimed at, and
 //! [`table`] shows it. Apart from `headwater bench`, which compares ways to get a timeline.
 
-mod closed;
+mod background_load;
+mod closed_loop;
 mod contenders;
 mod flags;
 mod idle;
 mod logins;
-mod open;
-mod others;
+mod open_loop;
 mod process;
 mod rounds;
 mod run;
@@ -24,23 +24,23 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use headwater::lab::bench::report::Machine;
-use headwater::lab::private_server::Kind;
+use headwater::lab::bench::report::MachineInfo;
+use headwater::lab::private_server::ServerKind;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::closed::STOP;
-use crate::contenders::{Setup, describe};
-use crate::flags::Flags;
-use crate::others::Spent;
-use crate::run::Outcome;
+use crate::background_load::ProcessorUsage;
+use crate::closed_loop::STOP;
+use crate::contenders::{RelaySetup, describe};
+use crate::flags::RelayFlags;
+use crate::run::ServerOutcome;
 
 /// The share of the processors' work, taken by others, from which on they disturb the figures.
 const BUSY: f64 = 0.05;
 
 fn main() -> ExitCode {
-    match bench(&Flags::parse()) {
+    match bench(&RelayFlags::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench-relay: {error:#}");
@@ -50,19 +50,19 @@ fn main() -> ExitCode {
 }
 
 /// Whatever is started is stopped when this returns.
-fn bench(flags: &Flags) -> anyhow::Result<()> {
+fn bench(flags: &RelayFlags) -> anyhow::Result<()> {
     contenders::check(&flags.contenders)?;
     stop_on_signals()?;
     raise_open_files();
-    let machine = Machine::look();
+    let machine = MachineInfo::inspect();
     let begun = Instant::now();
     for kind in flags.kinds() {
         let bar = bar();
-        let before = Spent::look();
+        let before = ProcessorUsage::sample();
         let outcome = run::run(*kind, flags, &bar);
         // By now all that was started has ended, and counts as ours.
-        let others = Spent::look().zip(before);
-        let others = others.map(|(now, before)| now.by_others_since(before));
+        let others = ProcessorUsage::sample().zip(before);
+        let others = others.map(|(now, before)| now.others_share_since(before));
         bar.finish_and_clear();
         // What a signal ended failed in some way of its own.
         ensure_not_stopped()?;
@@ -78,10 +78,16 @@ pub(crate) fn ensure_not_stopped() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(kind: Kind, flags: &Flags, machine: &Machine, outcome: &Outcome, others: Option<f64>) {
+fn print(
+    kind: ServerKind,
+    flags: &RelayFlags,
+    machine: &MachineInfo,
+    outcome: &ServerOutcome,
+    others: Option<f64>,
+) {
     let product = match kind {
-        Kind::Mariadb => "MariaDB",
-        Kind::Mysql => "MySQL",
+        ServerKind::Mariadb => "MariaDB",
+        ServerKind::Mysql => "MySQL",
     };
     println!(
         "{product} {}, {} cores, {}; {} rounds of {} s for each figure and contender",
@@ -91,7 +97,7 @@ fn print(kind: Kind, flags: &Flags, machine: &Machine, outcome: &Outcome, others
         flags.rounds,
         flags.seconds().as_secs_f64(),
     );
-    let setup = Setup {
+    let setup = RelaySetup {
         upstream: "...".to_owned(),
         sessions: 0,
         headwater: flags.headwater(),

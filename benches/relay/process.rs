@@ -16,14 +16,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A running process. Dropped, it is stopped, and its folder removed.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct RelayProcess {
     child: Child,
     folder: TempDir,
 }
 
-impl Process {
+impl RelayProcess {
     /// Starts it. What it writes is kept in a file of the folder.
-    pub(crate) fn start(mut command: Command, folder: TempDir) -> anyhow::Result<Process> {
+    pub(crate) fn start(mut command: Command, folder: TempDir) -> anyhow::Result<RelayProcess> {
         let log = File::create(folder.path().join("log"))?;
         let child = command
             // Ctrl-C in the terminal reaches us alone, and we stop it.
@@ -33,11 +33,11 @@ impl Process {
             .stderr(log)
             .spawn()
             .with_context(|| format!("cannot start {command:?}"))?;
-        Ok(Process { child, folder })
+        Ok(RelayProcess { child, folder })
     }
 
     /// Whether it has not ended by itself.
-    pub(crate) fn runs(&mut self) -> bool {
+    pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
@@ -69,14 +69,14 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for RelayProcess {
     fn drop(&mut self) {
-        if let (true, Ok(pid)) = (self.runs(), i32::try_from(self.child.id())) {
+        if let (true, Ok(pid)) = (self.is_running(), i32::try_from(self.child.id())) {
             // It has not been waited for, so the number is still its own.
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }
         let until = Instant::now() + STOP_TIMEOUT;
-        while self.runs() && Instant::now() < until {
+        while self.is_running() && Instant::now() < until {
             thread::sleep(POLL_INTERVAL);
         }
         let _ = self.child.kill();

@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::contenders::Running;
-use crate::score::{Figure, Score, order};
+use crate::contenders::RunningContender;
+use crate::score::{FigureScore, RelayFigure, order};
 
 /// What came of a contender's turns in a round.
 #[derive(Debug, Default)]
-pub(crate) struct Sum {
+pub(crate) struct RoundTotals {
     /// Statements, sessions or bytes.
     pub(crate) answers: u64,
     /// Time that the turns took.
@@ -20,9 +20,9 @@ pub(crate) struct Sum {
 }
 
 /// What a turn brings: answers and latencies.
-pub(crate) type Brought = (u64, Vec<Duration>);
+pub(crate) type TurnResult = (u64, Vec<Duration>);
 
-impl Sum {
+impl RoundTotals {
     /// Answers a second.
     pub(crate) fn rate(&self) -> Option<f64> {
         (!self.time.is_zero()).then(|| self.answers as f64 / self.time.as_secs_f64())
@@ -44,8 +44,8 @@ impl Sum {
 
     fn add(
         &mut self,
-        running: &Running,
-        turn: impl FnOnce() -> anyhow::Result<Brought>,
+        running: &RunningContender,
+        turn: impl FnOnce() -> anyhow::Result<TurnResult>,
     ) -> anyhow::Result<()> {
         let cpu = || {
             running
@@ -70,24 +70,25 @@ impl Sum {
 
 /// Everybody's rounds: a list for each contender.
 #[derive(Debug)]
-pub(crate) struct Rounds<'a> {
-    field: &'a [Running],
-    sums: Vec<Vec<Sum>>,
+pub(crate) struct ContenderRounds<'a> {
+    field: &'a [RunningContender],
+    sums: Vec<Vec<RoundTotals>>,
 }
 
-impl<'a> Rounds<'a> {
+impl<'a> ContenderRounds<'a> {
     /// Lets everybody take so many turns in each of so many rounds. `turn` is given a contender's place; `tick` is called
     /// behind each turn.
     pub(crate) fn play(
-        field: &'a [Running],
+        field: &'a [RunningContender],
         rounds: usize,
         turns: usize,
-        mut turn: impl FnMut(usize, &Running) -> anyhow::Result<Brought>,
+        mut turn: impl FnMut(usize, &RunningContender) -> anyhow::Result<TurnResult>,
         mut tick: impl FnMut(),
-    ) -> anyhow::Result<Rounds<'a>> {
-        let mut sums: Vec<Vec<Sum>> = field.iter().map(|_| Vec::new()).collect();
+    ) -> anyhow::Result<ContenderRounds<'a>> {
+        let mut sums: Vec<Vec<RoundTotals>> = field.iter().map(|_| Vec::new()).collect();
         for round in 0..rounds {
-            sums.iter_mut().for_each(|sums| sums.push(Sum::default()));
+            sums.iter_mut()
+                .for_each(|sums| sums.push(RoundTotals::default()));
             for number in 0..turns {
                 for place in order(round * turns + number, field.len()) {
                     crate::ensure_not_stopped()?;
@@ -99,12 +100,16 @@ impl<'a> Rounds<'a> {
                 }
             }
         }
-        Ok(Rounds { field, sums })
+        Ok(ContenderRounds { field, sums })
     }
 
     /// A figure of every round and contender.
-    pub(crate) fn score(&self, figure: Figure, value: impl Fn(&Sum) -> Option<f64>) -> Score {
-        let mut score = Score::new(figure);
+    pub(crate) fn score(
+        &self,
+        figure: RelayFigure,
+        value: impl Fn(&RoundTotals) -> Option<f64>,
+    ) -> FigureScore {
+        let mut score = FigureScore::new(figure);
         for (running, sums) in self.field.iter().zip(&self.sums) {
             for value in sums.iter().filter_map(&value) {
                 score.add(running.contender, value);

@@ -35,7 +35,7 @@ impl Contender {
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Figure {
+pub(crate) enum RelayFigure {
     /// DO 1 a second on 8 connections
     #[value(name = "points-8")]
     Points8,
@@ -61,7 +61,7 @@ pub(crate) enum Figure {
 
 /// What is aimed at.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Aim {
+pub(crate) enum FigureAim {
     /// Headwater's figure by HAProxy's is this or more.
     RatioAtLeast(f64),
     /// Headwater's figure by HAProxy's is this or less.
@@ -70,45 +70,45 @@ pub(crate) enum Aim {
     AtMost(f64),
 }
 
-impl Figure {
-    pub(crate) const ALL: [Figure; 9] = [
-        Figure::Points8,
-        Figure::Points64,
-        Figure::Rows20,
-        Figure::Inserts,
-        Figure::Gigabyte,
-        Figure::P99,
-        Figure::Cpu,
-        Figure::Logins,
-        Figure::Idle,
+impl RelayFigure {
+    pub(crate) const ALL: [RelayFigure; 9] = [
+        RelayFigure::Points8,
+        RelayFigure::Points64,
+        RelayFigure::Rows20,
+        RelayFigure::Inserts,
+        RelayFigure::Gigabyte,
+        RelayFigure::P99,
+        RelayFigure::Cpu,
+        RelayFigure::Logins,
+        RelayFigure::Idle,
     ];
 
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Figure::Points8 => "DO 1 a second, 8 connections",
-            Figure::Points64 => "DO 1 a second, 64 connections",
-            Figure::Rows20 => "20 rows by key a second, 8 connections",
-            Figure::Inserts => "INSERT of a message a second, 8 connections",
-            Figure::Gigabyte => "one 1 GiB result, MB/s",
-            Figure::P99 => "p99 at half of HAProxy's rate, us",
-            Figure::Cpu => "CPU seconds a million DO 1",
-            Figure::Logins => "connect, login, quit a second",
-            Figure::Idle => "idle session, resident KiB",
+            RelayFigure::Points8 => "DO 1 a second, 8 connections",
+            RelayFigure::Points64 => "DO 1 a second, 64 connections",
+            RelayFigure::Rows20 => "20 rows by key a second, 8 connections",
+            RelayFigure::Inserts => "INSERT of a message a second, 8 connections",
+            RelayFigure::Gigabyte => "one 1 GiB result, MB/s",
+            RelayFigure::P99 => "p99 at half of HAProxy's rate, us",
+            RelayFigure::Cpu => "CPU seconds a million DO 1",
+            RelayFigure::Logins => "connect, login, quit a second",
+            RelayFigure::Idle => "idle session, resident KiB",
         }
     }
 
-    pub(crate) fn aim(self) -> Aim {
+    pub(crate) fn aim(self) -> FigureAim {
         match self {
-            Figure::P99 | Figure::Cpu => Aim::RatioAtMost(1.0),
-            Figure::Idle => Aim::AtMost(20.0),
-            _ => Aim::RatioAtLeast(1.0),
+            RelayFigure::P99 | RelayFigure::Cpu => FigureAim::RatioAtMost(1.0),
+            RelayFigure::Idle => FigureAim::AtMost(20.0),
+            _ => FigureAim::RatioAtLeast(1.0),
         }
     }
 
     /// Digits behind the point.
     pub(crate) fn decimals(self) -> usize {
         match self {
-            Figure::Cpu | Figure::Idle => 1,
+            RelayFigure::Cpu | RelayFigure::Idle => 1,
             _ => 0,
         }
     }
@@ -116,22 +116,22 @@ impl Figure {
 
 /// One figure of everybody, a value for each round.
 #[derive(Clone, Debug)]
-pub(crate) struct Score {
-    pub(crate) figure: Figure,
+pub(crate) struct FigureScore {
+    pub(crate) figure: RelayFigure,
     values: Vec<(Contender, Vec<f64>)>,
 }
 
 /// The median of some values, and between which two they all lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Spread {
+pub(crate) struct ValueSpread {
     pub(crate) median: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
 }
 
-impl Score {
-    pub(crate) fn new(figure: Figure) -> Score {
-        Score {
+impl FigureScore {
+    pub(crate) fn new(figure: RelayFigure) -> FigureScore {
+        FigureScore {
             figure,
             values: Vec::new(),
         }
@@ -146,23 +146,23 @@ impl Score {
     }
 
     /// A contender's figure.
-    pub(crate) fn of(&self, contender: Contender) -> Option<f64> {
+    pub(crate) fn median_of(&self, contender: Contender) -> Option<f64> {
         Some(spread(self.rounds(contender).to_vec())?.median)
     }
 
     /// Headwater's figure by HAProxy's, each round's apart: what disturbs a round disturbs both.
-    pub(crate) fn ratio(&self) -> Option<Spread> {
+    pub(crate) fn ratio(&self) -> Option<ValueSpread> {
         let own = self.rounds(Contender::Headwater).iter();
         let by = self.rounds(Contender::Haproxy).iter();
         spread(own.zip(by).map(|(own, by)| own / by).collect())
     }
 
     /// Whether what is aimed at was reached; `None` where it was not measured.
-    pub(crate) fn met(&self) -> Option<bool> {
+    pub(crate) fn is_met(&self) -> Option<bool> {
         Some(match self.figure.aim() {
-            Aim::RatioAtLeast(least) => self.ratio()?.median >= least,
-            Aim::RatioAtMost(most) => self.ratio()?.median <= most,
-            Aim::AtMost(most) => self.of(Contender::Headwater)? <= most,
+            FigureAim::RatioAtLeast(least) => self.ratio()?.median >= least,
+            FigureAim::RatioAtMost(most) => self.ratio()?.median <= most,
+            FigureAim::AtMost(most) => self.median_of(Contender::Headwater)? <= most,
         })
     }
 
@@ -173,13 +173,13 @@ impl Score {
 }
 
 /// `None` of none.
-pub(crate) fn spread(mut values: Vec<f64>) -> Option<Spread> {
+pub(crate) fn spread(mut values: Vec<f64>) -> Option<ValueSpread> {
     values.retain(|value| value.is_finite());
     values.sort_by(f64::total_cmp);
     let (&least, &most) = (values.first()?, values.last()?);
     let middle = |place: usize| values.get(place).copied().unwrap_or(least);
     let median = (middle((values.len() - 1) / 2) + middle(values.len() / 2)) / 2.0;
-    Some(Spread {
+    Some(ValueSpread {
         median,
         least,
         most,

@@ -1,10 +1,10 @@
 //! The server in front of which all take their turns, its rows, and what is asked.
 
 use anyhow::{Context, ensure};
-use headwater::lab::bench::client::Client;
-use headwater::lab::bench::login::Account;
-use headwater::lab::bench::way::packet;
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::bench::client::BenchClient;
+use headwater::lab::bench::login::BenchAccount;
+use headwater::lab::bench::query_path::query_packet;
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 const DATABASE: &str = "relay";
 /// Rows of the table.
@@ -20,42 +20,42 @@ const ROWS_A_STATEMENT: usize = 1_024;
 
 /// A statement and its right answer.
 #[derive(Debug)]
-pub(crate) struct Statement {
+pub(crate) struct CheckedStatement {
     pub(crate) packet: Vec<u8>,
     pub(crate) expected: Vec<u8>,
 }
 
 /// A private server with everything ready.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct RelayStage {
     pub(crate) server: PrivateServer,
-    pub(crate) account: Account,
-    pub(crate) point: Vec<Statement>,
-    pub(crate) rows: Vec<Statement>,
-    pub(crate) inserts: Vec<Statement>,
+    pub(crate) account: BenchAccount,
+    pub(crate) point: Vec<CheckedStatement>,
+    pub(crate) rows: Vec<CheckedStatement>,
+    pub(crate) inserts: Vec<CheckedStatement>,
     /// The statement that answers 1 GiB.
     pub(crate) gigabyte: Vec<u8>,
 }
 
-impl Stage {
-    pub(crate) fn start(kind: Kind, options: &[&str]) -> anyhow::Result<Stage> {
+impl RelayStage {
+    pub(crate) fn start(kind: ServerKind, options: &[&str]) -> anyhow::Result<RelayStage> {
         let server = PrivateServer::start(kind, options)?;
-        let mut account = Account {
+        let mut account = BenchAccount {
             user: "root".to_owned(),
             password: String::new(),
             database: String::new(),
         };
         let address = server.addr().to_string();
-        let mut client = Client::connect(&address, &account)?;
+        let mut client = BenchClient::connect(&address, &account)?;
         load(&mut client).context("cannot load the rows")?;
         DATABASE.clone_into(&mut account.database);
-        let mut client = Client::connect(&address, &account)?;
-        let point = vec![Statement::new("DO 1", &mut client)?];
+        let mut client = BenchClient::connect(&address, &account)?;
+        let point = vec![CheckedStatement::new("DO 1", &mut client)?];
         let rows = (0..SELECTS)
-            .map(|number| Statement::new(&select(number), &mut client))
+            .map(|number| CheckedStatement::new(&select(number), &mut client))
             .collect::<anyhow::Result<_>>()?;
-        let inserts = vec![Statement::new(&insert(), &mut client)?];
-        Ok(Stage {
+        let inserts = vec![CheckedStatement::new(&insert(), &mut client)?];
+        Ok(RelayStage {
             server,
             account,
             point,
@@ -68,10 +68,10 @@ impl Stage {
     /// Asks for the great result, counts it, and returns its bytes.
     pub(crate) fn ask_gigabyte(
         &self,
-        client: &mut Client,
+        client: &mut BenchClient,
         buffer: &mut [u8],
     ) -> anyhow::Result<u64> {
-        let bytes = client.drain(&self.gigabyte, buffer)?;
+        let bytes = client.query_discarding(&self.gigabyte, buffer)?;
         let right = ITEMS * (VALUE_BYTES + LENGTH_BYTES);
         ensure!(
             bytes == right,
@@ -81,29 +81,29 @@ impl Stage {
     }
 }
 
-impl Statement {
+impl CheckedStatement {
     /// The server's own answer is the right one.
-    fn new(text: &str, direct: &mut Client) -> anyhow::Result<Statement> {
-        let packet = packet(text);
+    fn new(text: &str, direct: &mut BenchClient) -> anyhow::Result<CheckedStatement> {
+        let packet = query_packet(text);
         let mut expected = Vec::new();
         direct
-            .ask(&packet, &mut expected)
+            .query(&packet, &mut expected)
             .with_context(|| format!("cannot ask {text}"))?;
-        Ok(Statement { packet, expected })
+        Ok(CheckedStatement { packet, expected })
     }
 }
 
-fn load(client: &mut Client) -> anyhow::Result<()> {
-    client.run(&format!("CREATE DATABASE {DATABASE}"))?;
-    client.run(&format!("USE {DATABASE}"))?;
-    client.run(
+fn load(client: &mut BenchClient) -> anyhow::Result<()> {
+    client.execute(&format!("CREATE DATABASE {DATABASE}"))?;
+    client.execute(&format!("USE {DATABASE}"))?;
+    client.execute(
         "CREATE TABLE item (id INT PRIMARY KEY, author INT NOT NULL, body VARCHAR(200) NOT NULL)",
     )?;
     // No id: the answer to each INSERT is the same.
-    client.run("CREATE TABLE post (author INT NOT NULL, body VARCHAR(200) NOT NULL)")?;
+    client.execute("CREATE TABLE post (author INT NOT NULL, body VARCHAR(200) NOT NULL)")?;
     let rows: Vec<_> = (0..ITEMS).map(row).collect();
     for rows in rows.chunks(ROWS_A_STATEMENT) {
-        client.run(&format!("INSERT INTO item VALUES {}", rows.join(",")))?;
+        client.execute(&format!("INSERT INTO item VALUES {}", rows.join(",")))?;
     }
     Ok(())
 }
@@ -125,7 +125,7 @@ fn insert() -> String {
 /// Repeats long texts: one letter again and again keeps the server busy, not the relay.
 fn gigabyte() -> Vec<u8> {
     let repeated = "x".repeat(1_024);
-    packet(&format!(
+    query_packet(&format!(
         "SELECT REPEAT('{repeated}', {}) FROM item",
         VALUE_BYTES / 1_024
     ))

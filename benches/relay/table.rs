@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::score::{Aim, Contender, Figure, Score, Spread};
+use super::score::{Contender, FigureAim, FigureScore, RelayFigure, ValueSpread};
 
 /// A line for each figure, a column for each contender, and what is aimed at.
-pub(crate) fn table(scores: &[Score], contenders: &[Contender]) -> String {
+pub(crate) fn table(scores: &[FigureScore], contenders: &[Contender]) -> String {
     let mut rows = vec![head(contenders)];
     rows.extend(scores.iter().map(|score| row(score, contenders)));
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
@@ -46,20 +46,20 @@ fn head(contenders: &[Contender]) -> Vec<String> {
     cells
 }
 
-fn row(score: &Score, contenders: &[Contender]) -> Vec<String> {
+fn row(score: &FigureScore, contenders: &[Contender]) -> Vec<String> {
     let mut cells = vec![score.figure.title().to_owned()];
-    let value = |contender: &Contender| match score.of(*contender) {
+    let value = |contender: &Contender| match score.median_of(*contender) {
         Some(value) => number(value, score.figure),
         None => "-".to_owned(),
     };
     cells.extend(contenders.iter().map(value));
     cells.push(score.ratio().map_or("-".to_owned(), ratio));
     cells.push(match score.figure.aim() {
-        Aim::RatioAtLeast(least) => format!("at least {least:.1}"),
-        Aim::RatioAtMost(most) => format!("at most {most:.1}"),
-        Aim::AtMost(most) => format!("Headwater at most {most:.0}"),
+        FigureAim::RatioAtLeast(least) => format!("at least {least:.1}"),
+        FigureAim::RatioAtMost(most) => format!("at most {most:.1}"),
+        FigureAim::AtMost(most) => format!("Headwater at most {most:.0}"),
     });
-    cells.push(match score.met() {
+    cells.push(match score.is_met() {
         Some(true) => "met".to_owned(),
         Some(false) => "MISS".to_owned(),
         None => "not measured".to_owned(),
@@ -67,13 +67,13 @@ fn row(score: &Score, contenders: &[Contender]) -> Vec<String> {
     cells
 }
 
-fn ratio(of: Spread) -> String {
+fn ratio(of: ValueSpread) -> String {
     if of.least == of.most {
         return format!("{:.2}", of.median);
     }
     format!("{:.2} ({:.2}..{:.2})", of.median, of.least, of.most)
 }
 
-fn number(value: f64, figure: Figure) -> String {
+fn number(value: f64, figure: RelayFigure) -> String {
     format!("{value:.*}", figure.decimals())
 }

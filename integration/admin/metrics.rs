@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use headwater::binlog::REASONS;
-use headwater::overview::metrics::{ALL, Kind};
+use headwater::overview::metrics::{ALL, MetricKind};
 
 use super::http::Admin;
 use crate::kit::database::Database;
@@ -33,10 +33,10 @@ fn every_metric_is_explained() {
                 "| `{}` | {} | {} | {} |",
                 metric.full_name(),
                 match metric.kind {
-                    Kind::Counter => "counter",
-                    Kind::Gauge => "gauge",
-                    Kind::Histogram => "histogram",
-                    Kind::Info => "info",
+                    MetricKind::Counter => "counter",
+                    MetricKind::Gauge => "gauge",
+                    MetricKind::Histogram => "histogram",
+                    MetricKind::Info => "info",
                 },
                 labels.join(", "),
                 metric.help
@@ -77,7 +77,8 @@ fn the_board_and_the_alerts_ask_for_what_is_told() {
         let is_told = ALL.iter().any(|metric| {
             let full = metric.full_name();
             let parts = ["_bucket", "_sum", "_count"].map(|part| format!("{full}{part}"));
-            name == full || metric.kind == Kind::Histogram && parts.iter().any(|part| part == name)
+            name == full
+                || metric.kind == MetricKind::Histogram && parts.iter().any(|part| part == name)
         });
         assert!(is_told, "{name}");
         seen += 1;

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use super::attack::classic;
 use super::group::{AT_ONCE, PATIENT};
@@ -77,9 +77,9 @@ struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     fn new(primary: &'a mut PrivateServer) -> Pair<'a> {
-        let replica = another(primary, options(primary.kind() == Kind::Mariadb));
+        let replica = another(primary, options(primary.kind() == ServerKind::Mariadb));
         let (on_source, on_replica, how): (&[&str], &[&str], _) = match primary.kind() {
-            Kind::Mariadb => (
+            ServerKind::Mariadb => (
                 &[
                     "RESET MASTER",
                     "SET GLOBAL rpl_semi_sync_master_enabled = 1",
@@ -92,7 +92,7 @@ impl<'a> Pair<'a> {
                 ],
                 "MASTER_USE_GTID=slave_pos",
             ),
-            Kind::Mysql => (
+            ServerKind::Mysql => (
                 &[
                     "RESET BINARY LOGS AND GTIDS",
                     "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'",
@@ -131,8 +131,8 @@ impl<'a> Pair<'a> {
     fn promote(&self) -> Instant {
         let mut root = WireClient::connect(self.replica.addr());
         let word = match self.replica.kind() {
-            Kind::Mariadb => "SLAVE",
-            Kind::Mysql => "REPLICA",
+            ServerKind::Mariadb => "SLAVE",
+            ServerKind::Mysql => "REPLICA",
         };
         // First: who writes past read_only is acknowledged nothing any more that would not be applied.
         root.ok(&format!("STOP {word} IO_THREAD"));
@@ -217,8 +217,8 @@ fn a_switch_is_planned_under_load() {
             thread::sleep(Duration::from_secs(1));
             let mut root = WireClient::connect(pair.primary.addr());
             root.ok(match pair.primary.kind() {
-                Kind::Mariadb => "SET GLOBAL read_only = 1",
-                Kind::Mysql => "SET GLOBAL super_read_only = 1",
+                ServerKind::Mariadb => "SET GLOBAL read_only = 1",
+                ServerKind::Mysql => "SET GLOBAL super_read_only = 1",
             });
             pair.promote()
         });
@@ -401,8 +401,8 @@ fn an_old_primary_that_comes_back_with_more_is_not_followed() {
         pair.primary.restart().unwrap();
         let mut root = WireClient::login(pair.primary.addr(), &pair.login);
         root.ok(match pair.primary.kind() {
-            Kind::Mariadb => "SET GLOBAL rpl_semi_sync_master_enabled = 0",
-            Kind::Mysql => "SET GLOBAL rpl_semi_sync_source_enabled = 0",
+            ServerKind::Mariadb => "SET GLOBAL rpl_semi_sync_master_enabled = 0",
+            ServerKind::Mysql => "SET GLOBAL rpl_semi_sync_source_enabled = 0",
         });
         root.ok("INSERT INTO message (id, user_id, body) VALUES (4000000, 1, 'nobody has it')");
         // Both take writes.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use headwater::lab::private_server::{Kind, PrivateServer, free_port};
+use headwater::lab::private_server::{PrivateServer, ServerKind, free_port};
 
 use super::upstreams::{CALL, Pair, closed, on_each_pair, page, port_of, post, promote, read_only};
 use super::{galera, group};
@@ -65,8 +65,8 @@ fn the_right_that_is_missing_is_named_for_each_server() {
         let (status, report) = check(&pair.both(), &in_one_database(), &flags);
         assert_eq!(status, Some(1));
         let (right, members) = match pair.one.kind() {
-            Kind::Mariadb => ("REPLICA MONITOR ON *.*", false),
-            Kind::Mysql => ("REPLICATION CLIENT ON *.*", true),
+            ServerKind::Mariadb => ("REPLICA MONITOR ON *.*", false),
+            ServerKind::Mysql => ("REPLICATION CLIENT ON *.*", true),
         };
         let account = "`hw_operators`@`127.0.0.1`";
         let mut wanted = vec![format!("GRANT {right} TO {account};")];

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer, free_port};
+use headwater::lab::private_server::{PrivateServer, ServerKind, free_port};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
@@ -41,7 +41,7 @@ pub(super) struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     fn new(one: &'a mut PrivateServer) -> Pair<'a> {
-        let other = another(one, options(one.kind() == Kind::Mariadb));
+        let other = another(one, options(one.kind() == ServerKind::Mariadb));
         follow(&other, one.port(), "root", &from_now_on(one));
         let login = prepare(one.addr());
         let mut root = WireClient::login(one.addr(), &login);
@@ -93,10 +93,10 @@ pub(super) fn on_each_pair(story: impl Fn(Pair<'_>)) {
 pub(super) fn read_only(server: &PrivateServer, on: bool) {
     let mut root = WireClient::connect(server.addr());
     let variable = match server.kind() {
-        Kind::Mariadb => "read_only",
-        Kind::Mysql if on => "super_read_only",
+        ServerKind::Mariadb => "read_only",
+        ServerKind::Mysql if on => "super_read_only",
         // It goes with the other.
-        Kind::Mysql => "read_only",
+        ServerKind::Mysql => "read_only",
     };
     root.ok(&format!("SET GLOBAL {variable} = {}", u8::from(on)));
 }
@@ -105,8 +105,8 @@ pub(super) fn read_only(server: &PrivateServer, on: bool) {
 pub(super) fn promote(server: &PrivateServer) -> Instant {
     let mut root = WireClient::connect(server.addr());
     let word = match server.kind() {
-        Kind::Mariadb => "SLAVE",
-        Kind::Mysql => "REPLICA",
+        ServerKind::Mariadb => "SLAVE",
+        ServerKind::Mysql => "REPLICA",
     };
     root.ok(&format!("STOP {word}"));
     root.ok(&format!("RESET {word} ALL"));
@@ -382,8 +382,8 @@ fn a_port_for_replicas_is_answered_from_a_replicas_own_memory() {
         let there = format!("SELECT COUNT(*) FROM {CLASSIC}.message WHERE id = 59");
         wait_for(&pair.other, &there);
         let word = match pair.other.kind() {
-            Kind::Mariadb => "SLAVE",
-            Kind::Mysql => "REPLICA",
+            ServerKind::Mariadb => "SLAVE",
+            ServerKind::Mysql => "REPLICA",
         };
         let mut root = WireClient::connect(pair.other.addr());
         root.ok(&format!("STOP {word}"));

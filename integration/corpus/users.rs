@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use super::player::Player;
 use super::side::Side;
@@ -54,7 +54,7 @@ fn logins_that_the_server_has_not_seen_before() {
     let options = authority.server_options(&theirs);
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     // Nobody else's logins are in its cache, or emptied from it.
-    let server = PrivateServer::start(Kind::Mysql, &options).unwrap();
+    let server = PrivateServer::start(ServerKind::Mysql, &options).unwrap();
     WireClient::connect(server.addr()).ok("CREATE USER unseen@'%' IDENTIFIED BY 'secret'");
     let certificate = ["--tls-cert", own.cert(), "--tls-key", own.key()];
     let proxy = Proxy::start(server.addr(), &certificate);

@@ -5,7 +5,7 @@ mod orms;
 mod program;
 mod stage;
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use self::program::is_here;
 use self::stage::Stage;
@@ -19,9 +19,9 @@ enum Limit {
     PlainWhenRemembered,
 }
 
-const LIMITS: &[(&str, Kind, Limit, &str)] = &[(
+const LIMITS: &[(&str, ServerKind, Limit, &str)] = &[(
     "connector_python",
-    Kind::Mysql,
+    ServerKind::Mysql,
     Limit::PlainWhenRemembered,
     "in Python alone it asks for no public key: caching_sha2_password needs TLS the first time",
 )];
@@ -51,15 +51,15 @@ const CALLS: &[(&str, Calls, Calls)] = &[
     ("mysql_async", (16, 10), (16, 10)),
 ];
 
-fn calls(driver: &str, kind: Kind) -> Calls {
+fn calls(driver: &str, kind: ServerKind) -> Calls {
     let (_, mariadb, mysql) = CALLS.iter().find(|(name, ..)| *name == driver).unwrap();
     match kind {
-        Kind::Mariadb => *mariadb,
-        Kind::Mysql => *mysql,
+        ServerKind::Mariadb => *mariadb,
+        ServerKind::Mysql => *mysql,
     }
 }
 
-fn limited(driver: &str, kind: Kind, wanted: fn(&Limit) -> bool) -> bool {
+fn limited(driver: &str, kind: ServerKind, wanted: fn(&Limit) -> bool) -> bool {
     let mut limits = LIMITS.iter();
     limits.any(|(name, on, limit, _)| (*name, *on) == (driver, kind) && wanted(limit))
 }
@@ -70,7 +70,7 @@ fn sees_the_same(driver: &str) {
         eprintln!("left out: no driver {driver} on this machine");
         return;
     }
-    for kind in [Kind::Mariadb, Kind::Mysql] {
+    for kind in [ServerKind::Mariadb, ServerKind::Mysql] {
         let Some(stage) = Stage::shared(kind) else {
             continue;
         };

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use super::program::{self, is_here};
 use crate::feeds::PATIENT;
@@ -52,8 +52,8 @@ fn feeds_of_orms_are_read_as_they_are_directly() {
             }
             for (orm, mariadb, mysql) in orms {
                 let share = match server.kind() {
-                    Kind::Mariadb => mariadb,
-                    Kind::Mysql => mysql,
+                    ServerKind::Mariadb => mariadb,
+                    ServerKind::Mysql => mysql,
                 };
                 reads_the_same(server.addr(), orm, share);
             }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use super::program;
 use crate::kit::certificates::{Authority, Identity, trust_anyone};
@@ -24,12 +24,12 @@ pub(super) struct Stage {
 impl Stage {
     /// The one that a story uses at this moment, else a new one: it goes with the last story on it. `None`: the
     /// machine has no such server.
-    pub(super) fn shared(kind: Kind) -> Option<Arc<Stage>> {
+    pub(super) fn shared(kind: ServerKind) -> Option<Arc<Stage>> {
         static MARIADB: Mutex<Weak<Stage>> = Mutex::new(Weak::new());
         static MYSQL: Mutex<Weak<Stage>> = Mutex::new(Weak::new());
         let shared = match kind {
-            Kind::Mariadb => &MARIADB,
-            Kind::Mysql => {
+            ServerKind::Mariadb => &MARIADB,
+            ServerKind::Mysql => {
                 servers::mysql()?;
                 &MYSQL
             }
@@ -45,7 +45,7 @@ impl Stage {
         Some(stage)
     }
 
-    fn new(kind: Kind) -> Stage {
+    fn new(kind: ServerKind) -> Stage {
         let authority = Authority::new();
         let (theirs, own) = (authority.sign("server"), authority.sign("headwater"));
         let options = authority.server_options(&theirs);

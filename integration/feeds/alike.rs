@@ -1,8 +1,8 @@
 //! Texts that differ in anything at all: two of them are one statement to Headwater only if the server's whole replies are the same.
 
-use headwater::feed::parse::parse;
-use headwater::feed::words::{Is, Words};
-use headwater::sql::lexer::{Kind, Lexer};
+use headwater::feed::parser::parse;
+use headwater::feed::words::{StatementWords, WordKind};
+use headwater::sql::lexer::{Lexer, TokenKind};
 
 use super::app::{SMALL, settings_in};
 use super::pair::Pair;
@@ -91,23 +91,23 @@ fn texts_of_one_key_are_answered_alike_and_others_by_their_own() {
 }
 
 fn is_read(text: &str) -> bool {
-    let words = Words::read(text.as_bytes());
+    let words = StatementWords::read(text.as_bytes());
     words.is_some_and(|words| parse(text.as_bytes(), &words).is_ok())
 }
 
 /// Both are of one template, and have the same values in the places where it has any.
 fn are_one(first: &str, second: &str) -> bool {
-    let [one, other] = [first, second].map(|text| Words::read(text.as_bytes()));
+    let [one, other] = [first, second].map(|text| StatementWords::read(text.as_bytes()));
     let (Some(one), Some(other)) = (one, other) else {
         return false;
     };
-    let values = |words: &Words, text: &str| -> Vec<String> {
+    let values = |words: &StatementWords, text: &str| -> Vec<String> {
         let literals = words.words.iter().enumerate();
-        let literals = literals.filter(|(_, word)| word.is.is_literal() && !word.stays);
+        let literals = literals.filter(|(_, word)| word.kind.is_literal() && !word.is_verbatim);
         literals
             .flat_map(|(at, _)| words.literals(at, text.as_bytes()))
             .map(|token| match token.kind {
-                Kind::Number => String::from_utf8_lossy(token.text)
+                TokenKind::Number => String::from_utf8_lossy(token.text)
                     .trim_start_matches('0')
                     .to_owned(),
                 _ => String::from_utf8_lossy(token.text).into_owned(),
@@ -122,7 +122,10 @@ fn are_one(first: &str, second: &str) -> bool {
     is_read(first)
         && values(&one, first) == values(&other, second)
         && one.words.len() == other.words.len()
-        && one.words.iter().all(|word| word.is != Is::Parameter)
+        && one
+            .words
+            .iter()
+            .all(|word| word.kind != WordKind::Parameter)
 }
 
 /// The server's replies to both are equal, byte by byte. Errors say what stands in the text. True: they have rows.

@@ -1,6 +1,6 @@
 //! Columns that plans describe in more than one way, and not by their key flags alone: told as the server has them just then, or relayed.
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use super::app::{SMALL, settings, settings_in};
 use super::kept::kept;
@@ -195,7 +195,7 @@ fn strings_are_told_in_the_collation_of_their_session() {
                 "SET character_set_results = utf8mb4",
                 "SET character_set_results = NULL",
             ];
-            if server.kind() == Kind::Mariadb {
+            if server.kind() == ServerKind::Mariadb {
                 collations.push("SET NAMES utf8mb4 COLLATE utf8mb4_uca1400_ai_ci");
                 collations.push("SET sql_mode = 'EMPTY_STRING_IS_NULL'");
             }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use super::app::{App, SMALL, settings};
 use super::narrowed::{equal, narrowed};
@@ -470,7 +470,7 @@ fn documents_may_be_told_in_parts_and_be_of_16_mib() {
             root.ok(
                 "UPDATE statuses SET document = JSON_OBJECT('likes', id, 'text', REPEAT('x', 300))",
             );
-            if server.kind() == Kind::Mysql {
+            if server.kind() == ServerKind::Mysql {
                 root.ok("SET SESSION binlog_row_value_options = 'PARTIAL_JSON', binlog_row_image = 'MINIMAL'");
             }
             let proxy = Proxy::configured(server.addr(), &settings(), ROOT_SERVICE);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use headwater::lab::feed::FEED;
+use headwater::lab::feed::CLASSIC_FEED;
 
 use super::served::{PATIENT, served};
 use crate::kit::database::Database;
@@ -42,7 +42,12 @@ fn statement(shape: u64, reader: u64, limit: usize) -> String {
 }
 
 fn proxy(server: &Server, database: &Database) -> Proxy {
-    served(server, database, "classic", &[PATIENT, FEED].concat())
+    served(
+        server,
+        database,
+        "classic",
+        &[PATIENT, CLASSIC_FEED].concat(),
+    )
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use headwater::lab::feed::FEED;
+use headwater::lab::feed::CLASSIC_FEED;
 
 use super::linear::checks;
 use super::served::{PATIENT, served};
@@ -104,7 +104,7 @@ fn author(writer: u64, n: u64) -> u64 {
 
 fn proxy(server: &Server, database: &Database) -> Proxy {
     let order = "id = \"id\"\norder = [\"moved\", \"id\"]";
-    let feed = FEED.replace("id = \"id\"", order);
+    let feed = CLASSIC_FEED.replace("id = \"id\"", order);
     served(server, database, "classic", &[PATIENT, &feed].concat())
 }
 

@@ -1,6 +1,6 @@
 //! Servers on which names of databases and tables have no case (`lower_case_table_names = 1`), whoever writes them with capital letters.
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use super::app::{FEED, SMALL};
 use super::narrowed::{narrowed, until_risen};
@@ -24,7 +24,7 @@ const TAIL: &str = "SELECT Message.id, user_id, body FROM Message INNER JOIN Fet
 
 #[test]
 fn names_have_no_case_where_the_server_gives_them_none() {
-    for kind in [Kind::Mariadb, Kind::Mysql] {
+    for kind in [ServerKind::Mariadb, ServerKind::Mysql] {
         let Some(server) = if_here(PrivateServer::start(kind, &["--lower-case-table-names=1"]))
         else {
             return;
@@ -93,7 +93,7 @@ fn names_have_no_case_where_the_server_gives_them_none() {
         let counts = proxy.counts();
         let tails = counts.of("tails_virtual") + counts.of("tails_kept");
         // MySQL describes a join of so few messages otherwise.
-        assert_eq!(tails > 0, kind == Kind::Mariadb, "{counts:?}");
+        assert_eq!(tails > 0, kind == ServerKind::Mariadb, "{counts:?}");
         let checked = check(server.addr(), &settings, ROOT_SERVICE);
         checked.says("feed home, database social: its SELECTs are narrowed");
     }

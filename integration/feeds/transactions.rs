@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::feed::FEED;
+use headwater::lab::feed::CLASSIC_FEED;
 
 use super::narrowed::narrowed;
 use super::rules::app;
@@ -39,7 +39,12 @@ impl Stage {
         for id in 1..=KEPT {
             post(&mut root, id);
         }
-        let proxy = served(server, &database, "classic", &[PATIENT, FEED].concat());
+        let proxy = served(
+            server,
+            &database,
+            "classic",
+            &[PATIENT, CLASSIC_FEED].concat(),
+        );
         // Outside of transactions: its columns are learned, and memory has its messages.
         narrowed(&proxy, &mut proxy.login(&database.login()), PAGE);
         Stage { database, proxy }

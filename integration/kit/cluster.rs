@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use headwater::lab::private_server::{
-    Kind, PrivateServer, PrivateServerError, free_port, galera_provider, words_of_scripts,
+    PrivateServer, PrivateServerError, ServerKind, free_port, galera_provider, script_log_lines,
 };
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
@@ -178,16 +178,16 @@ impl Cluster {
         let words = self
             .members
             .iter()
-            .map(|member| words_of_scripts(&member.log()));
+            .map(|member| script_log_lines(&member.log()));
         let words = words.collect::<Vec<_>>().join("\n");
         let log = format!("{log}\nthe scripts of the other members wrote:\n{words}");
         PrivateServerError::Start { kind, port, log }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ServerKind {
         match self.form {
-            Form::Galera => Kind::Mariadb,
-            _ => Kind::Mysql,
+            Form::Galera => ServerKind::Mariadb,
+            _ => ServerKind::Mysql,
         }
     }
 
@@ -390,7 +390,7 @@ impl Cluster {
                 "member {index} waits for {what} in vain, and is {:?}:\n{}\nits scripts wrote:\n{}",
                 self.state(index),
                 self.log(index),
-                words_of_scripts(&self.members[index].log())
+                script_log_lines(&self.members[index].log())
             );
             thread::sleep(POLL);
         }

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::unpacked::Unpacked;
+use headwater::lab::private_server::package_folder::PackageFolder;
 
 use super::proxy::free_addr;
 use crate::kit::patience;
@@ -114,6 +114,6 @@ impl Drop for HaProxy {
     }
 }
 
-fn haproxy() -> Unpacked {
-    Unpacked::at("HEADWATER_HAPROXY_PREFIX", "haproxy-2.6")
+fn haproxy() -> PackageFolder {
+    PackageFolder::at("HEADWATER_HAPROXY_PREFIX", "haproxy-2.6")
 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use super::wire_client::WireClient;
 use crate::kit::patience;
@@ -21,13 +21,13 @@ pub(crate) fn another(server: &PrivateServer, options: &[&str]) -> PrivateServer
 pub(crate) fn follow(replica: &PrivateServer, port: u16, user: &str, options: &str) {
     let mut root = WireClient::connect(replica.addr());
     match replica.kind() {
-        Kind::Mariadb => {
+        ServerKind::Mariadb => {
             root.ok(&format!(
                 "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='', {options}"
             ));
             root.ok("START SLAVE");
         }
-        Kind::Mysql => {
+        ServerKind::Mysql => {
             root.ok(&format!(
                 "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='{user}', \
                  SOURCE_PASSWORD='', GET_SOURCE_PUBLIC_KEY=1, {options}"
@@ -41,8 +41,8 @@ pub(crate) fn follow(replica: &PrivateServer, port: u16, user: &str, options: &s
 pub(crate) fn from_now_on(source: &PrivateServer) -> String {
     let mut root = WireClient::connect(source.addr());
     let (status, word) = match source.kind() {
-        Kind::Mariadb => ("SHOW MASTER STATUS", "MASTER"),
-        Kind::Mysql => ("SHOW BINARY LOG STATUS", "SOURCE"),
+        ServerKind::Mariadb => ("SHOW MASTER STATUS", "MASTER"),
+        ServerKind::Mysql => ("SHOW BINARY LOG STATUS", "SOURCE"),
     };
     let rows = root.rows(status);
     let [file, position] = [0, 1].map(|column: usize| rows[0][column].clone().unwrap());

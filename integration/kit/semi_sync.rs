@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::wire_client::WireClient;
 
 /// The word in the names of a source's settings.
 pub(crate) fn word(server: &PrivateServer) -> &'static str {
     match server.kind() {
-        Kind::Mysql => "source",
-        Kind::Mariadb => "master",
+        ServerKind::Mysql => "source",
+        ServerKind::Mariadb => "master",
     }
 }
 
@@ -19,11 +19,11 @@ pub(crate) fn wait_for_nobody(server: &PrivateServer, point: &str, patience: Dur
     let mut root = WireClient::connect(server.addr());
     let word = word(server);
     match server.kind() {
-        Kind::Mysql => {
+        ServerKind::Mysql => {
             // It may be there already.
             root.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'");
         }
-        Kind::Mariadb => {
+        ServerKind::Mariadb => {
             root.ok("SET GLOBAL rpl_semi_sync_master_wait_no_slave = 1");
         }
     }

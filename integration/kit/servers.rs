@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer, PrivateServerError, homes};
+use headwater::lab::private_server::{PrivateServer, PrivateServerError, ServerKind, data_homes};
 
 use super::wire_client::{Login, ServerError, WireClient};
 use crate::kit::patience;
@@ -28,12 +28,12 @@ const OPTIONS: &[&str] = &[
 pub(crate) struct Server(PrivateServer);
 
 impl Server {
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> ServerKind {
         self.0.kind()
     }
 
     pub(crate) fn is_mariadb(&self) -> bool {
-        self.kind() == Kind::Mariadb
+        self.kind() == ServerKind::Mariadb
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -66,10 +66,12 @@ impl Server {
 #[track_caller]
 pub(crate) fn mariadb() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| match PrivateServer::start(Kind::Mariadb, OPTIONS) {
-        Ok(server) => Server(server),
-        Err(error) => panic!("{error}"),
-    })
+    SERVER.get_or_init(
+        || match PrivateServer::start(ServerKind::Mariadb, OPTIONS) {
+            Ok(server) => Server(server),
+            Err(error) => panic!("{error}"),
+        },
+    )
 }
 
 /// MySQL 9.7; `None` on a machine that could not get it. On CI (`CI=true`) that is a failure.
@@ -77,7 +79,7 @@ pub(crate) fn mariadb() -> &'static Server {
 pub(crate) fn mysql() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER
-        .get_or_init(|| if_here(PrivateServer::start(Kind::Mysql, OPTIONS)).map(Server))
+        .get_or_init(|| if_here(PrivateServer::start(ServerKind::Mysql, OPTIONS)).map(Server))
         .as_ref()
 }
 
@@ -109,10 +111,12 @@ pub(crate) fn if_here<T>(started: Result<T, PrivateServerError>) -> Option<T> {
 #[track_caller]
 fn quiet_mariadb() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| match PrivateServer::start(Kind::Mariadb, OPTIONS) {
-        Ok(server) => Server(server),
-        Err(error) => panic!("{error}"),
-    })
+    SERVER.get_or_init(
+        || match PrivateServer::start(ServerKind::Mariadb, OPTIONS) {
+            Ok(server) => Server(server),
+            Err(error) => panic!("{error}"),
+        },
+    )
 }
 
 /// The same of MySQL 9.7.
@@ -120,7 +124,7 @@ fn quiet_mysql() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     mysql()?;
     SERVER
-        .get_or_init(|| match PrivateServer::start(Kind::Mysql, OPTIONS) {
+        .get_or_init(|| match PrivateServer::start(ServerKind::Mysql, OPTIONS) {
             Ok(server) => Some(Server(server)),
             Err(error) => panic!("{error}"),
         })
@@ -130,7 +134,7 @@ fn quiet_mysql() -> Option<&'static Server> {
 /// This process, which has ended, has removed the folders of the servers that it started.
 #[track_caller]
 pub(crate) fn leaves_nothing(pid: u32) {
-    let left: Vec<_> = homes()
+    let left: Vec<_> = data_homes()
         .into_iter()
         .filter_map(|home| std::fs::read_dir(home).ok())
         .flatten()
@@ -154,7 +158,7 @@ pub(crate) fn on_each_server_alone(story: impl Fn(&'static Server)) {
     static SERVERS: OnceLock<[Option<Server>; 2]> = OnceLock::new();
     let _told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
     let servers = SERVERS.get_or_init(|| {
-        [Kind::Mariadb, Kind::Mysql]
+        [ServerKind::Mariadb, ServerKind::Mysql]
             .map(|kind| if_here(PrivateServer::start(kind, OPTIONS)).map(Server))
     });
     on_each(servers.each_ref().map(Option::as_ref), story);
@@ -167,11 +171,11 @@ pub(crate) fn on_servers_of_its_own<'a>(
     options: impl Fn(bool) -> &'a [&'a str],
     story: impl Fn(&mut PrivateServer),
 ) {
-    for kind in [Kind::Mariadb, Kind::Mysql] {
-        if kind == Kind::Mysql && mysql().is_none() {
+    for kind in [ServerKind::Mariadb, ServerKind::Mysql] {
+        if kind == ServerKind::Mysql && mysql().is_none() {
             continue;
         }
-        let options = options(kind == Kind::Mariadb);
+        let options = options(kind == ServerKind::Mariadb);
         let mut server = match PrivateServer::start(kind, options) {
             Ok(server) => server,
             Err(error) => panic!("{error}"),

@@ -1,13 +1,13 @@
 //! Spider: a MariaDB whose messages are on one, two or four data nodes.
 
-use headwater::lab::spider::{Spider, SpiderError};
+use headwater::lab::spider::{SpiderCluster, SpiderError};
 
 use super::servers::if_here;
 
 /// With further options of the Spider node; `None` on a machine that could not get Spider. On CI (`CI=true`) that is a failure.
 #[track_caller]
-pub(crate) fn spider(data: usize, options: &[&str]) -> Option<Spider> {
-    match Spider::start(data, options) {
+pub(crate) fn spider(data: usize, options: &[&str]) -> Option<SpiderCluster> {
+    match SpiderCluster::start(data, options) {
         Ok(spider) => Some(spider),
         Err(SpiderError::Server(error)) => if_here(Err(error)),
         Err(error) => panic!("{error}"),

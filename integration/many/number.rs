@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use crate::kit::fake_replica::{FakeReplica, dump_threads, registered};
 use crate::kit::patience;
@@ -98,7 +98,7 @@ fn a_replica_with_a_uuid_shares_a_number_on_mysql_and_takes_it_on_mariadb() {
             let uuid = "7c1f1a52-2c33-4d0e-9f5e-000000000001";
             let mut fake = FakeReplica::start(server.addr(), number, Some(uuid));
             fake.event().unwrap();
-            if server.kind() == Kind::Mariadb {
+            if server.kind() == ServerKind::Mariadb {
                 others(&mut root, &[number], 1);
             }
             for id in 1..=50 {
@@ -106,7 +106,7 @@ fn a_replica_with_a_uuid_shares_a_number_on_mysql_and_takes_it_on_mariadb() {
                 assert_eq!(stage.page().last(), Some(&id), "{}", stage.proxy.log());
                 thread::sleep(Duration::from_millis(10));
             }
-            let expected = usize::from(server.kind() == Kind::Mariadb);
+            let expected = usize::from(server.kind() == ServerKind::Mariadb);
             assert_eq!(drawn(&stage.proxy), expected, "{}", stage.proxy.log());
             assert_eq!(dump_threads(&mut root), 2);
         },

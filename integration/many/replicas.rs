@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::quota::{Quota, from_memory};
@@ -98,14 +98,14 @@ fn check(client: &mut WireClient, direct: &mut WireClient, authors: &[u64]) {
 }
 
 /// A replica's options: several threads apply.
-fn parallel(kind: Kind) -> Vec<&'static str> {
+fn parallel(kind: ServerKind) -> Vec<&'static str> {
     match kind {
-        Kind::Mariadb => vec![
+        ServerKind::Mariadb => vec![
             "--log-slave-updates=ON",
             "--slave-parallel-threads=6",
             "--slave-parallel-mode=optimistic",
         ],
-        Kind::Mysql => vec!["--replica-parallel-workers=4"],
+        ServerKind::Mysql => vec!["--replica-parallel-workers=4"],
     }
 }
 
@@ -132,8 +132,8 @@ fn a_replica_that_is_late_on_purpose_has_its_own_moment_in_every_answer() {
             let source = &*source;
             let replica = another(source, &parallel(source.kind()));
             let delay = match source.kind() {
-                Kind::Mariadb => "MASTER_DELAY",
-                Kind::Mysql => "SOURCE_DELAY",
+                ServerKind::Mariadb => "MASTER_DELAY",
+                ServerKind::Mysql => "SOURCE_DELAY",
             };
             let options = format!("{}, {delay}={}", from_now_on(source), DELAY.as_secs());
             follow(&replica, source.port(), "root", &options);
@@ -186,10 +186,10 @@ fn a_replica_that_is_late_on_purpose_has_its_own_moment_in_every_answer() {
 /// A source that numbers its transactions apart from others (on MariaDB: in a domain of its own).
 fn source(like: &PrivateServer, number: u64) -> PrivateServer {
     let options: &[&str] = match (like.kind(), number) {
-        (Kind::Mariadb, 1) => &["--server-id=11", "--gtid-domain-id=1"],
-        (Kind::Mariadb, _) => &["--server-id=12", "--gtid-domain-id=2"],
-        (Kind::Mysql, 1) => &["--server-id=11"],
-        (Kind::Mysql, _) => &["--server-id=12"],
+        (ServerKind::Mariadb, 1) => &["--server-id=11", "--gtid-domain-id=1"],
+        (ServerKind::Mariadb, _) => &["--server-id=12", "--gtid-domain-id=2"],
+        (ServerKind::Mysql, 1) => &["--server-id=11"],
+        (ServerKind::Mysql, _) => &["--server-id=12"],
     };
     match PrivateServer::start(like.kind(), options) {
         Ok(server) => server,
@@ -202,14 +202,14 @@ fn follow_too(replica: &PrivateServer, source: &PrivateServer, name: &str) {
     let mut root = WireClient::connect(replica.addr());
     let (from, port) = (from_now_on(source), source.port());
     match replica.kind() {
-        Kind::Mariadb => {
+        ServerKind::Mariadb => {
             root.ok(&format!(
                 "CHANGE MASTER '{name}' TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='root', \
                  MASTER_PASSWORD='', {from}"
             ));
             root.ok(&format!("START SLAVE '{name}'"));
         }
-        Kind::Mysql => {
+        ServerKind::Mysql => {
             root.ok(&format!(
                 "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='root', \
                  SOURCE_PASSWORD='', GET_SOURCE_PUBLIC_KEY=1, {from} FOR CHANNEL '{name}'"

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::proxy::ROOT_SERVICE;
 use crate::kit::replica::{another, follow, from_now_on};
@@ -27,11 +27,11 @@ fn acknowledging(source: &PrivateServer) -> PrivateServer {
     let replica = another(source, &[]);
     let mut root = WireClient::connect(replica.addr());
     match replica.kind() {
-        Kind::Mysql => {
+        ServerKind::Mysql => {
             root.ok("INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'");
             root.ok("SET GLOBAL rpl_semi_sync_replica_enabled = 1");
         }
-        Kind::Mariadb => {
+        ServerKind::Mariadb => {
             root.ok("SET GLOBAL rpl_semi_sync_slave_enabled = 1");
         }
     }
@@ -43,8 +43,8 @@ fn acknowledging(source: &PrivateServer) -> PrivateServer {
 fn on_and_off(replica: &PrivateServer, stop: &AtomicBool) -> u64 {
     let mut root = WireClient::connect(replica.addr());
     let word = match replica.kind() {
-        Kind::Mysql => "REPLICA",
-        Kind::Mariadb => "SLAVE",
+        ServerKind::Mysql => "REPLICA",
+        ServerKind::Mariadb => "SLAVE",
     };
     let mut times = 0;
     while !stop.load(Ordering::Relaxed) {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use super::scene::{READERS, Scene, options};
 use crate::kit::how_many;
@@ -39,7 +39,7 @@ const CRASHES: [Crash; 6] = [
         lost
     }),
     ("a run of the server had no log", |scene| {
-        let usual = options(scene.primary.kind() == Kind::Mariadb);
+        let usual = options(scene.primary.kind() == ServerKind::Mariadb);
         scene.primary.stop();
         let logless: Vec<&str> = usual
             .iter()
@@ -115,8 +115,8 @@ fn cut_the_log(scene: &mut Scene<'_>) {
     scene.check(scene.primary);
     let mut root = WireClient::connect(scene.primary.addr());
     let status = match scene.primary.kind() {
-        Kind::Mariadb => "SHOW MASTER STATUS",
-        Kind::Mysql => "SHOW BINARY LOG STATUS",
+        ServerKind::Mariadb => "SHOW MASTER STATUS",
+        ServerKind::Mysql => "SHOW BINARY LOG STATUS",
     };
     let name = root.rows(status)[0][0].clone().unwrap();
     scene.primary.kill();

@@ -1,6 +1,6 @@
 //! A replica whose log has all, and whose rows differ, becomes the primary: what memory has from the old one is used nowhere.
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use super::CLASSIC;
 use super::scene::{AUTHORS, GOES_ON, READERS, Scene, options};
@@ -95,10 +95,10 @@ fn unlogged(scene: &Scene<'_>, statements: &[&str]) {
 fn replica_runs(scene: &Scene<'_>, runs: bool) {
     let mut root = WireClient::connect(scene.replica.addr());
     root.ok(match (scene.replica.kind(), runs) {
-        (Kind::Mariadb, true) => "START SLAVE",
-        (Kind::Mariadb, false) => "STOP SLAVE",
-        (Kind::Mysql, true) => "START REPLICA",
-        (Kind::Mysql, false) => "STOP REPLICA",
+        (ServerKind::Mariadb, true) => "START SLAVE",
+        (ServerKind::Mariadb, false) => "STOP SLAVE",
+        (ServerKind::Mysql, true) => "START REPLICA",
+        (ServerKind::Mysql, false) => "STOP REPLICA",
     });
 }
 
@@ -109,10 +109,10 @@ fn skipped(scene: &Scene<'_>) {
     primary.ok("DELETE FROM message WHERE id > 1960 AND user_id > 20");
     let mut root = WireClient::connect(scene.replica.addr());
     match scene.replica.kind() {
-        Kind::Mariadb => {
+        ServerKind::Mariadb => {
             root.ok("SET GLOBAL sql_slave_skip_counter = 1");
         }
-        Kind::Mysql => {
+        ServerKind::Mysql => {
             let executed = primary.column("SELECT @@GLOBAL.gtid_executed").remove(0);
             let (source, numbers) = executed.rsplit_once(':').unwrap();
             let last = numbers.rsplit('-').next().unwrap();
@@ -133,8 +133,8 @@ fn filtered(scene: &Scene<'_>) {
     replica_runs(scene, false);
     let mut root = WireClient::connect(scene.replica.addr());
     root.ok(&match scene.replica.kind() {
-        Kind::Mariadb => format!("SET GLOBAL replicate_ignore_table = '{CLASSIC}.follower'"),
-        Kind::Mysql => {
+        ServerKind::Mariadb => format!("SET GLOBAL replicate_ignore_table = '{CLASSIC}.follower'"),
+        ServerKind::Mysql => {
             format!("CHANGE REPLICATION FILTER REPLICATE_IGNORE_TABLE = ({CLASSIC}.follower)")
         }
     });
@@ -153,8 +153,8 @@ fn idempotent(scene: &Scene<'_>) {
     );
     let mut root = WireClient::connect(scene.replica.addr());
     root.ok(match scene.replica.kind() {
-        Kind::Mariadb => "SET GLOBAL slave_exec_mode = IDEMPOTENT",
-        Kind::Mysql => "SET GLOBAL replica_exec_mode = IDEMPOTENT",
+        ServerKind::Mariadb => "SET GLOBAL slave_exec_mode = IDEMPOTENT",
+        ServerKind::Mysql => "SET GLOBAL replica_exec_mode = IDEMPOTENT",
     });
     let mut primary = WireClient::login(scene.primary.addr(), &scene.login);
     primary.ok("UPDATE message SET body = 'changed there' WHERE id BETWEEN 1970 AND 1995");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use super::scene::{ANEW, AUTHORS, GOES_ON, READERS, Scene, forget_the_past, options, rows};
 use crate::kit::how_many;
@@ -53,8 +53,8 @@ fn what_the_old_primary_alone_had_empties_memory() {
         let mut scene = Scene::new(primary);
         let mut root = WireClient::connect(scene.replica.addr());
         root.ok(match scene.replica.kind() {
-            Kind::Mariadb => "STOP SLAVE",
-            Kind::Mysql => "STOP REPLICA",
+            ServerKind::Mariadb => "STOP SLAVE",
+            ServerKind::Mysql => "STOP REPLICA",
         });
         scene.write(scene.primary, 3_000..3_003);
         scene.check(scene.primary);

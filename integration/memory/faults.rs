@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use super::linear::numbers;
 use super::world::{READERS, World};
@@ -171,8 +171,8 @@ fn memory_survives_what_happens_to_the_server_and_its_log() {
             survive(&trial, server, "the log begins anew", |server| {
                 let mut root = WireClient::login(server.addr(), &login);
                 root.ok(match server.kind() {
-                    Kind::Mariadb => "RESET MASTER",
-                    Kind::Mysql => "RESET BINARY LOGS AND GTIDS",
+                    ServerKind::Mariadb => "RESET MASTER",
+                    ServerKind::Mysql => "RESET BINARY LOGS AND GTIDS",
                 });
             });
             survive(

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use headwater::lab::feed::FEED;
+use headwater::lab::feed::CLASSIC_FEED;
 
 use super::warm;
 use crate::kit::database::Database;
@@ -123,7 +123,7 @@ fn check(server: &'static Server, story: &str, settings: &str, kept: u64) {
     fill(&mut database.connect());
     // On a busy machine memory takes its time: what it says then is to be checked as well.
     let patient = "[freshness]\nwait_ms = 10000\n[index]\nwait_ms = 10000\n";
-    let settings = [patient, settings, FEED].concat();
+    let settings = [patient, settings, CLASSIC_FEED].concat();
     let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
     proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
     let login = database.login();

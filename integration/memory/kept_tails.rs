@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::feed::FEED;
+use headwater::lab::feed::CLASSIC_FEED;
 use nix::sys::signal::Signal;
 
 use super::warm;
@@ -366,7 +366,7 @@ fn feeds_of_a_session_that_calls_are_told_from_memory_too() {
     const JOIN: &str = "SELECT message.id,message.user_id,body FROM message INNER JOIN follower ON message.user_id=follower.follower_id \
          WHERE follower.user_id=1 ORDER BY message.id DESC LIMIT 7";
     on_each_server(|server| {
-        let (database, proxy) = configured(server, "tailsfeed", FEED);
+        let (database, proxy) = configured(server, "tailsfeed", CLASSIC_FEED);
         let mut twin = Twin::new(server, &proxy, &database.login());
         kept(&proxy, &mut twin, TAIL);
         let same = |twin: &mut Twin| assert_eq!(twin.direct.rows(JOIN), twin.proxied.rows(JOIN));

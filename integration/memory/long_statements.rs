@@ -1,6 +1,6 @@
 //! Statements of others that are long, padded, or end as no manual says: of databases that no timeline is in, memory outlives them.
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use super::stage::{CALL, Stage, page, post};
 use crate::kit::servers::on_servers_of_its_own;
@@ -158,7 +158,7 @@ fn a_long_create_table_that_writes_elsewhere_is_in_the_very_next_answer() {
                     "CREATE {kind} TABLE aside.t{id} COMMENT '{filler}' AS SELECT tl.posts({id}) AS a"
                 );
                 let answers = direct.query(&statement);
-                if server.kind() == Kind::Mysql {
+                if server.kind() == ServerKind::Mysql {
                     assert!(matches!(answers.first(), Some(Answer::Err(_))), "{kind}");
                     continue;
                 }

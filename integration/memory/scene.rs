@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use headwater::lab::feed::FEED;
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::feed::CLASSIC_FEED;
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use super::linear::numbers;
 use super::{CLASSIC, prepare};
@@ -52,7 +52,7 @@ pub(super) struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     pub(super) fn new(primary: &'a mut PrivateServer) -> Scene<'a> {
-        let replica = another(primary, options(primary.kind() == Kind::Mariadb));
+        let replica = another(primary, options(primary.kind() == ServerKind::Mariadb));
         for server in [&*primary, &replica] {
             forget_the_past(server);
         }
@@ -83,14 +83,14 @@ impl<'a> Scene<'a> {
             names.join(",")
         ));
         let how = match replica.kind() {
-            Kind::Mariadb => "MASTER_USE_GTID=slave_pos",
-            Kind::Mysql => "SOURCE_AUTO_POSITION=1",
+            ServerKind::Mariadb => "MASTER_USE_GTID=slave_pos",
+            ServerKind::Mysql => "SOURCE_AUTO_POSITION=1",
         };
         follow(&replica, primary.port(), "root", how);
         let road = Relay::start(primary.addr());
         let settings = [
             "[freshness]\nwait_ms = 2000\n[feeds]\nnarrow = \"always\"\n",
-            FEED,
+            CLASSIC_FEED,
         ]
         .concat();
         let folder = tempfile::tempdir().unwrap();
@@ -164,8 +164,8 @@ impl<'a> Scene<'a> {
     pub(super) fn wait_for_the_log(&self) {
         let position = |server: &PrivateServer| {
             let position = match server.kind() {
-                Kind::Mariadb => "SELECT @@GLOBAL.gtid_binlog_pos",
-                Kind::Mysql => "SELECT @@GLOBAL.gtid_executed",
+                ServerKind::Mariadb => "SELECT @@GLOBAL.gtid_binlog_pos",
+                ServerKind::Mysql => "SELECT @@GLOBAL.gtid_executed",
             };
             WireClient::connect(server.addr()).column(position)
         };
@@ -191,8 +191,8 @@ impl<'a> Scene<'a> {
     pub(super) fn promote(&self) {
         let mut root = WireClient::connect(self.replica.addr());
         let stop = match self.replica.kind() {
-            Kind::Mariadb => ["STOP SLAVE", "RESET SLAVE ALL"],
-            Kind::Mysql => ["STOP REPLICA", "RESET REPLICA ALL"],
+            ServerKind::Mariadb => ["STOP SLAVE", "RESET SLAVE ALL"],
+            ServerKind::Mysql => ["STOP REPLICA", "RESET REPLICA ALL"],
         };
         for statement in stop {
             root.ok(statement);
@@ -285,8 +285,8 @@ pub(super) fn named(reader: u64) -> String {
 pub(super) fn forget_the_past(server: &PrivateServer) {
     let mut root = WireClient::connect(server.addr());
     let statements: &[&str] = match server.kind() {
-        Kind::Mariadb => &["RESET MASTER", "SET GLOBAL gtid_slave_pos = ''"],
-        Kind::Mysql => &["RESET BINARY LOGS AND GTIDS"],
+        ServerKind::Mariadb => &["RESET MASTER", "SET GLOBAL gtid_slave_pos = ''"],
+        ServerKind::Mysql => &["RESET BINARY LOGS AND GTIDS"],
     };
     for statement in statements {
         root.ok(statement);

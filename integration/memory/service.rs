@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use super::stage::{CALL, Stage, page, post};
 use super::warm;
@@ -93,8 +93,8 @@ fn a_setting_that_is_changed_in_mid_run_is_named_and_memory_comes_back_when_it_i
         |_| &[],
         |server| {
             let (variable, bad, good) = match server.kind() {
-                Kind::Mysql => ("binlog_order_commits", "OFF", "ON"),
-                Kind::Mariadb => ("binlog_format", "MIXED", "ROW"),
+                ServerKind::Mysql => ("binlog_order_commits", "OFF", "ON"),
+                ServerKind::Mariadb => ("binlog_format", "MIXED", "ROW"),
             };
             let mut stage = Stage::new(server.addr(), &[], "");
             stage.root.ok(&format!("SET GLOBAL {variable} = {bad}"));

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use super::stage::{CALL, Stage, page, post};
 use crate::kit::patience;
@@ -221,7 +221,7 @@ fn what_the_server_understands_to_be_about_the_tables_is_in_the_very_next_answer
             let mut stage = Stage::new(server.addr(), MADE, "");
             let mut id = 100;
             check(server.addr(), &mut stage, HOSTILE, &mut id);
-            if server.kind() == Kind::Mariadb {
+            if server.kind() == ServerKind::Mariadb {
                 check(server.addr(), &mut stage, HOSTILE_TO_MARIADB, &mut id);
             }
         },
@@ -270,8 +270,8 @@ fn memory_outlives_what_changes_no_row_of_the_tables() {
         |_| &[],
         |server| {
             let (password, to) = match server.kind() {
-                Kind::Mariadb => ("PASSWORD('secret')", "FOR"),
-                Kind::Mysql => ("'secret'", "TO"),
+                ServerKind::Mariadb => ("PASSWORD('secret')", "FOR"),
+                ServerKind::Mysql => ("'secret'", "TO"),
             };
             let mut stage = Stage::new(server.addr(), MADE, "");
             for statement in KIND {

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use headwater::lab::feed::FEED;
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::feed::CLASSIC_FEED;
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use super::stage::{CALL, page, post};
 use super::{CLASSIC, prepare, warm};
@@ -34,8 +34,8 @@ fn in_front_of_a_replica_memory_has_what_the_replica_has() {
         |_| &[],
         |source| {
             let options: &[&str] = match source.kind() {
-                Kind::Mariadb => &["--log-slave-updates=ON", "--slave-parallel-threads=4"],
-                Kind::Mysql => &["--replica-parallel-workers=4"],
+                ServerKind::Mariadb => &["--log-slave-updates=ON", "--slave-parallel-threads=4"],
+                ServerKind::Mysql => &["--replica-parallel-workers=4"],
             };
             let replica = another(source, options);
             let login = replicate(source, &replica);
@@ -72,8 +72,8 @@ fn a_replica_that_does_not_log_what_it_replicates_is_named() {
         |_| &[],
         |source| {
             let (options, variable): (&[&str], _) = match source.kind() {
-                Kind::Mariadb => (&["--log-slave-updates=OFF"], "log_slave_updates"),
-                Kind::Mysql => (&["--log-replica-updates=OFF"], "log_replica_updates"),
+                ServerKind::Mariadb => (&["--log-slave-updates=OFF"], "log_slave_updates"),
+                ServerKind::Mysql => (&["--log-replica-updates=OFF"], "log_replica_updates"),
             };
             let replica = another(source, options);
             let login = replicate(source, &replica);
@@ -162,7 +162,7 @@ fn rows_of_one_server_are_not_shown_in_sessions_of_another() {
                 login
             });
             let relay = Relay::start(one.addr());
-            let proxy = Proxy::configured(relay.addr(), FEED, ROOT_SERVICE);
+            let proxy = Proxy::configured(relay.addr(), CLASSIC_FEED, ROOT_SERVICE);
             proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
             let mut of_one = proxy.login(&login);
             let kept = || {

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use super::CLASSIC;
 use super::stage::{CALL, Stage, page, post};
@@ -45,7 +45,7 @@ fn statements_that_change_rows_by_a_function_or_a_trigger_are_noticed_where_a_se
                 ),
             ] {
                 warm(&stage.proxy, &mut stage.client, CALL);
-                if server.kind() == Kind::Mysql {
+                if server.kind() == ServerKind::Mysql {
                     assert_eq!(session.error(statement).code, on_mysql, "{statement}");
                     continue;
                 }
@@ -147,8 +147,8 @@ fn a_log_that_begins_anew_and_is_as_long_as_before_is_noticed_soon() {
         |server| {
             let mut stage = Stage::new(server.addr(), &[], "");
             let reset = match server.kind() {
-                Kind::Mariadb => "RESET MASTER",
-                Kind::Mysql => "RESET BINARY LOGS AND GTIDS",
+                ServerKind::Mariadb => "RESET MASTER",
+                ServerKind::Mysql => "RESET BINARY LOGS AND GTIDS",
             };
             // The log begins with the same events each time.
             stage.root.ok(reset);

@@ -1,10 +1,11 @@
 //! The page about counters explains each that is printed, in the words of the program.
 
-use headwater::session::counts::{
-    COMPARED, CONTRADICTIONS, Counter, DIFFERENT_ROWS, Event, FEEDS_RELAYED, RELAYED, UNREADABLE,
+use headwater::session::call_relay_reason::CallRelayReason;
+use headwater::session::feed_decision::FeedRelayReason;
+use headwater::session::session_counters::{
+    COMPARED, CONTRADICTIONS, CounterDefinition, DIFFERENT_ROWS, FEEDS_RELAYED, RELAYED,
+    SessionEvent, UNREADABLE,
 };
-use headwater::session::narrowing::Why;
-use headwater::session::reason::Reason;
 
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::mariadb;
@@ -14,9 +15,12 @@ const FEEDS: &str = include_str!("../../docs/feeds.md");
 
 #[test]
 fn every_counter_that_is_printed_is_explained() {
-    let events = Event::ALL.iter().map(|(_, counter)| *counter);
+    let events = SessionEvent::ALL.iter().map(|(_, counter)| *counter);
     let labelled = [RELAYED.name, FEEDS_RELAYED.name];
-    let named = |Counter { name, counts }: Counter| match labelled.contains(&name) {
+    let named = |CounterDefinition {
+                     name,
+                     meaning: counts,
+                 }: CounterDefinition| match labelled.contains(&name) {
         true => format!("| `{name}[...]` | {counts} |"),
         false => format!("| `{name}` | {counts} |"),
     };
@@ -25,8 +29,8 @@ fn every_counter_that_is_printed_is_explained() {
         .chain(COMPARED)
         .chain([UNREADABLE, CONTRADICTIONS, DIFFERENT_ROWS])
         .map(named);
-    let reasons = Reason::ALL.iter().map(|reason| {
-        let (label, means, cure) = reason.explained();
+    let reasons = CallRelayReason::ALL.iter().map(|reason| {
+        let (label, means, cure) = reason.explanation();
         format!("| `{label}` | {means} | {cure} |")
     });
     let expected: Vec<String> = counters.chain(reasons).collect();
@@ -36,9 +40,9 @@ fn every_counter_that_is_printed_is_explained() {
 
 #[test]
 fn every_reason_for_which_a_feed_is_relayed_is_explained() {
-    let expected: Vec<String> = Why::all()
+    let expected: Vec<String> = FeedRelayReason::all()
         .map(|why| {
-            let (label, means, cure) = why.explained();
+            let (label, means, cure) = why.explanation();
             format!("| `{label}` | {means} | {cure} |")
         })
         .collect();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::thread;
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::database::classic_on;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
@@ -90,7 +90,7 @@ fn told(side: usize, addr: SocketAddr, login: &Login) -> Told {
 #[test]
 fn reports_belong_to_their_reply_and_calls_behind_it_are_owned() {
     let options = ["--progress-report-time=1"];
-    let older = PrivateServer::start(Kind::Mariadb, &options).unwrap();
+    let older = PrivateServer::start(ServerKind::Mariadb, &options).unwrap();
     let newer = if_here(PrivateServer::start_mariadb11(&options));
     for server in [Some(older), newer].into_iter().flatten() {
         eprintln!("on MariaDB {}", server.version());

@@ -7,7 +7,7 @@ mod odd;
 mod remembered;
 mod writers;
 
-use headwater::lab::spider::Spider;
+use headwater::lab::spider::SpiderCluster;
 
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::wire_client::{Login, WireClient};
@@ -19,7 +19,7 @@ const SELDOM: &str = "[privileges]\nttl_s = 3600\n";
 /// A Spider node with empty tables, and how to log in there.
 #[derive(Debug)]
 struct Spread {
-    spider: Spider,
+    spider: SpiderCluster,
     login: Login,
 }
 
@@ -48,12 +48,12 @@ impl Spread {
     #[track_caller]
     fn start(data: usize, follows_too: bool) -> Option<Spread> {
         let spider = crate::kit::spider::spider(data, &[])?;
-        spider.furnish(DATABASE, follows_too).unwrap();
+        spider.create_tables(DATABASE, follows_too).unwrap();
         Some(Spread::of(spider))
     }
 
     /// One that has its tables.
-    fn of(spider: Spider) -> Spread {
+    fn of(spider: SpiderCluster) -> Spread {
         let login = Login::default().database(DATABASE);
         Spread { spider, login }
     }
@@ -64,7 +64,7 @@ impl Spread {
 
     /// Straight on the data node that keeps this user's rows.
     fn data_node_of(&self, user: u64) -> WireClient {
-        let data = &self.spider.data;
+        let data = &self.spider.data_nodes;
         WireClient::login(data[user as usize % data.len()].addr(), &self.login)
     }
 

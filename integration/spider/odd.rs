@@ -98,14 +98,14 @@ fn a_data_node_that_is_gone_is_told_of_as_directly() {
     let mut last = spread.data_node_of(3);
     last.ok("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
     last.ok("UPDATE message SET body = CONCAT(body, '!')");
-    spread.spider.data[1].kill();
+    spread.spider.data_nodes[1].kill();
     // A connection that was lost is told of once; after that it cannot be made.
     let codes = sessions.each_mut().map(|session| {
         let calls = [CALL, CALL, "CALL fetch_timeline_ids2(1, 3)"];
         calls.map(|call| session.error(call).code)
     });
     assert_eq!(codes[0][1..], codes[1][1..], "{codes:?}");
-    spread.spider.data[1].restart().unwrap();
+    spread.spider.data_nodes[1].restart().unwrap();
     for mut session in sessions.into_iter().chain([proxy.login(&spread.login)]) {
         // Spider may have to notice on its first try.
         let _ = session.query(CALL);
@@ -137,7 +137,7 @@ fn check_says_whether_the_logs_of_the_data_nodes_can_be_followed() {
         "{good}"
     );
     let mut node = spread.data_node_of(1);
-    let port = spread.spider.data[1].port();
+    let port = spread.spider.data_nodes[1].port();
     node.ok("ALTER TABLE message DROP PRIMARY KEY, ADD PRIMARY KEY (id, user_id)");
     node.ok("SET GLOBAL binlog_format = MIXED");
     let bad = report(&[]);

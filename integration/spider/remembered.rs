@@ -141,7 +141,7 @@ fn tables_that_are_defined_anew_are_read_anew() {
     }
     node.ok("DELETE FROM message WHERE id = 100");
     // On the Spider node: all authors are on one node from here on.
-    let port = spread.spider.data[1].port();
+    let port = spread.spider.data_nodes[1].port();
     direct.ok(&format!(
         "ALTER TABLE message PARTITION BY RANGE (user_id) (PARTITION p0 VALUES LESS THAN MAXVALUE COMMENT='wrapper \"mysql\", \
          host \"127.0.0.1\", port \"{port}\", user \"root\", password \"\", database \"tl\", table \"message\"')"
@@ -183,7 +183,9 @@ fn several_partitions_may_be_on_one_node() {
     let Some(spider) = crate::kit::spider::spider(2, &[]) else {
         return;
     };
-    spider.furnish_in_parts(super::DATABASE, false, 2).unwrap();
+    spider
+        .create_partitioned_tables(super::DATABASE, false, 2)
+        .unwrap();
     let spread = Spread::of(spider);
     fill(&spread);
     let proxy = spread.proxy();
@@ -208,7 +210,7 @@ fn a_map_that_is_changed_by_hand_is_not_followed() {
     let proxy = spread.proxy();
     let mut client = proxy.login(&spread.login);
     warm(&proxy, &mut client);
-    let port = spread.spider.data[0].port();
+    let port = spread.spider.data_nodes[0].port();
     direct.ok(&format!(
         "UPDATE mysql.spider_tables SET tgt_table_name = 'other', port = {port} WHERE table_name = 'message#P#p1'"
     ));
@@ -228,7 +230,7 @@ fn a_map_that_is_changed_by_hand_is_not_followed() {
 #[test]
 fn an_address_that_leads_to_another_server_is_noticed() {
     let Some(spread) = filled(2) else { return };
-    let [one, other] = [0, 1].map(|at| spread.spider.data[at].addr());
+    let [one, other] = [0, 1].map(|at| spread.spider.data_nodes[at].addr());
     let road = Relay::start(one);
     let mut direct = spread.direct();
     direct.ok(&format!(
@@ -273,7 +275,7 @@ fn a_data_node_that_comes_back_is_followed_again() {
     last.ok("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
     last.ok("UPDATE message SET body = CONCAT(body, '!')");
     warm(&proxy, &mut client);
-    spread.spider.data[1].kill();
+    spread.spider.data_nodes[1].kill();
     let begun = Instant::now();
     let mut failed = 0;
     while begun.elapsed() < Duration::from_secs(1) {
@@ -283,7 +285,7 @@ fn a_data_node_that_comes_back_is_followed_again() {
         client = proxy.login(&spread.login);
     }
     assert!(failed > 0);
-    spread.spider.data[1].restart().unwrap();
+    spread.spider.data_nodes[1].restart().unwrap();
     // Spider may have to notice on its first try.
     let _ = client.query(CALL);
     warm(&proxy, &mut client);
@@ -300,7 +302,7 @@ fn what_is_in_the_way_is_named_and_lookups_answer() {
     let Some(spread) = filled(2) else { return };
     let mut node = spread.data_node_of(1);
     let mut direct = spread.direct();
-    let port = spread.spider.data[1].port();
+    let port = spread.spider.data_nodes[1].port();
     for (on_node, statement, said, back) in [
         (
             true,
@@ -380,7 +382,7 @@ fn a_data_node_that_does_not_know_the_account_is_named() {
     }
     let log = proxy.log();
     assert!(log.contains("Access denied for user 'watcher'"), "{log}");
-    for server in &spread.spider.data {
+    for server in &spread.spider.data_nodes {
         let mut root = WireClient::login(server.addr(), &spread.login);
         root.ok("CREATE USER watcher IDENTIFIED BY 'w'");
         root.ok("GRANT ALL ON *.* TO watcher");

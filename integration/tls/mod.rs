@@ -65,7 +65,7 @@ fn on_each_stage(story: impl Fn(&mut Stage<'_>)) {
     on_servers_of_its_own(
         |_| &options,
         |server| {
-            let mariadb = server.kind() == headwater::lab::private_server::Kind::Mariadb;
+            let mariadb = server.kind() == headwater::lab::private_server::ServerKind::Mariadb;
             story(&mut Stage {
                 server,
                 authority: &authority,

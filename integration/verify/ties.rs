@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use headwater::lab::private_server::Kind;
+use headwater::lab::private_server::ServerKind;
 
 use super::{READERS, Verified, fill, start};
 use crate::kit::database::Database;
@@ -35,8 +35,8 @@ fn rows_that_tie_may_come_in_another_order() {
         |_| &[],
         |other| {
             let server = match other.kind() {
-                Kind::Mysql => mysql().unwrap(),
-                Kind::Mariadb => mariadb(),
+                ServerKind::Mysql => mysql().unwrap(),
+                ServerKind::Mariadb => mariadb(),
             };
             let database = Database::empty(server, "verify_ties");
             let name = database.name();

@@ -2,14 +2,14 @@
 
 use std::io;
 
-use crate::backend::AskError;
+use crate::backend::InternalQueryError;
 use crate::log::EventError;
 use crate::tls::TlsMode;
-use crate::wire::cursor::Malformed;
+use crate::wire::cursor::MalformedPacket;
 use crate::wire::response::ErrPacket;
 
 /// Denied with a password or without one; the account is locked (MySQL, MariaDB); its password has expired.
-const NOT_LET_IN: [u16; 5] = [1045, 1698, 3118, 4151, 1862];
+const LOGIN_REFUSED: [u16; 5] = [1045, 1698, 3118, 4151, 1862];
 
 /// Why a question has no answer, or an account no connection.
 #[derive(Debug, thiserror::Error)]
@@ -77,10 +77,10 @@ pub enum AccountError {
     Unexpected,
     /// A packet is none of the protocol.
     #[error("the server sent a malformed packet: {0}")]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] MalformedPacket),
     /// A reply cannot be followed.
     #[error(transparent)]
-    Reply(AskError),
+    Reply(InternalQueryError),
     /// The log's file is too long to be followed from its end.
     #[error(
         "the server's log file has more than 4 GiB: have it begin another one (FLUSH BINARY LOGS)"
@@ -127,7 +127,7 @@ impl AccountError {
     pub(super) fn at_login(self, user: &str) -> AccountError {
         let user = user.to_owned();
         match self {
-            AccountError::Server(error) if NOT_LET_IN.contains(&error.code) => {
+            AccountError::Server(error) if LOGIN_REFUSED.contains(&error.code) => {
                 AccountError::Refused { user, error }
             }
             AccountError::Plugin { plugin, .. } => AccountError::Plugin { user, plugin },
@@ -136,10 +136,10 @@ impl AccountError {
     }
 }
 
-impl From<AskError> for AccountError {
-    fn from(error: AskError) -> Self {
+impl From<InternalQueryError> for AccountError {
+    fn from(error: InternalQueryError) -> Self {
         match error {
-            AskError::Lost(source) => AccountError::Io(source),
+            InternalQueryError::ConnectionLost(source) => AccountError::Io(source),
             other => AccountError::Reply(other),
         }
     }

@@ -7,25 +7,25 @@ use rustls::pki_types::pem::PemObject;
 
 use super::error::AccountError;
 use crate::wire::capability::Capabilities;
-use crate::wire::cursor::{Cursor, Malformed, put_lenenc_bytes};
-use crate::wire::handshake::Greeting;
+use crate::wire::cursor::{MalformedPacket, PacketCursor, put_lenenc_bytes};
+use crate::wire::handshake::ServerGreeting;
 use crate::wire::response::{EOF, ERR, ErrPacket, OK};
 
 /// Plugin of MariaDB, and of MySQL before 8.
-const NATIVE: &[u8] = b"mysql_native_password";
+const NATIVE_PLUGIN: &[u8] = b"mysql_native_password";
 /// Plugin of MySQL since 8.
-const SHA2: &[u8] = b"caching_sha2_password";
+const SHA2_PLUGIN: &[u8] = b"caching_sha2_password";
 /// utf8mb4_general_ci, which both servers have under this number.
 const CHARSET: u8 = 45;
 const MAX_PACKET: u32 = 16 << 20;
 /// First byte of what a plugin says of its own.
-const MORE: u8 = 0x01;
+const AUTH_MORE_DATA: u8 = 0x01;
 /// caching_sha2_password: the server knows the account and the password was right.
 const FAST_AUTH_OK: u8 = 3;
 /// The server wants the password itself.
 const FULL_AUTH: u8 = 4;
 /// A client without TLS wants the key first that it is enciphered with.
-const WANT_KEY: u8 = 2;
+const REQUEST_PUBLIC_KEY: u8 = 2;
 
 /// What the client uses where the server has it. Nothing that makes it slower, and nothing that stock clients lack.
 const WANTED: Capabilities = Capabilities::LONG_PASSWORD
@@ -40,7 +40,7 @@ const WANTED: Capabilities = Capabilities::LONG_PASSWORD
 
 /// Who logs in, and where.
 #[derive(Clone, Copy)]
-pub struct Login<'a> {
+pub struct LoginCredentials<'a> {
     /// User name.
     pub user: &'a str,
     /// Password; may be empty.
@@ -49,7 +49,7 @@ pub struct Login<'a> {
     pub database: Option<&'a str>,
 }
 
-impl std::fmt::Debug for Login<'_> {
+impl std::fmt::Debug for LoginCredentials<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Login({:?} in {:?})", self.user, self.database)
     }
@@ -57,7 +57,10 @@ impl std::fmt::Debug for Login<'_> {
 
 /// The payload of the answer to a greeting (HandshakeResponse41), and what both sides will use.
 #[must_use]
-pub fn response(greeting: &Greeting, login: &Login<'_>) -> (Vec<u8>, Capabilities) {
+pub fn handshake_response(
+    greeting: &ServerGreeting,
+    login: &LoginCredentials<'_>,
+) -> (Vec<u8>, Capabilities) {
     let wanted = match login.database {
         Some(_) => WANTED.union(Capabilities::CONNECT_WITH_DB),
         None => WANTED,
@@ -65,11 +68,11 @@ pub fn response(greeting: &Greeting, login: &Login<'_>) -> (Vec<u8>, Capabilitie
     let capabilities =
         wanted.intersection(greeting.capabilities.union(Capabilities::LONG_PASSWORD));
     let plugin = match greeting.auth_plugin.as_slice() {
-        known @ (NATIVE | SHA2) => known,
+        known @ (NATIVE_PLUGIN | SHA2_PLUGIN) => known,
         // The server asks again with the account's own.
-        _ => NATIVE,
+        _ => NATIVE_PLUGIN,
     };
-    let proof = prove(plugin, &greeting.scramble, login.password).unwrap_or_default();
+    let proof = auth_proof(plugin, &greeting.scramble, login.password).unwrap_or_default();
     let [a, b, c, d, ..] = capabilities.0.to_le_bytes();
     let mut payload = vec![a, b, c, d];
     payload.extend(MAX_PACKET.to_le_bytes());
@@ -88,32 +91,35 @@ pub fn response(greeting: &Greeting, login: &Login<'_>) -> (Vec<u8>, Capabilitie
 ///
 /// # Errors
 /// When the request is malformed.
-pub fn switched(request: &[u8], password: &str) -> Result<Option<Vec<u8>>, Malformed> {
-    let (plugin, scramble) = asked(request)?;
-    Ok(prove(plugin, scramble, password))
+pub fn auth_switch_response(
+    request: &[u8],
+    password: &str,
+) -> Result<Option<Vec<u8>>, MalformedPacket> {
+    let (plugin, scramble) = parse_auth_switch(request)?;
+    Ok(auth_proof(plugin, scramble, password))
 }
 
 /// The plugin and the scramble of an AuthSwitchRequest.
-fn asked(request: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
-    let mut cursor = Cursor::new(request);
+fn parse_auth_switch(request: &[u8]) -> Result<(&[u8], &[u8]), MalformedPacket> {
+    let mut cursor = PacketCursor::new(request);
     cursor.u8()?;
     let plugin = cursor.nul_bytes()?;
     let scramble = cursor.rest();
     Ok((plugin, scramble.strip_suffix(&[0]).unwrap_or(scramble)))
 }
 
-fn prove(plugin: &[u8], scramble: &[u8], password: &str) -> Option<Vec<u8>> {
+fn auth_proof(plugin: &[u8], scramble: &[u8], password: &str) -> Option<Vec<u8>> {
     match plugin {
         _ if password.is_empty() => Some(Vec::new()),
-        NATIVE => scramble_native(scramble, password.as_bytes()).map(|proof| proof.to_vec()),
-        SHA2 => scramble_sha256(scramble, password.as_bytes()).map(|proof| proof.to_vec()),
+        NATIVE_PLUGIN => scramble_native(scramble, password.as_bytes()).map(|proof| proof.to_vec()),
+        SHA2_PLUGIN => scramble_sha256(scramble, password.as_bytes()).map(|proof| proof.to_vec()),
         _ => None,
     }
 }
 
 /// The dialogue behind a login.
 #[derive(Debug)]
-pub(super) struct Dialogue<'a> {
+pub(super) struct AuthDialogue<'a> {
     password: &'a str,
     /// Nobody between the two sides can listen.
     secure: bool,
@@ -122,18 +128,22 @@ pub(super) struct Dialogue<'a> {
 
 /// What the client does about a packet of the server's.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum AuthAction {
     /// It is in.
-    In,
+    Authenticated,
     /// It waits for the next one.
     Wait,
     /// It answers.
-    Say(Vec<u8>),
+    Send(Vec<u8>),
 }
 
-impl<'a> Dialogue<'a> {
-    pub(super) fn new(greeting: &Greeting, password: &'a str, secure: bool) -> Dialogue<'a> {
-        Dialogue {
+impl<'a> AuthDialogue<'a> {
+    pub(super) fn new(
+        greeting: &ServerGreeting,
+        password: &'a str,
+        secure: bool,
+    ) -> AuthDialogue<'a> {
+        AuthDialogue {
             password,
             secure,
             scramble: greeting.scramble.clone(),
@@ -144,25 +154,25 @@ impl<'a> Dialogue<'a> {
     ///
     /// # Errors
     /// When the server refuses, asks by a plugin that is not known here, or says what is none of the protocol.
-    pub(super) fn hear(&mut self, packet: &[u8]) -> Result<Turn, AccountError> {
+    pub(super) fn receive(&mut self, packet: &[u8]) -> Result<AuthAction, AccountError> {
         match packet {
-            [OK, ..] => Ok(Turn::In),
+            [OK, ..] => Ok(AuthAction::Authenticated),
             [ERR, ..] => Err(AccountError::Server(ErrPacket::parse(packet)?)),
             [EOF, ..] => {
-                let (plugin, scramble) = asked(packet)?;
+                let (plugin, scramble) = parse_auth_switch(packet)?;
                 self.scramble = scramble.to_vec();
-                let proof = prove(plugin, scramble, self.password);
+                let proof = auth_proof(plugin, scramble, self.password);
                 // Whose it is is known to who logs in.
                 let unknown = || AccountError::Plugin {
                     user: String::new(),
                     plugin: String::from_utf8_lossy(plugin).into_owned(),
                 };
-                proof.map(Turn::Say).ok_or_else(unknown)
+                proof.map(AuthAction::Send).ok_or_else(unknown)
             }
-            [MORE, FAST_AUTH_OK] => Ok(Turn::Wait),
-            [MORE, FULL_AUTH] if self.secure => Ok(Turn::Say(self.in_clear())),
-            [MORE, FULL_AUTH] => Ok(Turn::Say(vec![WANT_KEY])),
-            [MORE, key @ ..] => self.enciphered(key).map(Turn::Say),
+            [AUTH_MORE_DATA, FAST_AUTH_OK] => Ok(AuthAction::Wait),
+            [AUTH_MORE_DATA, FULL_AUTH] if self.secure => Ok(AuthAction::Send(self.in_clear())),
+            [AUTH_MORE_DATA, FULL_AUTH] => Ok(AuthAction::Send(vec![REQUEST_PUBLIC_KEY])),
+            [AUTH_MORE_DATA, key @ ..] => self.enciphered(key).map(AuthAction::Send),
             _ => Err(AccountError::Unexpected),
         }
     }
@@ -204,10 +214,10 @@ fn put_nul(text: &[u8], out: &mut Vec<u8>) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::wire::handshake::{Login as Parsed, LoginResponse};
+    use crate::wire::handshake::{LoginRequest as Parsed, LoginResponse};
 
-    fn greeting(plugin: &[u8]) -> Greeting {
-        Greeting {
+    fn greeting(plugin: &[u8]) -> ServerGreeting {
+        ServerGreeting {
             server_version: b"9.7.4".to_vec(),
             thread_id: 1,
             capabilities: Capabilities(u64::MAX),
@@ -220,14 +230,18 @@ mod tests {
 
     #[test]
     fn the_login_is_one_that_headwater_reads() {
-        for (plugin, used) in [(SHA2, SHA2), (NATIVE, NATIVE), (b"ed25519", NATIVE)] {
+        for (plugin, used) in [
+            (SHA2_PLUGIN, SHA2_PLUGIN),
+            (NATIVE_PLUGIN, NATIVE_PLUGIN),
+            (b"ed25519", NATIVE_PLUGIN),
+        ] {
             for database in [Some("tl"), None] {
-                let login = Login {
+                let login = LoginCredentials {
                     user: "u",
                     password: "p",
                     database,
                 };
-                let (payload, capabilities) = response(&greeting(plugin), &login);
+                let (payload, capabilities) = handshake_response(&greeting(plugin), &login);
                 let Parsed::Response(LoginResponse {
                     user,
                     database: told,
@@ -249,10 +263,10 @@ mod tests {
     #[test]
     fn an_unknown_plugin_is_answered_only_without_a_password() {
         let request = b"\xfeed25519\0abcdefgh\0";
-        assert_eq!(switched(request, "").unwrap(), Some(Vec::new()));
-        assert_eq!(switched(request, "p").unwrap(), None);
+        assert_eq!(auth_switch_response(request, "").unwrap(), Some(Vec::new()));
+        assert_eq!(auth_switch_response(request, "p").unwrap(), None);
         assert_eq!(
-            switched(b"\xfemysql_native_password\0aaaaaaaaaaaaaaaaaaaa\0", "p")
+            auth_switch_response(b"\xfemysql_native_password\0aaaaaaaaaaaaaaaaaaaa\0", "p")
                 .unwrap()
                 .unwrap()
                 .len(),
@@ -262,20 +276,26 @@ mod tests {
 
     #[test]
     fn the_password_itself_is_said_only_where_nobody_can_listen() {
-        let greeting = greeting(SHA2);
-        let mut plain = Dialogue::new(&greeting, "secret", false);
-        assert_eq!(plain.hear(b"\x01\x04").unwrap(), Turn::Say(vec![WANT_KEY]));
-        let mut secure = Dialogue::new(&greeting, "secret", true);
-        let said = secure.hear(b"\x01\x04").unwrap();
-        assert_eq!(said, Turn::Say(b"secret\0".to_vec()));
-        assert_eq!(plain.hear(b"\x01\x03").unwrap(), Turn::Wait);
-        assert_eq!(plain.hear(b"\0\0\0\x02\0\0\0").unwrap(), Turn::In);
+        let greeting = greeting(SHA2_PLUGIN);
+        let mut plain = AuthDialogue::new(&greeting, "secret", false);
+        assert_eq!(
+            plain.receive(b"\x01\x04").unwrap(),
+            AuthAction::Send(vec![REQUEST_PUBLIC_KEY])
+        );
+        let mut secure = AuthDialogue::new(&greeting, "secret", true);
+        let said = secure.receive(b"\x01\x04").unwrap();
+        assert_eq!(said, AuthAction::Send(b"secret\0".to_vec()));
+        assert_eq!(plain.receive(b"\x01\x03").unwrap(), AuthAction::Wait);
+        assert_eq!(
+            plain.receive(b"\0\0\0\x02\0\0\0").unwrap(),
+            AuthAction::Authenticated
+        );
     }
 
     #[test]
     fn what_is_no_key_and_no_packet_of_a_login_is_refused() {
-        let greeting = greeting(SHA2);
-        let mut dialogue = Dialogue::new(&greeting, "secret", false);
+        let greeting = greeting(SHA2_PLUGIN);
+        let mut dialogue = AuthDialogue::new(&greeting, "secret", false);
         for packet in [
             &b""[..],
             b"\x01",
@@ -286,7 +306,7 @@ mod tests {
             b"\xfesha256_password\0abc\0",
             b"\xff\x15\x04#28000Access denied",
         ] {
-            assert!(dialogue.hear(packet).is_err(), "{packet:?}");
+            assert!(dialogue.receive(packet).is_err(), "{packet:?}");
         }
     }
 }

@@ -7,39 +7,41 @@
 //! | module | what it is |
 //! |---|---|
 //! | `login` | what is said to be let in |
-//! | `conn` | a connection, questions and answers |
+//! | `connection` | a connection, questions and answers |
 //! | `target` | which server they are made to |
-//! | `seats` | how many connections there are at most, and what for |
-//! | `log` | a connection that is sent the log |
-//! | `told` | what the log was told of a login that is refused |
-//! | `event`, `packed` | pure: its bytes, as they stream by, become events |
+//! | `connection_permits` | how many connections there are at most, and what for |
+//! | `binlog_stream` | a connection that is sent the log |
+//! | `refusal_log` | what the log was told of a login that is refused |
+//! | `event_reader`, `payload_decompressor` | pure: its bytes, as they stream by, become events |
 
-mod conn;
+pub mod binlog_stream;
+mod connection;
+mod connection_permits;
 pub mod error;
-pub mod log;
 pub mod login;
-mod seats;
+mod refusal_log;
 mod target;
-mod told;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-pub use conn::Conn;
+pub use connection::AccountConnection;
+pub use connection_permits::{ConnectionPurpose, MOST_CONNECTIONS};
 pub use error::AccountError;
-pub use seats::{MOST_CONNECTIONS, Purpose};
-pub use target::{Aim, Followed, Moved, Server, Target};
+pub use target::{
+    FollowedServer, SelectedServer, ServerChangeSignal, UpstreamServer, UpstreamTarget,
+};
 
 use crate::link::is_path;
-use crate::tls::Connector;
+use crate::tls::TlsConnector;
 
 /// What an answer may hold that is asked for to be kept in memory: the longest is a follow list of some millions.
 const LOAD_BYTES: usize = 64 << 20;
 
 /// Who connects to which server, and what is said first.
 #[derive(Clone)]
-pub struct Account {
-    target: Target,
+pub struct UpstreamAccount {
+    target: UpstreamTarget,
     user: String,
     /// The same for all that were made of one account.
     password: Arc<RwLock<String>>,
@@ -47,33 +49,43 @@ pub struct Account {
     session: Vec<String>,
     /// The longest answer to a load that is read, in bytes.
     load_bytes: usize,
-    told: told::Told,
+    refusal_log: refusal_log::RefusalLog,
 }
 
-impl fmt::Debug for Account {
+impl fmt::Debug for UpstreamAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Account({:?} at {})", self.user, self.target.shown())
+        write!(
+            f,
+            "Account({:?} at {})",
+            self.user,
+            self.target.address_list()
+        )
     }
 }
 
-impl Account {
+impl UpstreamAccount {
     /// An account on a server (`HOST:PORT`, or the path of its socket). There is TLS where the settings leave no choice.
     #[must_use]
-    pub fn new(upstream: &str, user: &str, password: &str, connector: &Connector) -> Account {
-        Account::toward(Target::one(upstream, connector), user, password)
+    pub fn new(
+        upstream: &str,
+        user: &str,
+        password: &str,
+        connector: &TlsConnector,
+    ) -> UpstreamAccount {
+        UpstreamAccount::for_target(UpstreamTarget::one(upstream, connector), user, password)
     }
 
     /// An account on the server that is followed.
     #[must_use]
-    pub fn toward(target: Target, user: &str, password: &str) -> Account {
-        Account {
+    pub fn for_target(target: UpstreamTarget, user: &str, password: &str) -> UpstreamAccount {
+        UpstreamAccount {
             target,
             user: user.to_owned(),
             password: Arc::new(RwLock::new(password.to_owned())),
             database: None,
             session: Vec::new(),
             load_bytes: LOAD_BYTES,
-            told: told::Told::default(),
+            refusal_log: refusal_log::RefusalLog::default(),
         }
     }
 
@@ -97,8 +109,8 @@ impl Account {
 
     /// The same on the servers of another target.
     #[must_use]
-    pub fn at(&self, target: Target) -> Account {
-        Account {
+    pub fn with_target(&self, target: UpstreamTarget) -> UpstreamAccount {
+        UpstreamAccount {
             target,
             ..self.clone()
         }
@@ -106,20 +118,20 @@ impl Account {
 
     /// Where it connects to.
     #[must_use]
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &UpstreamTarget {
         &self.target
     }
 
     /// The same, which reads no longer answers to loads than this.
     #[must_use]
-    pub fn loading(self, load_bytes: usize) -> Account {
-        Account { load_bytes, ..self }
+    pub fn with_load_bytes(self, load_bytes: usize) -> UpstreamAccount {
+        UpstreamAccount { load_bytes, ..self }
     }
 
     /// The same with sessions that start in a database.
     #[must_use]
-    pub fn in_database(&self, database: &str) -> Account {
-        Account {
+    pub fn in_database(&self, database: &str) -> UpstreamAccount {
+        UpstreamAccount {
             database: Some(database.to_owned()),
             ..self.clone()
         }
@@ -127,7 +139,7 @@ impl Account {
 
     /// The same with sessions that answer alike whatever the server's defaults: they see what is committed now, and all of it.
     #[must_use]
-    pub fn in_own_session(mut self) -> Account {
+    pub fn with_internal_session(mut self) -> UpstreamAccount {
         self.session = vec![
             "SET SESSION autocommit = 1, completion_type = 0, sql_mode = '', sql_select_limit = 18446744073709551615, \
              sql_big_selects = 1, sql_quote_show_create = 1"

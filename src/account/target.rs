@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::connection_permits::ConnectionPermits;
 use super::host;
-use super::seats::Seats;
 use crate::link::is_path;
-use crate::tls::{Connector, TlsError, UpstreamTlsSection};
+use crate::tls::{TlsConnector, TlsError, UpstreamTlsSection};
 
 /// A server, as one account or one kind of sessions connects to it.
 #[derive(Debug)]
-pub struct Server {
+pub struct UpstreamServer {
     address: String,
-    connector: Connector,
-    pub(super) seats: Seats,
+    connector: TlsConnector,
+    pub(super) permits: ConnectionPermits,
 }
 
-impl Server {
-    fn new(address: &str, connector: &Connector) -> Server {
-        Server {
+impl UpstreamServer {
+    fn new(address: &str, connector: &TlsConnector) -> UpstreamServer {
+        UpstreamServer {
             address: address.to_owned(),
             connector: connector.clone(),
-            seats: Seats::default(),
+            permits: ConnectionPermits::default(),
         }
     }
 
@@ -38,12 +38,12 @@ impl Server {
 
     /// What it is shown, and has to show, where there is TLS.
     #[must_use]
-    pub fn connector(&self) -> &Connector {
+    pub fn connector(&self) -> &TlsConnector {
         &self.connector
     }
 
     /// The same for the service account: there is TLS where the settings leave no choice.
-    pub(super) fn tls(&self) -> Option<&Connector> {
+    pub(super) fn tls(&self) -> Option<&TlsConnector> {
         let tls = self.connector.mode.is_required() && !is_path(&self.address);
         tls.then_some(&self.connector)
     }
@@ -51,44 +51,44 @@ impl Server {
 
 /// Who is followed: a server by its place in the list, if one is. Each change has another number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Followed {
+pub struct FollowedServer {
     /// Which one.
     pub server: Option<usize>,
     /// Counts changes.
-    pub turn: u64,
+    pub generation: u64,
     /// When the last change was.
     pub since: Option<Instant>,
 }
 
 /// Where connections are made to.
 #[derive(Clone, Debug)]
-pub struct Target {
-    servers: Arc<[Arc<Server>]>,
+pub struct UpstreamTarget {
+    servers: Arc<[Arc<UpstreamServer>]>,
     /// `None`: there is one server.
-    followed: Option<watch::Receiver<Followed>>,
+    followed: Option<watch::Receiver<FollowedServer>>,
 }
 
 /// A server that was aimed at, and what tells that it is followed no more.
 #[derive(Clone, Debug)]
-pub struct Aim {
+pub struct SelectedServer {
     /// The server.
-    pub server: Arc<Server>,
+    pub server: Arc<UpstreamServer>,
     /// Its place in the list.
-    pub place: usize,
+    pub index: usize,
     /// What tells that another one, or none, is followed.
-    pub moved: Moved,
+    pub server_change: ServerChangeSignal,
 }
 
 /// Tells that the server that was aimed at is not followed any more.
 #[derive(Clone, Debug, Default)]
-pub struct Moved(Option<watch::Receiver<Followed>>);
+pub struct ServerChangeSignal(Option<watch::Receiver<FollowedServer>>);
 
-impl Target {
+impl UpstreamTarget {
     /// One server.
     #[must_use]
-    pub fn one(address: &str, connector: &Connector) -> Target {
-        let server = Arc::new(Server::new(address, connector));
-        Target {
+    pub fn one(address: &str, connector: &TlsConnector) -> UpstreamTarget {
+        let server = Arc::new(UpstreamServer::new(address, connector));
+        UpstreamTarget {
             servers: Arc::new([server]),
             followed: None,
         }
@@ -101,14 +101,14 @@ impl Target {
     pub fn of(
         addresses: &[String],
         tls: &UpstreamTlsSection,
-        followed: watch::Receiver<Followed>,
-    ) -> Result<Target, TlsError> {
+        followed: watch::Receiver<FollowedServer>,
+    ) -> Result<UpstreamTarget, TlsError> {
         let server = |address: &String| {
-            let connector = Connector::new(tls, host(address))?;
-            Ok(Arc::new(Server::new(address, &connector)))
+            let connector = TlsConnector::new(tls, host(address))?;
+            Ok(Arc::new(UpstreamServer::new(address, &connector)))
         };
         let servers: Result<Vec<_>, TlsError> = addresses.iter().map(server).collect();
-        Ok(Target {
+        Ok(UpstreamTarget {
             servers: servers?.into(),
             followed: Some(followed),
         })
@@ -116,9 +116,9 @@ impl Target {
 
     /// One server of them, whoever is followed.
     #[must_use]
-    pub fn only(&self, place: usize) -> Option<Target> {
+    pub fn server_at(&self, place: usize) -> Option<UpstreamTarget> {
         let server = self.servers.get(place)?;
-        Some(Target {
+        Some(UpstreamTarget {
             servers: Arc::new([Arc::clone(server)]),
             followed: None,
         })
@@ -126,53 +126,53 @@ impl Target {
 
     /// True where there are several servers.
     #[must_use]
-    pub fn is_moving(&self) -> bool {
+    pub fn has_several_servers(&self) -> bool {
         self.followed.is_some()
     }
 
     /// The server to connect to; `None`: none is followed now.
     #[must_use]
-    pub fn aim(&self) -> Option<Aim> {
+    pub fn select(&self) -> Option<SelectedServer> {
         let Some(followed) = &self.followed else {
             let server = Arc::clone(self.servers.first()?);
-            return Some(Aim {
+            return Some(SelectedServer {
                 server,
-                place: 0,
-                moved: Moved::default(),
+                index: 0,
+                server_change: ServerChangeSignal::default(),
             });
         };
         let mut followed = followed.clone();
         let place = followed.borrow_and_update().server?;
-        Some(Aim {
+        Some(SelectedServer {
             server: Arc::clone(self.servers.get(place)?),
-            place,
-            moved: Moved(Some(followed)),
+            index: place,
+            server_change: ServerChangeSignal(Some(followed)),
         })
     }
 
     /// The same, which waits for one for so long.
-    pub async fn aim_within(&self, limit: Duration) -> Option<Aim> {
-        if let Some(aim) = self.aim() {
+    pub async fn select_within(&self, limit: Duration) -> Option<SelectedServer> {
+        if let Some(aim) = self.select() {
             return Some(aim);
         }
         let mut followed = self.followed.clone()?;
         let found = followed.wait_for(|followed| followed.server.is_some());
         let _ = tokio::time::timeout(limit, found).await;
-        self.aim()
+        self.select()
     }
 
     /// Every address, as it is shown to people.
     #[must_use]
-    pub fn shown(&self) -> String {
+    pub fn address_list(&self) -> String {
         let addresses: Vec<&str> = self.servers.iter().map(|it| it.address()).collect();
         addresses.join(", ")
     }
 }
 
-impl Moved {
+impl ServerChangeSignal {
     /// True once it is not followed any more.
     #[must_use]
-    pub fn is_so(&self) -> bool {
+    pub fn has_changed(&self) -> bool {
         // Who tells it is gone with the process.
         self.0
             .as_ref()
@@ -197,7 +197,10 @@ impl Moved {
     }
 
     /// What `future` comes to; `None` at once when the server is followed no more, whatever that does.
-    pub async fn or<F: Future>(&self, mut future: Pin<&mut F>) -> Option<F::Output> {
+    pub async fn run_unless_changed<F: Future>(
+        &self,
+        mut future: Pin<&mut F>,
+    ) -> Option<F::Output> {
         if !self.is_possible() {
             return Some(future.await);
         }
@@ -205,7 +208,7 @@ impl Moved {
         poll_fn(|context| {
             // Each time anew: who begins to wait while others are still told of the change before is woken for that one, and for no other
             // until asked again.
-            if self.is_so() || waits.as_mut().poll(context).is_ready() {
+            if self.has_changed() || waits.as_mut().poll(context).is_ready() {
                 return Poll::Ready(None);
             }
             future.as_mut().poll(context).map(Some)
@@ -226,18 +229,18 @@ mod tests {
     const OTHERS: usize = 1_000;
     const PATIENCE: Duration = Duration::from_secs(5);
 
-    fn target() -> (watch::Sender<Followed>, Target) {
-        let (follow, followed) = watch::channel(Followed::default());
+    fn target() -> (watch::Sender<FollowedServer>, UpstreamTarget) {
+        let (follow, followed) = watch::channel(FollowedServer::default());
         let servers = ["a:1".to_owned(), "b:2".to_owned()];
-        let target = Target::of(&servers, &UpstreamTlsSection::default(), followed);
+        let target = UpstreamTarget::of(&servers, &UpstreamTlsSection::default(), followed);
         (follow, target.unwrap())
     }
 
-    fn followed(place: usize, turn: u64) -> Followed {
+    fn followed(place: usize, turn: u64) -> FollowedServer {
         let server = Some(place);
-        Followed {
+        FollowedServer {
             server,
-            turn,
+            generation: turn,
             since: None,
         }
     }
@@ -245,27 +248,27 @@ mod tests {
     #[tokio::test]
     async fn the_server_that_is_followed_is_aimed_at_until_another_one_is() {
         let (follow, target) = target();
-        assert!(target.aim().is_none());
+        assert!(target.select().is_none());
         follow.send_replace(followed(1, 1));
-        let aim = target.aim().unwrap();
-        assert_eq!((aim.server.address(), aim.place), ("b:2", 1));
-        assert!(!aim.moved.is_so());
+        let aim = target.select().unwrap();
+        assert_eq!((aim.server.address(), aim.index), ("b:2", 1));
+        assert!(!aim.server_change.has_changed());
         // The same server, found again, is another one for those that were on it.
         follow.send_replace(followed(1, 2));
-        assert!(aim.moved.is_so());
-        tokio::time::timeout(Duration::from_secs(1), aim.moved.wait())
+        assert!(aim.server_change.has_changed());
+        tokio::time::timeout(Duration::from_secs(1), aim.server_change.wait())
             .await
             .unwrap();
-        let aim = target.aim().unwrap();
-        assert!(!aim.moved.is_so() && aim.moved.is_possible());
+        let aim = target.select().unwrap();
+        assert!(!aim.server_change.has_changed() && aim.server_change.is_possible());
     }
 
     #[tokio::test]
     async fn who_waits_for_a_server_gets_it_when_it_is_there() {
         let (follow, target) = target();
-        let none = target.aim_within(Duration::from_millis(1)).await;
+        let none = target.select_within(Duration::from_millis(1)).await;
         assert!(none.is_none());
-        let (aim, ()) = tokio::join!(target.aim_within(Duration::from_secs(10)), async {
+        let (aim, ()) = tokio::join!(target.select_within(Duration::from_secs(10)), async {
             follow.send_replace(followed(0, 1));
         });
         assert_eq!(aim.unwrap().server.address(), "a:1");
@@ -286,7 +289,7 @@ mod tests {
                 for _ in 0..ROUNDS {
                     let begun = Instant::now();
                     let aim = loop {
-                        match target.aim() {
+                        match target.select() {
                             Some(aim) => break aim,
                             // The test has failed.
                             None if begun.elapsed() > 2 * PATIENCE => return,
@@ -297,7 +300,11 @@ mod tests {
                     runtime.block_on(async {
                         let session = pin!(std::future::pending::<()>());
                         let waits = Instant::now();
-                        let told = tokio::time::timeout(PATIENCE, aim.moved.or(session)).await;
+                        let told = tokio::time::timeout(
+                            PATIENCE,
+                            aim.server_change.run_unless_changed(session),
+                        )
+                        .await;
                         // What was not told of it is asked a last time when the patience is over.
                         let told = told.is_ok() && waits.elapsed() < PATIENCE;
                         left.send(told).unwrap();
@@ -306,7 +313,7 @@ mod tests {
             });
             for round in 0..ROUNDS {
                 let moved: Vec<_> = (0..OTHERS)
-                    .map(|_| Moved(Some(follow.subscribe())))
+                    .map(|_| ServerChangeSignal(Some(follow.subscribe())))
                     .collect();
                 let mut others: Vec<_> = moved.iter().map(|it| Box::pin(it.wait())).collect();
                 for other in &mut others {
@@ -316,7 +323,7 @@ mod tests {
                 follow.send_replace(followed(0, 2 * round));
                 aimed.recv().unwrap();
                 thread::sleep(Duration::from_micros(100));
-                follow.send_replace(Followed::default());
+                follow.send_replace(FollowedServer::default());
                 assert!(ended.recv().unwrap(), "not told in round {round}");
             }
         });
@@ -324,10 +331,14 @@ mod tests {
 
     #[test]
     fn one_server_is_always_there() {
-        let connector = Connector::new(&UpstreamTlsSection::default(), "a").unwrap();
-        let target = Target::one("a:1", &connector);
-        let aim = target.aim().unwrap();
-        assert!(!aim.moved.is_possible() && !aim.moved.is_so() && !target.is_moving());
-        assert_eq!(target.shown(), "a:1");
+        let connector = TlsConnector::new(&UpstreamTlsSection::default(), "a").unwrap();
+        let target = UpstreamTarget::one("a:1", &connector);
+        let aim = target.select().unwrap();
+        assert!(
+            !aim.server_change.is_possible()
+                && !aim.server_change.has_changed()
+                && !target.has_several_servers()
+        );
+        assert_eq!(target.address_list(), "a:1");
     }
 }

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use super::{Seen, State};
-use crate::account::Aim;
+use super::{AdminContext, AdminState};
+use crate::account::SelectedServer;
 use crate::clock;
 use crate::server::{greet, has_tls, try_tls};
-use crate::session::shared::Shared;
+use crate::session::shared_state::SharedState;
 
 /// What of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Health {
-    Well(&'static str),
-    Not {
+pub(super) enum HealthStatus {
+    Healthy(&'static str),
+    Unhealthy {
         /// One of few words, for those who count.
         reason: &'static str,
         /// For people, with the way out.
@@ -23,9 +23,9 @@ pub(super) enum Health {
     },
 }
 
-impl Health {
-    fn not(reason: &'static str, text: impl Into<String>) -> Health {
-        Health::Not {
+impl HealthStatus {
+    fn unhealthy(reason: &'static str, text: impl Into<String>) -> HealthStatus {
+        HealthStatus::Unhealthy {
             reason,
             text: text.into(),
         }
@@ -34,38 +34,40 @@ impl Health {
 
 /// What the server said last, so that many askers do not ask it each.
 #[derive(Debug, Default)]
-pub(super) struct Reachable(Mutex<Option<(Instant, Option<Fault>)>>);
+pub(super) struct ReachabilityCache(Mutex<Option<(Instant, Option<LoginFault>)>>);
 
 /// Why no client can log in to the server.
 #[derive(Clone, Debug)]
-pub(super) enum Fault {
+pub(super) enum LoginFault {
     /// It does not answer.
-    Away(String),
+    Unreachable(String),
     /// There is no TLS with it, which the settings want.
     NoTls(String),
 }
 
 /// An answer of the server's counts so long.
-const LASTS: Duration = Duration::from_millis(500);
+const FAULT_TTL: Duration = Duration::from_millis(500);
 /// The server has to greet within it.
-const GREETS: Duration = Duration::from_secs(2);
+const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Reachable {
+impl ReachabilityCache {
     /// `None`: clients can log in, as far as that can be known without one.
-    pub(super) async fn fault(&self, seen: &Seen) -> Option<Fault> {
+    pub(super) async fn fault(&self, seen: &AdminContext) -> Option<LoginFault> {
         let mut last = self.0.lock().await;
         if let Some((at, fault)) = &*last
-            && clock::since(*at) < LASTS
+            && clock::since(*at) < FAULT_TTL
         {
             return fault.clone();
         }
-        let limit = GREETS.min(Duration::from_millis(seen.shared().limits.connect_ms));
-        let fault = match seen.upstreams.target().aim() {
+        let limit = GREETING_TIMEOUT.min(Duration::from_millis(seen.shared().limits.connect_ms));
+        let fault = match seen.upstreams.target().select() {
             Some(aim) => match greet(aim.server.address(), limit).await {
                 Ok(greeting) => tls_fault(seen, &aim, has_tls(&greeting), limit).await,
-                Err(error) => Some(Fault::Away(error.to_string())),
+                Err(error) => Some(LoginFault::Unreachable(error.to_string())),
             },
-            None => Some(Fault::Away("none of them is the primary".to_owned())),
+            None => Some(LoginFault::Unreachable(
+                "none of them is the primary".to_owned(),
+            )),
         };
         *last = Some((clock::now(), fault.clone()));
         fault
@@ -73,17 +75,22 @@ impl Reachable {
 }
 
 /// Where every session needs TLS to the server, it is tried.
-async fn tls_fault(seen: &Seen, aim: &Aim, server_has: bool, limit: Duration) -> Option<Fault> {
-    let legs = seen.shared().transport.ways.legs;
-    if !legs.need_servers_tls() {
+async fn tls_fault(
+    seen: &AdminContext,
+    aim: &SelectedServer,
+    server_has: bool,
+    limit: Duration,
+) -> Option<LoginFault> {
+    let legs = seen.shared().transport.session_policy.tls;
+    if !legs.requires_server_tls() {
         return None;
     }
-    if let Some(void) = legs.void(server_has) {
-        return Some(Fault::NoTls(void.to_owned()));
+    if let Some(void) = legs.voided_settings(server_has) {
+        return Some(LoginFault::NoTls(void.to_owned()));
     }
     let (address, connector) = (aim.server.address(), aim.server.connector());
     let error = try_tls(address, connector, limit).await.err()?;
-    Some(Fault::NoTls(format!(
+    Some(LoginFault::NoTls(format!(
         "TLS with the server at {address} fails (upstream_tls.mode = {}), so that no client can log in: {error}. Look at upstream_tls.ca and \
          upstream_tls.name, and at the certificate that the server shows",
         connector.mode
@@ -91,17 +98,17 @@ async fn tls_fault(seen: &Seen, aim: &Aim, server_has: bool, limit: Duration) ->
 }
 
 /// Whether a client that comes now can log in.
-pub(super) async fn ready(state: &State) -> Health {
-    let seen = &state.seen;
+pub(super) async fn readiness(state: &AdminState) -> HealthStatus {
+    let seen = &state.context;
     if seen.draining.is_given() {
-        return Health::not(
+        return HealthStatus::unhealthy(
             "draining",
             "Headwater takes no more clients: it is being stopped",
         );
     }
-    let (room, most) = seen.shared().room.clone();
+    let (room, most) = seen.shared().session_permits.clone();
     if room.available_permits() == 0 {
-        return Health::not(
+        return HealthStatus::unhealthy(
             "full",
             format!(
                 "there are {most} sessions already: raise limits.sessions, or have the app close connections"
@@ -109,41 +116,41 @@ pub(super) async fn ready(state: &State) -> Health {
         );
     }
     match state.reachable.fault(seen).await {
-        None => Health::Well("ready"),
-        Some(Fault::NoTls(text)) => Health::not("no_tls", text),
-        Some(Fault::Away(error)) => Health::not(
+        None => HealthStatus::Healthy("ready"),
+        Some(LoginFault::NoTls(text)) => HealthStatus::unhealthy("no_tls", text),
+        Some(LoginFault::Unreachable(error)) => HealthStatus::unhealthy(
             "server_away",
             format!(
                 "the server at {} does not answer: {error}",
-                seen.upstreams.shown()
+                seen.upstreams.address_list()
             ),
         ),
     }
 }
 
 /// Whether calls and feeds are answered from memory, by a proof that is begun now.
-pub(super) async fn accelerating(seen: &Seen) -> Health {
+pub(super) async fn acceleration(seen: &AdminContext) -> HealthStatus {
     let shared = &seen.shared();
     if !shared.accelerate {
-        return Health::not("switched_off", "accelerate = false, or --relay-only");
+        return HealthStatus::unhealthy("switched_off", "accelerate = false, or --relay-only");
     }
     if shared.catalogue.service.is_none() {
-        return Health::not(
+        return HealthStatus::unhealthy(
             "no_service_account",
             "nothing is answered from memory: set service.user, see docs/service-account.md",
         );
     }
     let Some(binlog) = &shared.binlog else {
-        return Health::not(
+        return HealthStatus::unhealthy(
             "no_memory",
             "nothing is answered from memory: set index.memory_bytes above 0",
         );
     };
-    if let Some(aside) = binlog.aside() {
-        return Health::not(aside.reason, aside.text);
+    if let Some(aside) = binlog.suspension() {
+        return HealthStatus::unhealthy(aside.reason, aside.text);
     }
-    if !serves(seen) {
-        return Health::not(
+    if !serves_anything(seen) {
+        return HealthStatus::unhealthy(
             "nothing_served",
             "no definition and no feed is answered from memory on this server: `headwater check` says why",
         );
@@ -151,10 +158,10 @@ pub(super) async fn accelerating(seen: &Seen) -> Health {
     let binlog = Arc::clone(binlog);
     let proved = seen
         .runtime
-        .spawn(async move { binlog.is_fresh_now().await });
+        .spawn(async move { binlog.prove_freshness_now().await });
     match proved.await {
-        Ok(true) => Health::Well("accelerating"),
-        _ => Health::not(
+        Ok(true) => HealthStatus::Healthy("accelerating"),
+        _ => HealthStatus::unhealthy(
             "not_proved",
             "whether memory is up to date could not be proved within freshness.wait_ms: look at the log, at the server's load and long transactions; \
              `headwater check` names rights that are missing",
@@ -163,14 +170,19 @@ pub(super) async fn accelerating(seen: &Seen) -> Health {
 }
 
 /// True where a definition is answered in some database, or a feed is served.
-fn serves(seen: &Seen) -> bool {
+fn serves_anything(seen: &AdminContext) -> bool {
     let shared = &seen.shared();
-    let feeds = || shared.feeds.as_ref().is_some_and(|feeds| feeds.serve_any());
-    calls_are_answered(shared) || feeds()
+    let feeds = || {
+        shared
+            .feeds
+            .as_ref()
+            .is_some_and(|feeds| feeds.serves_any())
+    };
+    serves_calls(shared) || feeds()
 }
 
 /// True where a definition is answered in some database.
-pub(super) fn calls_are_answered(shared: &Shared) -> bool {
+pub(super) fn serves_calls(shared: &SharedState) -> bool {
     let distrusted = |definition| {
         shared
             .shadow

@@ -6,35 +6,35 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use super::{Seen, State};
+use super::{AdminContext, AdminState};
 use crate::clock;
-use crate::latency::Measured;
+use crate::latency::HistogramSnapshot;
 use crate::overview::metrics;
-use crate::overview::process::Process;
-use crate::session::calls::{Answer, RELAYED};
-use crate::session::watched::STATEMENTS;
+use crate::overview::process::ProcessStats;
+use crate::session::call_counters::{CallAnswer, RELAYED};
+use crate::session::measurements::STATEMENTS;
 
-const EACH: Duration = Duration::from_secs(5);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Fifteen minutes.
-const MOST: usize = 180;
+const MAX_SAMPLES: usize = 180;
 
 /// The samples.
 #[derive(Debug, Default)]
-pub(super) struct History(Mutex<VecDeque<Sample>>);
+pub(super) struct SampleHistory(Mutex<VecDeque<HistorySample>>);
 
 /// A second's worth by answer; `None` where nothing is known.
-type By<T> = BTreeMap<&'static str, Option<T>>;
+type AnswerMap<T> = BTreeMap<&'static str, Option<T>>;
 
 /// What five seconds were like.
 #[derive(Clone, Debug, Serialize)]
-struct Sample {
+struct HistorySample {
     /// Seconds since 1970 at its end.
     at: u64,
-    calls: By<f64>,
-    statements: By<f64>,
+    calls: AnswerMap<f64>,
+    statements: AnswerMap<f64>,
     /// How long half of the answers took at most, in milliseconds, and how long 99 of a hundred.
-    p50_ms: By<f64>,
-    p99_ms: By<f64>,
+    p50_ms: AnswerMap<f64>,
+    p99_ms: AnswerMap<f64>,
     lag_bytes: Option<u64>,
     lag_seconds: Option<f64>,
     index_bytes: Option<u64>,
@@ -44,23 +44,23 @@ struct Sample {
 
 /// All that is told.
 #[derive(Debug, Serialize)]
-pub(super) struct Told {
+pub(super) struct HistoryReport {
     each_seconds: u64,
-    samples: Vec<Sample>,
+    samples: Vec<HistorySample>,
 }
 
-impl History {
-    pub(super) fn told(&self) -> Told {
+impl SampleHistory {
+    pub(super) fn report(&self) -> HistoryReport {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Told {
-            each_seconds: EACH.as_secs(),
+        HistoryReport {
+            each_seconds: SAMPLE_INTERVAL.as_secs(),
             samples: samples.iter().cloned().collect(),
         }
     }
 
-    fn add(&self, sample: Sample) {
+    fn add(&self, sample: HistorySample) {
         let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if samples.len() == MOST {
+        if samples.len() == MAX_SAMPLES {
             samples.pop_front();
         }
         samples.push_back(sample);
@@ -68,17 +68,17 @@ impl History {
 }
 
 /// Samples for good.
-pub(super) async fn keep(state: Arc<State>) {
-    let mut ticks = tokio::time::interval(EACH);
+pub(super) async fn record_samples(state: Arc<AdminState>) {
+    let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut before: Option<(Instant, Counted)> = None;
+    let mut before: Option<(Instant, CounterSnapshot)> = None;
     loop {
         ticks.tick().await;
-        let counted = Counted::now(&state.seen);
+        let counted = CounterSnapshot::now(&state.context);
         if let Some((at, before)) = before {
             state
                 .history
-                .add(sample(&state.seen, clock::since(at), &before, &counted));
+                .add(sample(&state.context, clock::since(at), &before, &counted));
         }
         before = Some((clock::now(), counted));
     }
@@ -86,19 +86,23 @@ pub(super) async fn keep(state: Arc<State>) {
 
 /// All counters that rates are made of.
 #[derive(Debug)]
-struct Counted {
+struct CounterSnapshot {
     calls: BTreeMap<&'static str, u64>,
     statements: BTreeMap<&'static str, u64>,
-    times: Vec<(&'static str, Measured)>,
+    times: Vec<(&'static str, HistogramSnapshot)>,
 }
 
-impl Counted {
-    fn now(seen: &Seen) -> Counted {
+impl CounterSnapshot {
+    fn now(seen: &AdminContext) -> CounterSnapshot {
         let shared = seen.shared();
-        let watched = &shared.watched;
-        let mut calls: BTreeMap<_, u64> = Answer::ALL.map(|(_, name)| (name, 0)).into();
+        let watched = &shared.measurements;
+        let mut calls: BTreeMap<_, u64> = CallAnswer::ALL.map(|(_, name)| (name, 0)).into();
         calls.insert(RELAYED, 0);
-        for became in shared.counts.calls().became(shared.catalogue.definitions()) {
+        for became in shared
+            .counters
+            .calls()
+            .outcome_counts(shared.catalogue.definitions())
+        {
             *calls.entry(became.answer).or_default() += became.calls;
         }
         let names = STATEMENTS.into_iter().chain([RELAYED]);
@@ -106,41 +110,46 @@ impl Counted {
         for (answer, count) in metrics::statements_by_answer(&shared) {
             *statements.entry(answer).or_default() += count;
         }
-        let of_calls = Answer::ALL
+        let of_calls = CallAnswer::ALL
             .iter()
             .map(|(_, name)| *name)
             .zip(&watched.call_times);
         let of_statements = STATEMENTS.into_iter().zip(&watched.statement_times);
         let times = of_calls.chain(of_statements);
-        Counted {
+        CounterSnapshot {
             calls,
             statements,
             times: times
-                .map(|(name, times)| (name, times.measured()))
+                .map(|(name, times)| (name, times.snapshot()))
                 .collect(),
         }
     }
 }
 
-fn sample(seen: &Seen, time: Duration, before: &Counted, now: &Counted) -> Sample {
+fn sample(
+    seen: &AdminContext,
+    time: Duration,
+    before: &CounterSnapshot,
+    now: &CounterSnapshot,
+) -> HistorySample {
     let rates = |before: &BTreeMap<&'static str, u64>, now: &BTreeMap<&'static str, u64>| {
         let each = now.iter().map(|(name, count)| {
             let since = count.saturating_sub(before.get(name).copied().unwrap_or_default());
             #[allow(clippy::cast_precision_loss, reason = "so many in five seconds")]
             let rate = since as f64 / time.as_secs_f64();
-            (*name, rate.is_finite().then_some(tenths(rate)))
+            (*name, rate.is_finite().then_some(round_to_tenths(rate)))
         });
-        each.collect::<By<f64>>()
+        each.collect::<AnswerMap<f64>>()
     };
     let took = |share: f64| {
         let each = before.times.iter().zip(&now.times);
         each.map(|((name, before), (_, now))| (*name, quantile(before, now, share)))
-            .collect::<By<f64>>()
+            .collect::<AnswerMap<f64>>()
     };
     let shared = seen.shared();
     let binlog = shared.binlog.as_ref();
     let lag = binlog.and_then(|binlog| binlog.lag());
-    Sample {
+    HistorySample {
         at: SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs()),
@@ -149,25 +158,25 @@ fn sample(seen: &Seen, time: Duration, before: &Counted, now: &Counted) -> Sampl
         p50_ms: took(0.5),
         p99_ms: took(0.99),
         lag_bytes: lag.map(|lag| lag.bytes),
-        lag_seconds: lag.map(|lag| lag.waits.as_secs_f64()),
+        lag_seconds: lag.map(|lag| lag.waiting_for.as_secs_f64()),
         index_bytes: binlog.map(|binlog| {
             let [bytes, ..] = binlog.sizes();
             bytes as u64
         }),
         rows_bytes: binlog
-            .and_then(|binlog| binlog.rows())
-            .map(|rows| rows.bytes() as u64),
-        process_bytes: Process::now(0.0).resident_bytes,
+            .and_then(|binlog| binlog.row_cache())
+            .map(|rows| rows.memory_bytes() as u64),
+        process_bytes: ProcessStats::now(0.0).resident_bytes,
     }
 }
 
-fn tenths(value: f64) -> f64 {
+fn round_to_tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
 /// Within which time this share of what happened between two moments was done, in milliseconds: as exactly as the buckets tell, even
 /// between their bounds. `None`: nothing happened, or it took longer than the last bound.
-fn quantile(before: &Measured, now: &Measured, share: f64) -> Option<f64> {
+fn quantile(before: &HistogramSnapshot, now: &HistogramSnapshot, share: f64) -> Option<f64> {
     let counts = before.buckets.iter().zip(&now.buckets);
     let counts = counts.map(|((_, before), (bound, now))| (*bound, now.saturating_sub(*before)));
     let all: u64 = counts.clone().map(|(_, count)| count).sum();
@@ -191,23 +200,23 @@ fn quantile(before: &Measured, now: &Measured, share: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::Histogram;
+    use crate::latency::LatencyHistogram;
 
     #[test]
     fn a_quantile_is_of_what_happened_between_two_moments() {
-        let histogram = Histogram::default();
-        histogram.took(Duration::from_secs(5));
-        let before = histogram.measured();
+        let histogram = LatencyHistogram::default();
+        histogram.record(Duration::from_secs(5));
+        let before = histogram.snapshot();
         assert_eq!(quantile(&before, &before, 0.5), None);
         for microseconds in [60, 70, 80, 900] {
-            histogram.took(Duration::from_micros(microseconds));
+            histogram.record(Duration::from_micros(microseconds));
         }
-        let now = histogram.measured();
+        let now = histogram.snapshot();
         // Two of the three between 50 and 100 microseconds.
         assert_eq!(quantile(&before, &now, 0.5), Some(0.083));
         let p99 = quantile(&before, &now, 0.99);
         assert!(p99.is_some_and(|ms| (0.9..=1.0).contains(&ms)), "{p99:?}");
-        histogram.took(Duration::from_secs(60));
-        assert_eq!(quantile(&now, &histogram.measured(), 0.5), None);
+        histogram.record(Duration::from_secs(60));
+        assert_eq!(quantile(&now, &histogram.snapshot(), 0.5), None);
     }
 }

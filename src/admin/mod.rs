@@ -5,27 +5,27 @@
 //! |---|---|
 //! | `section` | the settings |
 //! | `port` | connections: how many, how long, how large |
-//! | `guard` | who may ask |
+//! | `access_guard` | who may ask |
 //! | `routes` | what is asked for |
 //! | `health` | whether clients can log in, and calls are answered from memory |
-//! | `api` | tables as JSON |
-//! | `ask` | the other end: `headwater reload` |
+//! | `json_tables` | tables as JSON |
+//! | `reload_request` | the other end: `headwater reload` |
 //! | `page` | the page at `/`, which asks `/api` |
-//! | `lamp`, `history`, `hottest`, `difference` | what `/api` tells: who answers, the last fifteen minutes, who is asked for, what shadow found |
+//! | `status_lamp`, `history`, `hottest_readers`, `shadow_report` | what `/api` tells: who answers, the last fifteen minutes, who is asked for, what shadow found |
 //! | `trial` | a reader's page from memory, beside the server's |
 
-mod api;
-mod ask;
-mod difference;
-mod guard;
+mod access_guard;
 mod health;
 mod history;
-mod hottest;
-mod lamp;
+mod hottest_readers;
+mod json_tables;
 mod page;
 mod port;
+mod reload_request;
 mod routes;
 mod section;
+mod shadow_report;
+mod status_lamp;
 mod trial;
 
 use std::io;
@@ -35,29 +35,29 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-pub use self::ask::{AskError, reload};
-use self::health::Reachable;
-use self::history::History;
-pub use self::section::{AdminSection, DEFAULT};
+use self::health::ReachabilityCache;
+use self::history::SampleHistory;
+pub use self::reload_request::{ReloadRequestError, reload};
+pub use self::section::{AdminSection, DEFAULT_ADDRESS};
 use crate::drain::DrainSignal;
-use crate::server::Reloads;
-use crate::session::current::Current;
-use crate::session::shared::Shared;
+use crate::server::SettingsReloader;
+use crate::session::current_generation::CurrentGeneration;
+use crate::session::shared_state::SharedState;
 use crate::upstreams::Upstreams;
 
 /// The port, opened.
 #[derive(Debug)]
-pub struct Admin {
+pub struct AdminPort {
     listener: TcpListener,
     token: String,
 }
 
 /// What is looked at.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) current: Arc<Current>,
+pub(crate) struct AdminContext {
+    pub(crate) current: Arc<CurrentGeneration>,
     /// Reads settings again.
-    pub(crate) reloads: Arc<Reloads>,
+    pub(crate) reloader: Arc<SettingsReloader>,
     /// Where the servers are.
     pub(crate) upstreams: Arc<Upstreams>,
     /// True once no more clients are taken.
@@ -66,19 +66,19 @@ pub(crate) struct Seen {
     pub(crate) runtime: Handle,
 }
 
-impl Seen {
+impl AdminContext {
     /// What sessions share now.
-    pub(crate) fn shared(&self) -> Arc<Shared> {
+    pub(crate) fn shared(&self) -> Arc<SharedState> {
         self.current.shared()
     }
 }
 
-impl Admin {
+impl AdminPort {
     /// Opens the port. `None`: none is wished for, or nobody asked for one and somebody else is there.
     ///
     /// # Errors
     /// The port that was asked for cannot be opened.
-    pub fn bind(section: &AdminSection) -> io::Result<Option<Admin>> {
+    pub fn bind(section: &AdminSection) -> io::Result<Option<AdminPort>> {
         let Some(address) = section.address() else {
             return Ok(None);
         };
@@ -93,14 +93,14 @@ impl Admin {
             }
             Err(error) => return Err(error),
         };
-        Admin::on(listener, section).map(Some)
+        AdminPort::on_listener(listener, section).map(Some)
     }
 
     /// On a port that is open already.
     ///
     /// # Errors
     /// Other machines can reach it, and there is no token.
-    pub fn on(listener: TcpListener, section: &AdminSection) -> io::Result<Admin> {
+    pub fn on_listener(listener: TcpListener, section: &AdminSection) -> io::Result<AdminPort> {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         if !address.ip().to_canonical().is_loopback() {
@@ -114,14 +114,14 @@ impl Admin {
                  unencrypted"
             );
         }
-        Ok(Admin {
+        Ok(AdminPort {
             listener,
             token: section.token.clone(),
         })
     }
 
     /// The same port once more, for another process.
-    pub(crate) fn copy(&self) -> io::Result<TcpListener> {
+    pub(crate) fn duplicate_listener(&self) -> io::Result<TcpListener> {
         self.listener.try_clone()
     }
 
@@ -134,22 +134,22 @@ impl Admin {
     }
 
     /// Answers for good, on a thread of its own.
-    pub(crate) fn start(self, seen: Seen) -> io::Result<()> {
+    pub(crate) fn start(self, seen: AdminContext) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let state = Arc::new(State {
-            reachable: Reachable::default(),
-            seen,
+        let state = Arc::new(AdminState {
+            reachable: ReachabilityCache::default(),
+            context: seen,
             token: self.token,
-            history: History::default(),
+            history: SampleHistory::default(),
             trials: Semaphore::new(1),
         });
         let listener = self.listener;
         std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
-                runtime.spawn(history::keep(Arc::clone(&state)));
+                runtime.spawn(history::record_samples(Arc::clone(&state)));
                 runtime.block_on(port::serve(listener, state));
             })?;
         Ok(())
@@ -158,11 +158,11 @@ impl Admin {
 
 /// What answers are made of.
 #[derive(Debug)]
-struct State {
-    seen: Seen,
+struct AdminState {
+    context: AdminContext,
     token: String,
-    reachable: Reachable,
-    history: History,
+    reachable: ReachabilityCache,
+    history: SampleHistory,
     /// Room for readers that are tried.
     trials: Semaphore,
 }

@@ -2,9 +2,9 @@
 //! asks for does.
 
 /// The document, and the header that lets nothing else run in it.
-pub(super) struct Page {
+pub(super) struct AdminPage {
     pub(super) document: String,
-    pub(super) policy: String,
+    pub(super) content_security_policy: String,
 }
 
 const DOCUMENT: &str = include_str!("page/page.html");
@@ -17,7 +17,7 @@ const SCRIPTS: [&str; 3] = [
 
 /// With a nonce of its own: only what carries it runs. It asks for the token first where there is one. `None`: the system gives no random
 /// bytes.
-pub(super) fn page(token: bool) -> Option<Page> {
+pub(super) fn page(token: bool) -> Option<AdminPage> {
     let mut bytes = [0; 16];
     aws_lc_rs::rand::fill(&mut bytes).ok()?;
     let nonce: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -30,5 +30,8 @@ pub(super) fn page(token: bool) -> Option<Page> {
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'"
     );
-    Some(Page { document, policy })
+    Some(AdminPage {
+        document,
+        content_security_policy: policy,
+    })
 }

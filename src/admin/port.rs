@@ -11,33 +11,33 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
 
-use super::{State, routes};
+use super::{AdminState, routes};
 
 /// Connections at a time: who comes beyond them is let go at once.
-const MOST: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// A request has to be there by then.
-const READ: Duration = Duration::from_secs(5);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection ends by then: Prometheus opens another one.
-const WHOLE: Duration = Duration::from_secs(60);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Of a request's head.
-const BYTES: usize = 16 * 1024;
+const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// Where no more files can be opened.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Answers for good.
-pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
+pub(super) async fn serve(listener: TcpListener, state: Arc<AdminState>) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!("no admin port: {error}"),
     };
-    let room = Arc::new(Semaphore::new(MOST));
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = handed_over(&state) => break,
         };
         let Ok((socket, _)) = accepted else {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
         let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
@@ -47,28 +47,28 @@ pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
         tokio::spawn(async move {
             let answer = service_fn(|request| {
                 let state = Arc::clone(&state);
-                async move { Ok::<_, Infallible>(routes::answer(&state, request).await) }
+                async move { Ok::<_, Infallible>(routes::respond(&state, request).await) }
             });
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new())
-                .header_read_timeout(READ)
-                .max_buf_size(BYTES);
+                .header_read_timeout(HEADER_TIMEOUT)
+                .max_buf_size(MAX_HEADER_BYTES);
             let connection = http.serve_connection(TokioIo::new(socket), answer);
-            let _ = tokio::time::timeout(WHOLE, connection).await;
+            let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
             drop(place);
         });
     }
     // Whoever asks from here on asks the next process. Who is answered already has the time for it.
     drop(listener);
     let _ = room
-        .acquire_many(u32::try_from(MOST).unwrap_or(u32::MAX))
+        .acquire_many(u32::try_from(MAX_CONNECTIONS).unwrap_or(u32::MAX))
         .await;
 }
 
 /// Waits until another process has the port.
-async fn handed_over(state: &State) {
-    state.seen.draining.given().await;
-    if !state.seen.shared().handed_over.load(Ordering::Relaxed) {
+async fn handed_over(state: &AdminState) {
+    state.context.draining.wait().await;
+    if !state.context.shared().handed_over.load(Ordering::Relaxed) {
         std::future::pending().await
     }
 }

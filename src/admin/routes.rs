@@ -13,13 +13,15 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 
-use super::guard::{May, may};
-use super::health::{Fault, Health};
-use super::{State, api, difference, health, hottest, lamp, page, trial};
-use crate::overview::{Tables, metrics};
-use crate::session::own::Overview;
-use crate::sql::{shown, shown_in_json};
-use crate::statement::OwnTable;
+use super::access_guard::{AccessLevel, access_level};
+use super::health::{HealthStatus, LoginFault};
+use super::{
+    AdminState, health, hottest_readers, json_tables, page, shadow_report, status_lamp, trial,
+};
+use crate::overview::{OverviewBuilder, metrics};
+use crate::session::show_statements::OverviewSource;
+use crate::sql::{escape_hidden, escape_hidden_in_json};
+use crate::statement::HeadwaterTable;
 
 /// The paths, and what each says.
 pub(super) const PATHS: [(&str, &str); 19] = [
@@ -72,54 +74,59 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 const HTML: &str = "text/html; charset=utf-8";
 
-struct Answer {
+struct AdminResponse {
     status: StatusCode,
-    kind: &'static str,
-    text: String,
+    content_type: &'static str,
+    body: String,
     /// What may run in it.
-    policy: Option<String>,
+    content_security_policy: Option<String>,
 }
 
-impl Answer {
-    fn plain(status: StatusCode, text: impl Into<String>) -> Answer {
-        Answer {
+impl AdminResponse {
+    fn plain(status: StatusCode, text: impl Into<String>) -> AdminResponse {
+        AdminResponse {
             status,
-            kind: PLAIN,
-            text: text.into(),
-            policy: None,
+            content_type: PLAIN,
+            body: text.into(),
+            content_security_policy: None,
         }
     }
 
-    fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+    fn json(status: StatusCode, value: &impl Serialize) -> AdminResponse {
         match serde_json::to_string(value) {
-            Ok(text) => Answer {
-                kind: JSON,
-                ..Answer::plain(status, shown_in_json(&text) + "\n")
+            Ok(text) => AdminResponse {
+                content_type: JSON,
+                ..AdminResponse::plain(status, escape_hidden_in_json(&text) + "\n")
             },
-            Err(error) => Answer::plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            Err(error) => {
+                AdminResponse::plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))
+            }
         }
     }
 
-    fn of(health: Health, may: May) -> Answer {
+    fn from_health(health: HealthStatus, may: AccessLevel) -> AdminResponse {
         let (status, text) = match health {
-            Health::Well(text) => (StatusCode::OK, text.to_owned()),
-            Health::Not { reason, text } => match may {
-                May::See => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}: {text}")),
+            HealthStatus::Healthy(text) => (StatusCode::OK, text.to_owned()),
+            HealthStatus::Unhealthy { reason, text } => match may {
+                AccessLevel::Full => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}: {text}")),
                 _ => (StatusCode::SERVICE_UNAVAILABLE, reason.to_owned()),
             },
         };
-        Answer::plain(status, format!("{}\n", shown(&text)))
+        AdminResponse::plain(status, format!("{}\n", escape_hidden(&text)))
     }
 }
 
-pub(super) async fn answer(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
+pub(super) async fn respond(
+    state: &AdminState,
+    request: Request<Incoming>,
+) -> Response<Full<Bytes>> {
     let (request, _) = request.into_parts();
-    let Answer {
+    let AdminResponse {
         status,
-        kind,
-        text,
-        policy,
-    } = of(state, &request).await;
+        content_type: kind,
+        body: text,
+        content_security_policy: policy,
+    } = route(state, &request).await;
     let body = match request.method {
         Method::HEAD => Bytes::new(),
         _ => Bytes::from(text),
@@ -136,7 +143,7 @@ pub(super) async fn answer(state: &State, request: Request<Incoming>) -> Respons
     }
     match status {
         StatusCode::METHOD_NOT_ALLOWED => {
-            if let Ok(allowed) = HeaderValue::try_from(methods(allowed(&request))) {
+            if let Ok(allowed) = HeaderValue::try_from(method_list(allowed_methods(&request))) {
                 headers.insert(ALLOW, allowed);
             }
         }
@@ -148,70 +155,83 @@ pub(super) async fn answer(state: &State, request: Request<Incoming>) -> Respons
     response
 }
 
-async fn of(state: &State, request: &Parts) -> Answer {
-    let allowed = allowed(request);
+async fn route(state: &AdminState, request: &Parts) -> AdminResponse {
+    let allowed = allowed_methods(request);
     if !allowed.contains(&request.method) {
-        let allowed = methods(allowed);
-        return Answer::plain(StatusCode::METHOD_NOT_ALLOWED, format!("only {allowed}\n"));
+        let allowed = method_list(allowed);
+        return AdminResponse::plain(StatusCode::METHOD_NOT_ALLOWED, format!("only {allowed}\n"));
     }
-    let may = may(request, &state.token);
-    if may == May::Nothing {
-        return Answer::plain(
+    let may = access_level(request, &state.token);
+    if may == AccessLevel::Denied {
+        return AdminResponse::plain(
             StatusCode::MISDIRECTED_REQUEST,
             "without admin.token, ask for this machine by its number or as localhost\n",
         );
     }
     match request.uri.path() {
-        "/live" => Answer::plain(StatusCode::OK, "live\n"),
-        "/ready" => Answer::of(health::ready(state).await, may),
-        "/accelerating" => Answer::of(health::accelerating(&state.seen).await, may),
-        "/" => page(!state.token.is_empty()),
-        _ if may != May::See => Answer::plain(
+        "/live" => AdminResponse::plain(StatusCode::OK, "live\n"),
+        "/ready" => AdminResponse::from_health(health::readiness(state).await, may),
+        "/accelerating" => {
+            AdminResponse::from_health(health::acceleration(&state.context).await, may)
+        }
+        "/" => page_response(!state.token.is_empty()),
+        _ if may != AccessLevel::Full => AdminResponse::plain(
             StatusCode::UNAUTHORIZED,
             "show admin.token: Authorization: Bearer TOKEN\n",
         ),
         "/metrics" => {
-            let fault = state.reachable.fault(&state.seen).await;
-            let up = !matches!(fault, Some(Fault::Away(_)));
-            let (kind, text) = metrics::page(&state.seen.shared(), up, wants_openmetrics(request));
-            Answer {
-                kind,
-                ..Answer::plain(StatusCode::OK, text)
+            let fault = state.reachable.fault(&state.context).await;
+            let up = !matches!(fault, Some(LoginFault::Unreachable(_)));
+            let (kind, text) =
+                metrics::render_page(&state.context.shared(), up, wants_openmetrics(request));
+            AdminResponse {
+                content_type: kind,
+                ..AdminResponse::plain(StatusCode::OK, text)
             }
         }
-        "/api" => Answer::json(StatusCode::OK, &PATHS.map(|(path, _)| path)),
-        "/api/health" => Answer::json(StatusCode::OK, &lamp::lamp(state).await),
-        "/api/history" => Answer::json(StatusCode::OK, &state.history.told()),
-        "/api/hottest" => Answer::json(StatusCode::OK, &hottest::told(&state.seen.shared())),
-        "/api/shadow" => Answer::json(StatusCode::OK, &difference::told(&state.seen.shared())),
-        "/api/try" => tried(state, request).await,
+        "/api" => AdminResponse::json(StatusCode::OK, &PATHS.map(|(path, _)| path)),
+        "/api/health" => {
+            AdminResponse::json(StatusCode::OK, &status_lamp::status_lamp(state).await)
+        }
+        "/api/history" => AdminResponse::json(StatusCode::OK, &state.history.report()),
+        "/api/hottest" => AdminResponse::json(
+            StatusCode::OK,
+            &hottest_readers::report(&state.context.shared()),
+        ),
+        "/api/shadow" => AdminResponse::json(
+            StatusCode::OK,
+            &shadow_report::report(&state.context.shared()),
+        ),
+        "/api/try" => try_reader(state, request).await,
         RELOAD => reload(state, request).await,
         path => match table(path) {
-            Some(table) => rows(state, request, table),
-            None => Answer::plain(StatusCode::NOT_FOUND, format!("there is:\n{}", paths())),
+            Some(table) => table_response(state, request, table),
+            None => {
+                AdminResponse::plain(StatusCode::NOT_FOUND, format!("there is:\n{}", path_list()))
+            }
         },
     }
 }
 
 /// By which methods a path is asked for.
-fn allowed(request: &Parts) -> &'static [Method] {
+fn allowed_methods(request: &Parts) -> &'static [Method] {
     match request.uri.path() {
         RELOAD => &[Method::POST],
         _ => &[Method::GET, Method::HEAD],
     }
 }
 
-fn methods(allowed: &[Method]) -> String {
+fn method_list(allowed: &[Method]) -> String {
     let names: Vec<_> = allowed.iter().map(Method::as_str).collect();
     names.join(", ")
 }
 
-fn told(status: StatusCode, error: String) -> Answer {
-    Answer::json(status, &BTreeMap::from([("error", error)]))
+fn error_response(status: StatusCode, error: String) -> AdminResponse {
+    AdminResponse::json(status, &BTreeMap::from([("error", error)]))
 }
 
 /// True where somebody else's page has a browser ask: not all browsers say it by the first name, and those name the page by the second.
-fn is_foreign(request: &Parts) -> bool {
+fn is_cross_site(request: &Parts) -> bool {
     let from = request.headers.get("sec-fetch-site");
     let from = from.is_some_and(|from| !matches!(from.as_bytes(), b"same-origin" | b"none"));
     let page = request.headers.get(ORIGIN).map(HeaderValue::as_bytes);
@@ -220,79 +240,81 @@ fn is_foreign(request: &Parts) -> bool {
 }
 
 /// Not at the wish of somebody else's page.
-async fn reload(state: &State, request: &Parts) -> Answer {
-    if is_foreign(request) {
-        return told(StatusCode::FORBIDDEN, "another site's page asks".to_owned());
+async fn reload(state: &AdminState, request: &Parts) -> AdminResponse {
+    if is_cross_site(request) {
+        return error_response(StatusCode::FORBIDDEN, "another site's page asks".to_owned());
     }
-    let reloads = Arc::clone(&state.seen.reloads);
+    let reloads = Arc::clone(&state.context.reloader);
     // Where what goes on beside the sessions runs.
     let reloaded = state
-        .seen
+        .context
         .runtime
         .spawn(async move { reloads.reload().await });
     match reloaded.await {
-        Ok(Ok(reloaded)) => Answer::json(StatusCode::OK, &reloaded),
-        Ok(Err(error)) => told(StatusCode::UNPROCESSABLE_ENTITY, error),
-        Err(error) => told(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        Ok(Ok(reloaded)) => AdminResponse::json(StatusCode::OK, &reloaded),
+        Ok(Err(error)) => error_response(StatusCode::UNPROCESSABLE_ENTITY, error),
+        Err(error) => error_response(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     }
 }
 
 /// Not at the wish of somebody else's page, and one at a time: the server runs the procedure for it.
-async fn tried(state: &State, request: &Parts) -> Answer {
-    if is_foreign(request) {
-        return told(StatusCode::FORBIDDEN, "another site's page asks".to_owned());
+async fn try_reader(state: &AdminState, request: &Parts) -> AdminResponse {
+    if is_cross_site(request) {
+        return error_response(StatusCode::FORBIDDEN, "another site's page asks".to_owned());
     }
     let Ok(_place) = state.trials.try_acquire() else {
         let busy = "another reader is tried right now: ask again".to_owned();
-        return told(StatusCode::TOO_MANY_REQUESTS, busy);
+        return error_response(StatusCode::TOO_MANY_REQUESTS, busy);
     };
-    match trial::Asked::by(request.uri.query().unwrap_or_default()) {
-        Ok(asked) => match trial::tried(&state.seen, asked).await {
-            Ok(tried) => Answer::json(StatusCode::OK, &tried),
+    match trial::TrialRequest::parse(request.uri.query().unwrap_or_default()) {
+        Ok(asked) => match trial::run_trial(&state.context, asked).await {
+            Ok(tried) => AdminResponse::json(StatusCode::OK, &tried),
             // It was understood, and there is no answer: the page shows why.
-            Err(error) => told(StatusCode::OK, error),
+            Err(error) => error_response(StatusCode::OK, error),
         },
-        Err(error) => told(StatusCode::BAD_REQUEST, error),
+        Err(error) => error_response(StatusCode::BAD_REQUEST, error),
     }
 }
 
-fn page(token: bool) -> Answer {
+fn page_response(token: bool) -> AdminResponse {
     let Some(page) = page::page(token) else {
-        return Answer::plain(StatusCode::INTERNAL_SERVER_ERROR, "no random bytes\n");
+        return AdminResponse::plain(StatusCode::INTERNAL_SERVER_ERROR, "no random bytes\n");
     };
-    Answer {
-        kind: HTML,
-        policy: Some(page.policy),
-        ..Answer::plain(StatusCode::OK, page.document)
+    AdminResponse {
+        content_type: HTML,
+        content_security_policy: Some(page.content_security_policy),
+        ..AdminResponse::plain(StatusCode::OK, page.document)
     }
 }
 
 /// The table that a path asks for.
-fn table(path: &str) -> Option<OwnTable> {
+fn table(path: &str) -> Option<HeadwaterTable> {
     let name = path.strip_prefix("/api/")?;
-    OwnTable::ALL.into_iter().find(|table| table.name() == name)
+    HeadwaterTable::ALL
+        .into_iter()
+        .find(|table| table.name() == name)
 }
 
 /// Its rows; `most` tells how many.
-fn rows(state: &State, request: &Parts, table: OwnTable) -> Answer {
+fn table_response(state: &AdminState, request: &Parts, table: HeadwaterTable) -> AdminResponse {
     let query = request.uri.query().unwrap_or_default();
     let most = match query.split('&').find_map(|pair| pair.strip_prefix("most=")) {
         Some(most) => most.parse(),
         None => Ok(usize::MAX),
     };
     match most {
-        Ok(most) => Answer {
-            kind: JSON,
-            ..Answer::plain(
+        Ok(most) => AdminResponse {
+            content_type: JSON,
+            ..AdminResponse::plain(
                 StatusCode::OK,
-                api::json(&Tables.table(&state.seen.shared(), table), most),
+                json_tables::json(&OverviewBuilder.table(&state.context.shared(), table), most),
             )
         },
-        Err(_) => Answer::plain(StatusCode::BAD_REQUEST, "most has to be a whole number\n"),
+        Err(_) => AdminResponse::plain(StatusCode::BAD_REQUEST, "most has to be a whole number\n"),
     }
 }
 
-fn paths() -> String {
+fn path_list() -> String {
     PATHS
         .map(|(path, says)| format!("{path:16} {says}\n"))
         .concat()

@@ -10,7 +10,7 @@ use crate::account::host;
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdminSection {
-    /// HOST:PORT; empty: nowhere. `None`: at [`DEFAULT`], if nobody else is there.
+    /// HOST:PORT; empty: nowhere. `None`: at [`DEFAULT_ADDRESS`], if nobody else is there.
     pub listen: Option<String>,
     /// What askers have to show; empty: nothing.
     pub token: String,
@@ -29,15 +29,15 @@ impl Default for AdminSection {
 }
 
 /// Where operators look in, unless that is set.
-pub const DEFAULT: &str = "127.0.0.1:9307";
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:9307";
 /// A shorter token could be guessed.
-const SHORTEST_TOKEN: usize = 16;
+const MIN_TOKEN_LENGTH: usize = 16;
 
 impl AdminSection {
     /// The address; `None`: there is to be none.
     #[must_use]
     pub fn address(&self) -> Option<&str> {
-        let address = self.listen.as_deref().unwrap_or(DEFAULT);
+        let address = self.listen.as_deref().unwrap_or(DEFAULT_ADDRESS);
         Some(address).filter(|address| !address.is_empty())
     }
 
@@ -45,7 +45,7 @@ impl AdminSection {
     #[must_use]
     pub fn problem(&self) -> Option<&'static str> {
         let visible = self.token.bytes().all(|byte| byte.is_ascii_graphic());
-        if !self.token.is_empty() && (self.token.len() < SHORTEST_TOKEN || !visible) {
+        if !self.token.is_empty() && (self.token.len() < MIN_TOKEN_LENGTH || !visible) {
             return Some(
                 "admin.token has to be 16 letters, digits or signs at least, without spaces: make one with `openssl rand -hex 32`",
             );

@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Seen;
-use crate::account::{AccountError, Conn, Purpose};
-use crate::binlog::right::Right;
-use crate::binlog::{Binlog, Likely, Place};
+use super::AdminContext;
+use crate::account::{AccountConnection, AccountError, ConnectionPurpose};
+use crate::binlog::privilege::RequiredPrivilege;
+use crate::binlog::{Binlog, CachedTimeline, PageResidency};
 use crate::clock;
-use crate::session::shared::Shared;
-use crate::shadow::real;
-use crate::source::lookup::Found;
-use crate::timeline::check::Verdict;
-use crate::timeline::definition::{Definition, Form};
+use crate::session::shared_state::SharedState;
+use crate::shadow::procedure_call;
+use crate::source::lookup::LookupResult;
+use crate::timeline::check::DefinitionVerdict;
+use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 
 /// Pairs of answers that are taken until no change fell between them.
-const PAIRS: usize = 10;
+const MAX_PAIRS: usize = 10;
 /// A routine may not be run.
 const EXECUTE_DENIED: u16 = 1370;
 /// All together may take so long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whose page.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct TrialRequest {
     definition: String,
     database: String,
     reader: u64,
@@ -33,11 +33,11 @@ pub(super) struct Asked {
 
 /// What became of it.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Tried {
+pub(super) struct TrialResult {
     call: String,
     /// The ids from memory; `None`: memory has not got the page.
-    memory: Option<Ids>,
-    server: Option<Ids>,
+    memory: Option<TrialIds>,
+    server: Option<TrialIds>,
     equal: Option<bool>,
     /// Answers that were taken until no change fell between the two.
     pairs: usize,
@@ -46,21 +46,21 @@ pub(super) struct Tried {
 }
 
 #[derive(Debug, Serialize)]
-struct Ids {
+struct TrialIds {
     ids: Vec<u64>,
     took_ms: f64,
     /// `memory`; `loaded`: memory asked the server for what it lacked; `procedure`.
     from: &'static str,
 }
 
-impl Asked {
+impl TrialRequest {
     /// By a request's query.
-    pub(super) fn by(query: &str) -> Result<Asked, String> {
-        let mut asked = Asked::default();
+    pub(super) fn parse(query: &str) -> Result<TrialRequest, String> {
+        let mut asked = TrialRequest::default();
         let mut reader = None;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = decoded(value).ok_or_else(|| format!("{key}: this is no UTF-8"))?;
+            let value = percent_decoded(value).ok_or_else(|| format!("{key}: this is no UTF-8"))?;
             let number = || {
                 let number = value.parse::<u64>();
                 number.map_err(|_| format!("{key} has to be a whole number"))
@@ -84,7 +84,7 @@ impl Asked {
 }
 
 /// `%` and two digits is a byte, `+` a space.
-fn decoded(text: &str) -> Option<String> {
+fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -102,17 +102,20 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// Tries it on the runtime where proofs are made.
-pub(super) async fn tried(seen: &Seen, asked: Asked) -> Result<Tried, String> {
+pub(super) async fn run_trial(
+    seen: &AdminContext,
+    asked: TrialRequest,
+) -> Result<TrialResult, String> {
     let shared = seen.shared();
     let trial = seen.runtime.spawn(async move {
-        tokio::time::timeout(PATIENCE, run(&shared, &asked))
+        tokio::time::timeout(TRIAL_TIMEOUT, compare_reader(&shared, &asked))
             .await
-            .unwrap_or_else(|_| Err(format!("it took longer than {} s", PATIENCE.as_secs())))
+            .unwrap_or_else(|_| Err(format!("it took longer than {} s", TRIAL_TIMEOUT.as_secs())))
     });
     trial.await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-async fn run(shared: &Shared, asked: &Asked) -> Result<Tried, String> {
+async fn compare_reader(shared: &SharedState, asked: &TrialRequest) -> Result<TrialResult, String> {
     let mut in_use = shared.catalogue.in_use();
     let named = in_use.find(|(_, own)| own.name == asked.definition);
     let (number, definition) = named.ok_or("there is no definition of that name")?;
@@ -126,100 +129,115 @@ async fn run(shared: &Shared, asked: &Asked) -> Result<Tried, String> {
         .check_due(number, asked.database.as_bytes())
         .await;
     match verdict.map_err(|error| error.to_string())?.as_ref() {
-        Verdict::Accelerate(_) => {}
-        Verdict::Relay(reason) => return Err(format!("it is relayed in this database: {reason}")),
+        DefinitionVerdict::Accelerate(_) => {}
+        DefinitionVerdict::Relay(reason) => {
+            return Err(format!("it is relayed in this database: {reason}"));
+        }
     }
     let binlog = shared.binlog.as_ref();
     let binlog = binlog.ok_or("there is no memory: set index.memory_bytes above 0")?;
-    let place = binlog.place_of(definition, &asked.database);
+    let place = binlog.timeline_of(definition, &asked.database);
     let place = place.ok_or("there is no more room for timelines in memory")?;
-    let mut conn = real::connect(account, Purpose::Trials)
+    let mut conn = procedure_call::connect(account, ConnectionPurpose::Trials)
         .await
-        .map_err(said)?;
+        .map_err(server_error_text)?;
     // While the log is not followed there is nothing to compare with.
-    if binlog.aside().is_none() && !binlog.is_of(&mut conn).await.map_err(said)? {
+    if binlog.suspension().is_none()
+        && !binlog
+            .leads_to_followed_server(&mut conn)
+            .await
+            .map_err(server_error_text)?
+    {
         return Err("the address leads to several servers, and this time not to the one that memory is of: try again".to_owned());
     }
-    Ok(compared(binlog, definition, &place, asked, &mut conn).await)
+    Ok(compare_pages(binlog, definition, &place, asked, &mut conn).await)
 }
 
 /// The right that is missing, where that is why.
-fn denied(
+fn missing_right(
     error: &AccountError,
-    definition: &Definition,
-    place: &Place,
-    form: Form,
+    definition: &TimelineDefinition,
+    place: &CachedTimeline,
+    form: ProcedureForm,
 ) -> Option<String> {
-    let execute = Right::Execute {
+    let execute = RequiredPrivilege::Execute {
         database: place.database().to_owned(),
-        procedure: definition.procedure(form).to_owned(),
+        procedure: definition.procedure_name(form).to_owned(),
     };
     (error.code() == Some(EXECUTE_DENIED)).then(|| {
-        format!("the service account may not run the procedure, to compare; a right that is missing: {}", execute.named())
+        format!("the service account may not run the procedure, to compare; a right that is missing: {}", execute.grant_target())
     })
 }
 
-fn said(error: AccountError) -> String {
+fn server_error_text(error: AccountError) -> String {
     format!("the server's own answer: {error}")
 }
 
 /// Both answers, anew where a change fell between them.
-async fn compared(
+async fn compare_pages(
     binlog: &Binlog,
-    definition: &Definition,
-    place: &Place,
-    asked: &Asked,
-    conn: &mut Conn,
-) -> Tried {
+    definition: &TimelineDefinition,
+    place: &CachedTimeline,
+    asked: &TrialRequest,
+    conn: &mut AccountConnection,
+) -> TrialResult {
     let form = match asked.bound {
-        Some(_) => Form::Bounded,
-        None => Form::Newest,
+        Some(_) => ProcedureForm::Bounded,
+        None => ProcedureForm::Newest,
     };
     let who = (asked.reader, asked.bound);
-    let mut tried = Tried {
-        call: real::call(definition, form, asked.reader, asked.bound),
-        ..Tried::default()
+    let mut tried = TrialResult {
+        call: procedure_call::call_statement(definition, form, asked.reader, asked.bound),
+        ..TrialResult::default()
     };
-    for pair in 1..=PAIRS {
+    for pair in 1..=MAX_PAIRS {
         let mark = binlog.mark();
         let begun = clock::now();
         let n = usize::try_from(definition.n).unwrap_or(usize::MAX);
         let wanted = (asked.reader, asked.bound, n);
-        let likely = binlog.may_have(place, None, wanted).await;
+        let likely = binlog.page_residency(place, None, wanted).await;
         let page = binlog.page(place, None, wanted, true, likely).await;
-        let own = page.map(|page| Found::from_page(page, form));
-        let from = if likely == Likely::Resident {
+        let own = page.map(|page| LookupResult::from_page(page, form));
+        let from = if likely == PageResidency::Resident {
             "memory"
         } else {
             "loaded"
         };
         let took = clock::since(begun);
         let begun = clock::now();
-        let real = real::answer(definition, place, form, who, conn).await;
+        let real = procedure_call::run_procedure(definition, place, form, who, conn).await;
         tried.pairs = pair;
-        tried.memory = own.as_ref().map(|own| ids(own, took, from));
+        tried.memory = own.as_ref().map(|own| trial_ids(own, took, from));
         let real = match real {
             Ok(real) => real,
             Err(error) => {
                 (tried.server, tried.equal) = (None, None);
-                tried.why =
-                    Some(denied(&error, definition, place, form).unwrap_or_else(|| said(error)));
+                tried.why = Some(
+                    missing_right(&error, definition, place, form)
+                        .unwrap_or_else(|| server_error_text(error)),
+                );
                 return tried;
             }
         };
-        let same = own.as_ref().map(|own| real::same(form, own, &real));
-        tried.server = Some(ids(&real, clock::since(begun), "procedure"));
+        let same = own
+            .as_ref()
+            .map(|own| procedure_call::has_same_rows(form, own, &real));
+        tried.server = Some(trial_ids(&real, clock::since(begun), "procedure"));
         tried.equal = same;
         match (same, mark) {
             (Some(true), _) => return tried,
             (None, _) => {
-                let aside = binlog.aside().map(|aside| aside.text);
+                let aside = binlog.suspension().map(|aside| aside.text);
                 tried.why = Some(aside.unwrap_or_else(|| {
                     "memory has not got this page, or not in time: a session's call would be answered by lookups. Try again".to_owned()
                 }));
                 return tried;
             }
-            (Some(false), Some(mark)) if binlog.spared(place, mark, asked.reader).await => {
+            (Some(false), Some(mark))
+                if binlog
+                    .is_timeline_unchanged(place, mark, asked.reader)
+                    .await =>
+            {
                 tried.why = Some(
                     "they differ, and no change in the server's log tells why: look for sql_log_bin = 0, or report it".to_owned(),
                 );
@@ -236,11 +254,11 @@ async fn compared(
 }
 
 /// In the order of a page: the newest first.
-fn ids(found: &Found, took: Duration, from: &'static str) -> Ids {
+fn trial_ids(found: &LookupResult, took: Duration, from: &'static str) -> TrialIds {
     let mut ids = found.ids.clone();
     ids.sort_unstable_by(|one, other| other.cmp(one));
     let microseconds = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
-    Ids {
+    TrialIds {
         ids,
         took_ms: f64::from(microseconds) / 1e3,
         from,
@@ -254,10 +272,13 @@ mod tests {
 
     #[test]
     fn a_query_names_whose_page() {
-        let asked = Asked::by("definition=a%3Cb+c&database=tl&reader=7&bound=").unwrap();
+        let asked = TrialRequest::parse("definition=a%3Cb+c&database=tl&reader=7&bound=").unwrap();
         assert_eq!((&*asked.definition, &*asked.database), ("a<b c", "tl"));
         assert_eq!((asked.reader, asked.bound), (7, None));
-        assert_eq!(Asked::by("reader=7&bound=9").unwrap().bound, Some(9));
+        assert_eq!(
+            TrialRequest::parse("reader=7&bound=9").unwrap().bound,
+            Some(9)
+        );
         for wrong in [
             "",
             "reader=",
@@ -266,7 +287,7 @@ mod tests {
             "reader=1&database=%f",
             "reader=1&database=%ff",
         ] {
-            assert!(Asked::by(wrong).is_err(), "{wrong}");
+            assert!(TrialRequest::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

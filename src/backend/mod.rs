@@ -1,70 +1,70 @@
 //! One server connection: dialled, then shared by the client's bytes and our own pipelined queries.
 
-mod batch;
+mod query_batch;
 
 use std::io;
 use std::time::Duration;
 
-pub use batch::Batch;
+pub use query_batch::QueryBatch;
 
-use crate::link::{Link, Socket};
+use crate::link::{NetworkLink, StreamSocket};
 use crate::wire::capability::Capabilities;
 use crate::wire::command::Command;
-use crate::wire::frame;
-use crate::wire::reply::{Event, Outcome, Reply};
+use crate::wire::packet;
+use crate::wire::reply::{ReplyEvent, ReplyFollower, ReplyOutcome};
 use crate::wire::response::ErrPacket;
-use crate::wire::resultset::{Answer, CollectError, Collector, Limits};
+use crate::wire::resultset::{CollectError, CollectLimits, QueryReply, ReplyCollector};
 
 /// CR_MALFORMED_PACKET: an own answer that came whole and is of no use.
-const UNUSABLE: u16 = 2027;
+const MALFORMED_PACKET: u16 = 2027;
 
 /// A connection to the server, authenticated by the client end to end.
 #[derive(Debug)]
-pub struct Backend {
+pub struct BackendConnection {
     /// The connection.
-    pub link: Link,
+    pub link: NetworkLink,
     /// Bytes read from the server and not yet taken by anyone.
     pub inbox: Vec<u8>,
     /// So long nothing may come before it is taken for lost. `None`: as long as the system lets it.
-    pub silence: Option<Duration>,
+    pub silence_timeout: Option<Duration>,
 }
 
 /// Why an own query got no answer; the session cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum InternalQueryError {
     /// The connection failed.
     #[error("the connection to the server failed: {0}")]
-    Lost(#[from] io::Error),
+    ConnectionLost(#[from] io::Error),
     /// The server's reply cannot be followed.
     #[error("the server's reply to an own query is malformed: {0}")]
     Malformed(#[from] CollectError),
     /// The server asks for something that an own query never leads to.
     #[error("the server's reply to an own query asks for data")]
-    Unfollowable,
+    UnexpectedDataRequest,
 }
 
 /// A reply read to its end.
 #[derive(Debug)]
-pub struct ReadReply {
+pub struct BufferedReply {
     /// Its bytes; `None` when they were more than were to be kept.
     pub bytes: Option<Vec<u8>>,
     /// How many rows it had.
     pub rows: u64,
     /// How it ended.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ReplyOutcome>,
 }
 
-impl Backend {
+impl BackendConnection {
     /// Connects, within `limit`.
     ///
     /// # Errors
     /// As the operating system says; a timeout is `TimedOut`.
-    pub async fn dial(upstream: &str, limit: Duration) -> io::Result<Backend> {
-        let socket = Socket::dial(upstream, limit).await?;
-        Ok(Backend {
-            link: Link::new(socket),
+    pub async fn dial(upstream: &str, limit: Duration) -> io::Result<BackendConnection> {
+        let socket = StreamSocket::dial(upstream, limit).await?;
+        Ok(BackendConnection {
+            link: NetworkLink::new(socket),
             inbox: Vec::new(),
-            silence: None,
+            silence_timeout: None,
         })
     }
 
@@ -73,50 +73,50 @@ impl Backend {
     /// Own queries only ever go out while no reply is in flight, so what comes back is ours.
     ///
     /// # Errors
-    /// When the connection fails or a reply cannot be followed; a query's ERR is an [`Answer`].
-    pub async fn ask(
+    /// When the connection fails or a reply cannot be followed; a query's ERR is an answer.
+    pub async fn query(
         &mut self,
-        batch: &Batch,
+        batch: &QueryBatch,
         capabilities: Capabilities,
-        limits: Limits,
-    ) -> Result<Vec<Answer>, AskError> {
+        limits: CollectLimits,
+    ) -> Result<Vec<QueryReply>, InternalQueryError> {
         self.link.send_all(batch.bytes()).await?;
-        self.answers(batch.count(), capabilities, limits).await
+        self.read_answers(batch.count(), capabilities, limits).await
     }
 
-    /// As [`Self::ask`], with a packet of the client behind the batch in the same write; its reply
+    /// As [`Self::query`], with a packet of the client behind the batch in the same write; its reply
     /// is left to the caller.
     ///
     /// # Errors
-    /// As [`Self::ask`].
-    pub async fn ask_before(
+    /// As [`Self::query`].
+    pub async fn query_then_send(
         &mut self,
-        batch: &Batch,
+        batch: &QueryBatch,
         packet: &[u8],
         capabilities: Capabilities,
-        limits: Limits,
-    ) -> Result<Vec<Answer>, AskError> {
+        limits: CollectLimits,
+    ) -> Result<Vec<QueryReply>, InternalQueryError> {
         self.link
             .send_all(&[batch.bytes(), packet].concat())
             .await?;
-        self.answers(batch.count(), capabilities, limits).await
+        self.read_answers(batch.count(), capabilities, limits).await
     }
 
     /// Sends a command by its packet's payload, and reads the reply as [`Self::read_reply`] does.
     ///
     /// # Errors
     /// When the connection fails, or the reply cannot be followed.
-    pub async fn run(
+    pub async fn run_command(
         &mut self,
         payload: &[u8],
         capabilities: Capabilities,
         keep: usize,
-    ) -> Result<ReadReply, AskError> {
-        self.link.send_all(&frame::opening(payload)).await?;
+    ) -> Result<BufferedReply, InternalQueryError> {
+        self.link.send_all(&packet::encode_first(payload)).await?;
         let command = payload
             .first()
             .map_or(Command::Query, |byte| Command::from_byte(*byte));
-        self.read_reply(&mut Reply::new(command, capabilities), keep)
+        self.read_reply(&mut ReplyFollower::new(command, capabilities), keep)
             .await
     }
 
@@ -126,9 +126,9 @@ impl Backend {
     /// When the connection fails, or the reply cannot be followed.
     pub async fn read_reply(
         &mut self,
-        reply: &mut Reply,
+        reply: &mut ReplyFollower,
         keep: usize,
-    ) -> Result<ReadReply, AskError> {
+    ) -> Result<BufferedReply, InternalQueryError> {
         let mut bytes = Some(Vec::new());
         loop {
             let step = reply.feed(&self.inbox);
@@ -140,8 +140,8 @@ impl Backend {
                 }
             }
             match step.event {
-                Some(Event::Done(outcome)) => {
-                    return Ok(ReadReply {
+                Some(ReplyEvent::Done(outcome)) => {
+                    return Ok(BufferedReply {
                         bytes,
                         rows: reply.rows(),
                         outcome: Some(outcome),
@@ -152,39 +152,39 @@ impl Backend {
                         self.fill().await?;
                     }
                 }
-                Some(_) => return Err(AskError::Unfollowable),
+                Some(_) => return Err(InternalQueryError::UnexpectedDataRequest),
             }
         }
     }
 
-    async fn answers(
+    async fn read_answers(
         &mut self,
         count: usize,
         capabilities: Capabilities,
-        limits: Limits,
-    ) -> Result<Vec<Answer>, AskError> {
+        limits: CollectLimits,
+    ) -> Result<Vec<QueryReply>, InternalQueryError> {
         let mut answers = Vec::with_capacity(count);
         for _ in 0..count {
-            answers.push(self.answer(capabilities, limits).await?);
+            answers.push(self.read_answer(capabilities, limits).await?);
         }
         Ok(answers)
     }
 
     /// Reads the next own answer.
-    async fn answer(
+    async fn read_answer(
         &mut self,
         capabilities: Capabilities,
-        limits: Limits,
-    ) -> Result<Answer, AskError> {
-        let mut collector = Collector::new(capabilities, limits);
+        limits: CollectLimits,
+    ) -> Result<QueryReply, InternalQueryError> {
+        let mut collector = ReplyCollector::new(capabilities, limits);
         loop {
             let fed = collector.feed(&self.inbox)?;
             self.inbox.drain(..fed.consumed);
             if fed.done {
                 // Followed to its end: the connection is in step, whatever is wrong with the answer.
                 return Ok(collector.finish().unwrap_or_else(|error| {
-                    Answer::Err(ErrPacket {
-                        code: UNUSABLE,
+                    QueryReply::Err(ErrPacket {
+                        code: MALFORMED_PACKET,
                         sqlstate: None,
                         message: error.to_string().into_bytes(),
                     })
@@ -200,7 +200,7 @@ impl Backend {
     /// `UnexpectedEof` when the server closed the connection, `TimedOut` when it has been silent for too long.
     pub async fn fill(&mut self) -> io::Result<usize> {
         let reading = self.link.read_more(&mut self.inbox);
-        let read = match self.silence {
+        let read = match self.silence_timeout {
             Some(limit) => tokio::time::timeout(limit, reading).await?,
             None => reading.await,
         };

@@ -6,42 +6,47 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::index::Comparison;
+use crate::index::LoadComparison;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Entry {
+pub(super) enum ComparedIndexEntry {
     /// Whom a reader follows.
     Reader(u64),
     /// An author's newest messages.
     Author(u64),
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for ComparedIndexEntry {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Entry::Reader(reader) => write!(to, "whom reader {reader} follows"),
-            Entry::Author(author) => write!(to, "the messages of author {author}"),
+            ComparedIndexEntry::Reader(reader) => write!(to, "whom reader {reader} follows"),
+            ComparedIndexEntry::Author(author) => write!(to, "the messages of author {author}"),
         }
     }
 }
 
 /// Counts them.
 #[derive(Debug, Default)]
-pub(super) struct Comparisons {
+pub(super) struct ComparisonCounters {
     equal: AtomicU64,
     different: AtomicU64,
 }
 
-impl Comparisons {
+impl ComparisonCounters {
     /// Takes one in. The first difference is logged, then each tenth, each hundredth, and so on.
-    pub(super) fn note(&self, database: &str, entry: Entry, compared: Comparison) {
+    pub(super) fn record(
+        &self,
+        database: &str,
+        entry: ComparedIndexEntry,
+        compared: LoadComparison,
+    ) {
         match compared {
-            Comparison::None => {}
-            Comparison::Equal => {
+            LoadComparison::None => {}
+            LoadComparison::Equal => {
                 self.equal.fetch_add(1, Ordering::Relaxed);
             }
-            Comparison::Different => {
+            LoadComparison::Different => {
                 let count = self.different.fetch_add(1, Ordering::Relaxed) + 1;
                 if is_power_of_ten(count) {
                     tracing::warn!(

@@ -1,11 +1,11 @@
 //! Why the index stands aside.
 
-use super::Aside;
-use super::obstacle::Obstacle;
-use super::obstacles::is_denial;
+use super::MemorySuspension;
+use super::obstacle::BinlogObstacle;
+use super::server_facts::is_denial;
 use crate::account::AccountError;
-use crate::log::events::Lost;
-use crate::log::seek::Strayed;
+use crate::log::assembler::LogStreamError;
+use crate::log::resume_search::HistoryMismatch;
 
 /// ER_MASTER_FATAL_ERROR_READING_BINLOG: the log cannot be sent from there.
 const NO_SUCH_LOG: u16 = 1236;
@@ -21,34 +21,34 @@ pub(super) enum BinlogError {
     },
     /// A setting of the server, or a missing right.
     #[error(transparent)]
-    Obstacle(#[from] Obstacle),
+    Obstacle(#[from] BinlogObstacle),
     /// What the log tells cannot be followed.
     #[error(transparent)]
-    Lost(#[from] Lost),
+    Lost(#[from] LogStreamError),
     /// What the server sent of its log cannot be read: it would come again.
     #[error("the server's log cannot be read: {0}")]
-    Unread(AccountError),
+    UnreadableLog(AccountError),
     /// Nothing came for too long, not even a sign of life.
     #[error("the server's log was silent for {0} ms, without a sign of life")]
-    Silent(u128),
+    HeartbeatTimeout(u128),
     /// One more timeline is listened to: from the beginning of a stream.
     #[error("another timeline is listened to from now on")]
-    Late,
+    TimelineAdded,
     /// The server's history is not the one that memory is of.
     #[error("memory is filled anew: {0}")]
-    Strayed(#[from] Strayed),
+    HistoryDiverged(#[from] HistoryMismatch),
     /// The operator wants memory to be filled anew.
     #[error("memory is to be filled anew")]
-    Asked,
+    RefillRequested,
     /// Another server is the primary, and its log is followed from now on.
     #[error("another server is the primary now: its log is followed")]
-    Moved,
+    PrimaryChanged,
     /// As by RESET MASTER: a stream can go on in the file that is not the log any more.
     #[error("the server's log ends before what it has told already: it was begun anew")]
-    Reset,
+    LogReset,
     /// What holds reads of the server up has changed.
     #[error("the server has joined a cluster, or left one, or can join one now")]
-    Cluster,
+    ClusterChanged,
     /// The rows of a table, or what was known of them, and the log do not go together.
     #[error(
         "the rows and the server's log contradict each other ({0}): memory is emptied. Somebody changes rows without logging them \
@@ -57,13 +57,13 @@ pub(super) enum BinlogError {
     Contradiction(String),
     /// The server ended the stream.
     #[error("the server ended the stream of its log")]
-    Ended,
+    StreamEnded,
     /// The server ended the stream for another one with its number.
     #[error("another replica has the number of Headwater's stream: {0}")]
-    SameNumber(AccountError),
+    DuplicateReplicaId(AccountError),
     /// A connection led to another server than the stream's.
     #[error("the address leads to several servers (one is {one}, another is {other})")]
-    OtherServer { one: String, other: String },
+    UnexpectedServer { one: String, other: String },
 }
 
 /// The reason while no log was followed yet.
@@ -140,7 +140,7 @@ pub const REASONS: [(&str, &str); 20] = [
 
 impl BinlogError {
     /// True where the service account has all connections that there are for this.
-    pub(super) fn is_about_seats(&self) -> bool {
+    pub(super) fn is_connection_limit(&self) -> bool {
         matches!(
             self,
             Self::Server {
@@ -155,34 +155,35 @@ impl BinlogError {
         match self {
             BinlogError::Server { .. } => "server",
             BinlogError::Obstacle(obstacle) => match obstacle {
-                Obstacle::Variable { .. } => "setting",
-                Obstacle::Right(_) => "right",
-                Obstacle::Filter { .. } => "filtered",
-                Obstacle::Replica { .. } => "replica",
-                Obstacle::Cascade { .. } => "foreign_key",
-                Obstacle::FileName(_) => "file_name",
+                BinlogObstacle::Variable { .. } => "setting",
+                BinlogObstacle::Right(_) => "right",
+                BinlogObstacle::Filter { .. } => "filtered",
+                BinlogObstacle::Replica { .. } => "replica",
+                BinlogObstacle::Cascade { .. } => "foreign_key",
+                BinlogObstacle::FileName(_) => "file_name",
             },
             BinlogError::Lost(lost) => match lost {
-                Lost::Schema(_) | Lost::Columns { .. } => "tables_changed",
-                Lost::Statement(_) | Lost::Unreadable(_) => "unreadable",
-                Lost::Xa | Lost::TooLarge(_) => "transaction",
-                Lost::UnknownEvent(_)
-                | Lost::Malformed(_)
-                | Lost::File(_)
-                | Lost::Unpacked(_)
-                | Lost::Incident => "log",
+                LogStreamError::Schema(_) | LogStreamError::Columns { .. } => "tables_changed",
+                LogStreamError::Statement(_) | LogStreamError::Unreadable(_) => "unreadable",
+                LogStreamError::Xa | LogStreamError::TooLarge(_) => "transaction",
+                LogStreamError::UnknownEvent(_)
+                | LogStreamError::Malformed(_)
+                | LogStreamError::UnexpectedFile(_)
+                | LogStreamError::UnpackedTooLarge(_)
+                | LogStreamError::Incident => "log",
             },
-            BinlogError::Unread(_) => "log",
-            BinlogError::Silent(_) => "silent",
-            BinlogError::Late | BinlogError::Asked | BinlogError::Reset | BinlogError::Cluster => {
-                "anew"
-            }
+            BinlogError::UnreadableLog(_) => "log",
+            BinlogError::HeartbeatTimeout(_) => "silent",
+            BinlogError::TimelineAdded
+            | BinlogError::RefillRequested
+            | BinlogError::LogReset
+            | BinlogError::ClusterChanged => "anew",
             BinlogError::Contradiction(_) => "contradiction",
-            BinlogError::Strayed(_) => "history",
-            BinlogError::Ended => "ended",
-            BinlogError::SameNumber(_) => "same_number",
-            BinlogError::OtherServer { .. } => "other_server",
-            BinlogError::Moved => "moved",
+            BinlogError::HistoryDiverged(_) => "history",
+            BinlogError::StreamEnded => "ended",
+            BinlogError::DuplicateReplicaId(_) => "same_number",
+            BinlogError::UnexpectedServer { .. } => "other_server",
+            BinlogError::PrimaryChanged => "moved",
         }
     }
 
@@ -195,8 +196,8 @@ impl BinlogError {
     }
 
     /// Why memory stands aside, for the service account of that name.
-    pub(super) fn aside(&self, user: &str) -> Aside {
-        Aside {
+    pub(super) fn suspension(&self, user: &str) -> MemorySuspension {
+        MemorySuspension {
             reason: self.reason(),
             text: self.to_string(),
             cure: self.cure(user),
@@ -204,7 +205,7 @@ impl BinlogError {
     }
 
     /// True where it keeps the rows of these tables out of memory until somebody mends it.
-    pub(super) fn bars_tables(&self) -> bool {
+    pub(super) fn blocks_tables(&self) -> bool {
         match self {
             BinlogError::Obstacle(_) => true,
             BinlogError::Server { source, .. } => is_denial(source),
@@ -213,23 +214,23 @@ impl BinlogError {
     }
 
     /// True where memory may go on once there is a server again: nothing was told that it does not hold.
-    pub(super) fn leaves_memory(&self) -> bool {
+    pub(super) fn suspends_memory(&self) -> bool {
         match self {
             BinlogError::Server { source, .. } => source.code() != Some(NO_SUCH_LOG),
-            BinlogError::Silent(_)
-            | BinlogError::Ended
-            | BinlogError::Moved
-            | BinlogError::SameNumber(_)
-            | BinlogError::OtherServer { .. } => true,
+            BinlogError::HeartbeatTimeout(_)
+            | BinlogError::StreamEnded
+            | BinlogError::PrimaryChanged
+            | BinlogError::DuplicateReplicaId(_)
+            | BinlogError::UnexpectedServer { .. } => true,
             _ => false,
         }
     }
 
     /// True where the log was told of it when it happened.
-    pub(super) fn was_said(&self) -> bool {
+    pub(super) fn was_logged(&self) -> bool {
         match self {
             BinlogError::Server { source, .. } => source.is_refusal(),
-            BinlogError::SameNumber(_) => true,
+            BinlogError::DuplicateReplicaId(_) => true,
             _ => false,
         }
     }

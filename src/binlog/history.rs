@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::BinlogError;
-use super::rows::text;
-use super::{Binlog, replica, stream};
-use crate::account::log::Request;
-use crate::account::{AccountError, Conn, Purpose};
-use crate::index::Position;
-use crate::log::event::{Keep, TRANSACTION_PAYLOAD};
-use crate::log::events::begun;
-use crate::log::following::Generation;
-use crate::log::gtid::{Gtids, Stamp};
+use super::row_decoding::text;
+use super::{Binlog, replica_id, stream};
+use crate::account::binlog_stream::BinlogDumpRequest;
+use crate::account::{AccountConnection, AccountError, ConnectionPurpose};
+use crate::index::BinlogPosition;
+use crate::log::assembler::transaction_start;
+use crate::log::event_reader::{BodyRetention, TRANSACTION_PAYLOAD};
+use crate::log::gtid::{CommittedGtid, GtidSet};
+use crate::log::replication_state::StreamGeneration;
 
 /// A file says in one of its first events which transactions are in the files before it.
 const FIRST_EVENTS: usize = 8;
 /// Between attempts, and how many there are.
-const BETWEEN_TRIES: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 const TRIES: usize = 30;
 /// So many files are read back for the last transaction.
 const MOST_FILES: usize = 4;
@@ -27,7 +27,10 @@ pub(super) const FIRST_OFFSET: u64 = 4;
 const EVENT_BYTES: usize = 64;
 
 /// The transactions in all files before this one; `None` where the file does not say.
-pub(super) async fn before(conn: &mut Conn, file: &str) -> Result<Option<Gtids>, AccountError> {
+pub(super) async fn previous_gtids(
+    conn: &mut AccountConnection,
+    file: &str,
+) -> Result<Option<GtidSet>, AccountError> {
     let name = file.replace('\'', "''");
     let query = format!("SHOW BINLOG EVENTS IN '{name}' LIMIT {FIRST_EVENTS}");
     let rows = conn.rows(&query).await?;
@@ -35,21 +38,21 @@ pub(super) async fn before(conn: &mut Conn, file: &str) -> Result<Option<Gtids>,
         .iter()
         .filter_map(|row| Some((text(row, 2)?, text(row, 5)?)));
     let list = events.find(|(kind, _)| matches!(kind.as_str(), "Previous_gtids" | "Gtid_list"));
-    Ok(list.and_then(|(_, list)| Gtids::parse(&list)))
+    Ok(list.and_then(|(_, list)| GtidSet::parse(&list)))
 }
 
 /// Finds out what the log held before a stream that begins here, in the background: the file is read up to there, once.
-pub(super) async fn learn(
+pub(super) async fn load_base_gtids(
     binlog: Arc<Binlog>,
-    generation: Generation,
+    generation: StreamGeneration,
     base: String,
-    start: Position,
+    start: BinlogPosition,
 ) {
     for _ in 0..TRIES {
-        match read(&binlog, &base, start).await {
+        match read_base_gtids(&binlog, &base, start).await {
             Ok(Some(held)) => {
                 tracing::debug!("the log held these before the stream: {}", held.0);
-                binlog.state().following.learn_base(generation, held);
+                binlog.state().following.set_base(generation, held);
                 return;
             }
             Ok(None) => {
@@ -58,28 +61,28 @@ pub(super) async fn learn(
             }
             Err(error) => tracing::debug!("what the log held before cannot be read: {error}"),
         }
-        tokio::time::sleep(BETWEEN_TRIES).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
 /// All transactions up to there, and the last of them: it may stand in an older file.
-async fn read(
+async fn read_base_gtids(
     binlog: &Binlog,
     base: &str,
-    start: Position,
-) -> Result<Option<(Gtids, Stamp)>, BinlogError> {
-    let mut all: Option<Gtids> = None;
+    start: BinlogPosition,
+) -> Result<Option<(GtidSet, CommittedGtid)>, BinlogError> {
+    let mut all: Option<GtidSet> = None;
     let mut end = start;
     for _ in 0..MOST_FILES {
         let file = end.file_name(base);
-        let Some((held, last)) = scan(binlog, &file, end.offset).await? else {
+        let Some((held, last)) = scan_file(binlog, &file, end.offset).await? else {
             return Ok(None);
         };
         let held = all.get_or_insert(held);
         if let Some(last) = last {
             return Ok(Some((std::mem::take(held), last)));
         }
-        end = Position {
+        end = BinlogPosition {
             file: end.file.saturating_sub(1),
             offset: u64::MAX,
         };
@@ -88,47 +91,51 @@ async fn read(
 }
 
 /// All transactions up to an offset of a file, or to its end, and the last one that stands in it.
-async fn scan(
+async fn scan_file(
     binlog: &Binlog,
     file: &str,
     upto: u64,
-) -> Result<Option<(Gtids, Option<Stamp>)>, BinlogError> {
+) -> Result<Option<(GtidSet, Option<CommittedGtid>)>, BinlogError> {
     let failed = BinlogError::while_doing("the log cannot be read");
-    let mut conn = Conn::open(&binlog.account, Purpose::History)
+    let mut conn = AccountConnection::open(&binlog.account, ConnectionPurpose::History)
         .await
         .map_err(&failed)?;
     // Behind one address may be several servers.
-    if !binlog.is_of(&mut conn).await.map_err(&failed)? {
+    if !binlog
+        .leads_to_followed_server(&mut conn)
+        .await
+        .map_err(&failed)?
+    {
         return Ok(None);
     }
-    let Some(mut held) = before(&mut conn, file).await.map_err(&failed)? else {
+    let Some(mut held) = previous_gtids(&mut conn, file).await.map_err(&failed)? else {
         return Ok(None);
     };
     let mariadb = binlog.is_mariadb();
     for statement in stream::session_statements(mariadb) {
         conn.run(&statement).await.map_err(&failed)?;
     }
-    let request = Request {
-        replica: replica::another(&mut conn, mariadb).await,
+    let request = BinlogDumpRequest {
+        replica: replica_id::draw_unused(&mut conn, mariadb).await,
         file,
         offset: FIRST_OFFSET,
         to_the_end: true,
-        most: EVENT_BYTES,
+        max_event_bytes: EVENT_BYTES,
     };
     let mut log = conn.follow(&request).await.map_err(&failed)?;
     let (mut at, mut last, mut unpacks) = (0, None, false);
     while at < upto {
-        let wants = |_, _: &[u8]| Keep::First(EVENT_BYTES);
+        let wants = |_, _: &[u8]| BodyRetention::First(EVENT_BYTES);
         let Some(event) = log.next(wants).await.map_err(&failed)? else {
             break;
         };
-        let begun = begun(&event);
+        let begun = transaction_start(&event);
         unpacks &= begun.is_none();
         // The events of a compressed transaction have no positions of their own.
         if event.is_artificial() || unpacks {
             continue;
         }
-        unpacks = event.kind == TRANSACTION_PAYLOAD;
+        unpacks = event.event_type == TRANSACTION_PAYLOAD;
         // Offsets are told by 32 bits. The next file begins at the beginning.
         if u64::from(event.log_pos) < at {
             break;

@@ -6,24 +6,24 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use headwater_rows::template::{Frame, KeptRows};
-use headwater_rows::{Kept, Message};
-use headwater_session::kept::{Fill, OfMessage, Says};
+use headwater_rows::template::{ResultEnvelope, TemplateCache};
+use headwater_rows::{CachedRow, MessageKey};
+use headwater_session::cached_rows::{CacheFill, MessageObservation, RowOutcome};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::{future, thread};
 
-use super::obstacles::ServerFacts;
-use super::place::Place;
+use super::cached_timeline::CachedTimeline;
+use super::server_facts::ServerFacts;
 use super::*;
-use crate::log::edits::Edits;
-use crate::log::routes::Routes;
-use crate::log::trail::Trail;
-use crate::tls::{Connector, UpstreamTlsSection};
+use crate::log::applied_gtids::AppliedGtids;
+use crate::log::edits::RowEdits;
+use crate::log::routes::TableRoutes;
+use crate::tls::{TlsConnector, UpstreamTlsSection};
 
 const IDENTITY: &str = "the server";
-const PLACE: PlaceId = PlaceId(0);
+const PLACE: TimelineId = TimelineId(0);
 /// The message whose text changes.
-const CHANGED: Message = (PLACE, 1);
+const CHANGED: MessageKey = (PLACE, 1);
 const TRANSACTIONS: u64 = 3;
 const FILLS: u64 = 3;
 const PAGES: u64 = 3;
@@ -33,27 +33,27 @@ const ORDERS: usize = 20_000;
 const START: u64 = 100;
 
 /// What all threads have.
-struct Scene {
+struct InterleavingScenario {
     binlog: Arc<Binlog>,
-    place: Arc<Place>,
-    generation: Generation,
-    kept: Arc<KeptRows>,
+    place: Arc<CachedTimeline>,
+    generation: StreamGeneration,
+    kept: Arc<TemplateCache>,
     /// So many transactions can be read on the server.
     committed: AtomicU64,
 }
 
 /// Where the log ends behind so many transactions.
-fn end(transactions: u64) -> Position {
-    Position {
+fn end(transactions: u64) -> BinlogPosition {
+    BinlogPosition {
         file: 1,
         offset: START + transactions,
     }
 }
 
-impl Scene {
-    fn new() -> Scene {
-        let connector = Connector::new(&UpstreamTlsSection::default(), "127.0.0.1");
-        let account = Account::new("127.0.0.1:1", "nobody", "", &connector.unwrap());
+impl InterleavingScenario {
+    fn new() -> InterleavingScenario {
+        let connector = TlsConnector::new(&UpstreamTlsSection::default(), "127.0.0.1");
+        let account = UpstreamAccount::new("127.0.0.1:1", "nobody", "", &connector.unwrap());
         let limits = BinlogLimits {
             memory_bytes: 1 << 20,
             index_bytes: 1 << 20,
@@ -65,21 +65,21 @@ impl Scene {
             event_bytes: 1 << 20,
             data_nodes: false,
         };
-        let (binlog, _) = Binlog::new(account, Freshness::default(), limits);
-        let tables = Tables::of(PLACE, &Definition::classic(), "world");
-        let place = Arc::new(Place::new(tables, limits.memory_bytes));
-        binlog.places.write().unwrap().push(Arc::clone(&place));
+        let (binlog, _) = Binlog::new(account, FreshnessSection::default(), limits);
+        let tables = TimelineTables::of(PLACE, &TimelineDefinition::classic(), "world");
+        let place = Arc::new(CachedTimeline::new(tables, limits.memory_bytes));
+        binlog.timelines.write().unwrap().push(Arc::clone(&place));
         let mut state = binlog.state();
         state.server = Some(Arc::new(ServerFacts::named(IDENTITY)));
         let following = &mut state.following;
-        following.add_place(PLACE, []);
+        following.add_timeline(PLACE, []);
         let told_from = (&[PLACE][..], end(0));
-        let routes = Routes::clone(&following.routes());
-        let generation = following.resume(end(0), routes, told_from, Trail::default());
-        assert!(following.begin_is_readable(generation));
+        let routes = TableRoutes::clone(&following.routes());
+        let generation = following.resume(end(0), routes, told_from, AppliedGtids::default());
+        assert!(following.confirm_start(generation));
         binlog.catch_up(&mut state);
         drop(state);
-        Scene {
+        InterleavingScenario {
             binlog,
             place,
             generation,
@@ -95,9 +95,9 @@ impl Scene {
             if is_readable_first {
                 self.committed.store(number, Ordering::SeqCst);
             }
-            let mut edits = Edits::default();
+            let mut edits = RowEdits::default();
             edits.add(CHANGED);
-            let posted = Change::Posted {
+            let posted = TimelineChange::Posted {
                 author: 1,
                 key: 0,
                 id: 10 + number,
@@ -111,7 +111,8 @@ impl Scene {
             if !is_readable_first {
                 self.committed.store(number, Ordering::SeqCst);
             }
-            self.binlog.learn(self.generation, Cut::readable(waiting));
+            self.binlog
+                .receive_watermark(self.generation, CommitWatermark::readable(waiting));
             self.binlog.state().following.end_release(self.generation);
         }
     }
@@ -131,33 +132,33 @@ impl Scene {
             let mark = self.binlog.mark_of(&self.place, IDENTITY.as_bytes());
             let text = self.committed.load(Ordering::SeqCst).to_string();
             self.prove();
-            let row = OfMessage {
+            let row = MessageObservation {
                 id: CHANGED.1,
-                says: Says::Row(0..text.len()),
-                made_of: Vec::new(),
+                outcome: RowOutcome::Row(0..text.len()),
+                joined_rows: Vec::new(),
             };
-            let fill = Fill {
-                kept: Arc::clone(&self.kept),
+            let fill = CacheFill {
+                cache: Arc::clone(&self.kept),
                 key: Vec::new(),
-                kind: 0,
-                frame: frame(),
+                envelope_kind: 0,
+                envelope: frame(),
                 rows: vec![row],
                 lists: Vec::new(),
             };
             let identity = IDENTITY.as_bytes();
             self.binlog
-                .keep(&self.place, identity, mark.unwrap(), &fill, text.as_bytes());
+                .cache_rows(&self.place, identity, mark.unwrap(), &fill, text.as_bytes());
         }
     }
 
     /// Asks for pages, and returns how many were told from memory.
     fn read(&self) -> usize {
-        let variant = self.kept.answered_so(&[], 0, frame());
-        let rows = self.binlog.rows().unwrap();
+        let variant = self.kept.record_envelope(&[], 0, frame());
+        let rows = self.binlog.row_cache().unwrap();
         let make = || {
             let posted = self.place.index().position().offset - START;
-            let text = rows.look(CHANGED, variant, |kept, _| match kept {
-                Kept::Row(text) => String::from_utf8(text.to_vec()).unwrap(),
+            let text = rows.lookup(CHANGED, variant, |kept, _| match kept {
+                CachedRow::Row(text) => String::from_utf8(text.to_vec()).unwrap(),
                 other => panic!("{other:?}"),
             })?;
             Some((posted, text.parse::<u64>().unwrap()))
@@ -168,7 +169,7 @@ impl Scene {
             let identity = IDENTITY.as_bytes();
             let page = self
                 .binlog
-                .of_one_moment(&self.place, identity, false, make);
+                .read_consistently(&self.place, identity, false, make);
             if let Some((posted, text)) = future::block_on(page) {
                 told += 1;
                 assert_eq!(posted, text, "of two moments");
@@ -180,12 +181,12 @@ impl Scene {
     }
 }
 
-fn frame() -> Frame {
-    Frame {
+fn frame() -> ResultEnvelope {
+    ResultEnvelope {
         columns: 1,
-        head: Vec::new(),
+        head_packets: Vec::new(),
         sequence: 0,
-        last: Vec::new(),
+        last_payload: Vec::new(),
         status: 0,
     }
 }
@@ -194,14 +195,14 @@ fn frame() -> Frame {
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 
 fn order() {
-    let scene = Arc::new(Scene::new());
-    let run = |work: fn(&Scene)| {
+    let scene = Arc::new(InterleavingScenario::new());
+    let run = |work: fn(&InterleavingScenario)| {
         let scene = Arc::clone(&scene);
         thread::spawn(move || work(&scene))
     };
     let threads = [
-        run(Scene::follow),
-        run(Scene::fill),
+        run(InterleavingScenario::follow),
+        run(InterleavingScenario::fill),
         run(|scene| {
             TOLD.fetch_add(scene.read(), std::sync::atomic::Ordering::Relaxed);
         }),

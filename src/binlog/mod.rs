@@ -1,112 +1,114 @@
 //! The index's only writer: follows the server's binary log, proves what it tells to be readable, and loads what is asked for.
 //!
-//! `stream` reads the log, of which the package [`crate::log`] makes transactions. They wait until `probe` has proof that the server
-//! lets them be read; then they are applied to the index of their `place`. `load` brings in rows that are not resident (both over
-//! `control` connections). `fence` proves the same for what was committed before the stream began, `watch` looks at what the log does
+//! `stream` reads the log, of which the package [`crate::log`] makes transactions. They wait until `freshness_prover` has proof that the server
+//! lets them be read; then they are applied to the index of their `cached_timeline`. `load` brings in rows that are not resident (both over
+//! `control_connection` connections). `commit_fence` proves the same for what was committed before the stream began, `watch` looks at what the log does
 //! not tell. Whatever cannot be followed makes memory step aside: every index is emptied, and begun anew once the log can be followed
 //! again.
 
-mod aside;
-mod ask;
-mod cascades;
+mod cached_timeline;
+mod candidates;
+mod commit_fence;
 mod comparisons;
-mod control;
+mod control_connection;
+mod definition_changes;
 mod error;
-mod feed;
-mod fence;
+mod foreign_keys;
+mod freshness_prover;
 mod history;
 #[cfg(all(test, feature = "interleavings"))]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod interleavings;
-mod kept;
 mod lag;
 mod load;
-mod made;
-mod memory;
 mod obstacle;
-pub mod obstacles;
-mod passing;
-mod place;
-mod probe;
+pub mod obstacle_survey;
+mod partial_page;
+pub mod privilege;
+mod proof_request;
 pub mod random;
-mod replica;
-mod resume;
-pub mod right;
-mod rows;
+mod replica_id;
+mod resume_filter;
+mod resumption;
+mod row_caching;
+mod row_decoding;
+pub mod server_facts;
 mod settings;
-mod spread;
+mod settings_watch;
 mod stream;
-pub mod survey;
-mod watch;
+mod suspension;
+mod timeline_memory;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use headwater_rows::Rows;
+use headwater_rows::RowCache;
 use tokio::sync::{Notify, Semaphore, mpsc, watch as latest};
 
-pub use aside::Aside;
-use ask::Asker;
-use comparisons::Comparisons;
+pub use cached_timeline::CachedTimeline;
+pub use candidates::{CandidateMessages, CandidateRequest, CandidateSnapshot};
+use comparisons::ComparisonCounters;
 use error::BinlogError;
 pub use error::{REASONS, STARTING};
-pub use feed::{Candidates, Named, Wish};
-pub use lag::Lag;
-pub use place::Place;
-pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode, RowsSection};
-pub use spread::Part;
+pub use lag::MemoryLag;
+pub use partial_page::PartialPageRequest;
+use proof_request::ProofRequester;
+pub use settings::{
+    BinlogLimits, BinlogSection, FreshnessMode, FreshnessSection, IndexSection, RowsSection,
+};
+pub use suspension::MemorySuspension;
 
-use self::load::Load;
-use self::obstacles::ServerFacts;
-use self::probe::Resting;
-use self::resume::{Remains, StreamEnd};
-use crate::account::Account;
+use self::freshness_prover::ProofPause;
+use self::load::LoadRequest;
+use self::resumption::{ResumeCheckpoint, StreamEnd};
+use self::server_facts::ServerFacts;
+use crate::account::UpstreamAccount;
 use crate::clock;
-use crate::index::{Change, Page, PlaceId, Position};
-use crate::latency::Histogram;
-use crate::log::evidence::Key;
-pub use crate::log::following::Mark;
-use crate::log::following::{Following, Generation, Release};
-use crate::log::queue::Cut;
-use crate::log::referred::Referred;
-use crate::log::tables::Tables;
-use crate::source::backlog::Want;
+use crate::index::{BinlogPosition, TimelineChange, TimelineId, TimelinePage};
+use crate::latency::LatencyHistogram;
+use crate::log::evidence::TableRowKey;
+use crate::log::joined_table::JoinedTable;
+use crate::log::queue::CommitWatermark;
+pub use crate::log::replication_state::ReplicationMark;
+use crate::log::replication_state::{ReplicationState, StreamGeneration, TransactionRelease};
+use crate::log::timeline_tables::TimelineTables;
+use crate::source::backlog::BacklogRequest;
 use crate::sql::NameCase;
 use crate::sync::{Mutex, MutexGuard, RwLock};
-use crate::timeline::definition::Definition;
+use crate::timeline::definition::TimelineDefinition;
 
 /// Timelines that are kept in memory; calls of others are answered by lookups.
-pub const MOST_PLACES: usize = 64;
+pub const MAX_TIMELINES: usize = 64;
 /// Tables whose rows are shown beside messages; rows that show others are not kept.
-pub const MOST_REFERRED: usize = 64;
+pub const MAX_JOINED_TABLES: usize = 64;
 /// Loads that wait; what does not fit is asked for again by the next call.
-const MOST_LOADS: usize = 10_000;
+const MAX_PENDING_LOADS: usize = 10_000;
 
 /// Follows one server for all sessions.
 #[derive(Debug)]
 pub struct Binlog {
-    account: Account,
+    account: UpstreamAccount,
     /// Its number as a replica.
-    replica: replica::Number,
-    freshness: Freshness,
+    replica_id: replica_id::ReplicaId,
+    freshness: FreshnessSection,
     limits: BinlogLimits,
-    state: Mutex<State>,
-    places: RwLock<Vec<Arc<Place>>>,
+    state: Mutex<BinlogState>,
+    timelines: RwLock<Vec<Arc<CachedTimeline>>>,
     /// Tables that messages refer to: their numbers begin behind those of all places.
-    referred: RwLock<Vec<Arc<Referred>>>,
+    joined_tables: RwLock<Vec<Arc<JoinedTable>>>,
     /// Why the log is not followed, while it is not.
-    aside: latest::Sender<Option<Aside>>,
+    suspension: latest::Sender<Option<MemorySuspension>>,
     /// Something was received, released or lost.
     progress: Notify,
     /// Another server is to be followed.
-    moved: Notify,
+    primary_changed: Notify,
     /// A statement in the log, or before it, may have changed a definition.
     pub changed: Notify,
     /// How the server compares names of databases and tables.
     case: latest::Sender<NameCase>,
-    made: made::Made,
+    definition_changes: definition_changes::DefinitionChanges,
     /// Tables to listen to were added.
     rerouted: Notify,
     /// Statements of the log that could not be read for certain or are told in place of rows: each has emptied memory.
@@ -118,56 +120,56 @@ pub struct Binlog {
     /// How often the rows and the log contradicted each other.
     contradictions: AtomicU64,
     /// Rows as the server sent them, where they are kept.
-    rows: Option<Arc<Rows>>,
+    row_cache: Option<Arc<RowCache>>,
     /// Answers of which rows may be kept.
-    fills: Arc<Semaphore>,
-    asker: Asker,
+    fill_permits: Arc<Semaphore>,
+    proof_requester: ProofRequester,
     /// How long proofs took.
-    proofs: Histogram,
-    resting: Mutex<Resting>,
+    proofs: LatencyHistogram,
+    proof_pause: Mutex<ProofPause>,
     /// How places' tables are defined, beside the stream that there is.
-    prints: Mutex<HashMap<PlaceId, String>>,
+    table_fingerprints: Mutex<HashMap<TimelineId, String>>,
     /// Streams that memory went on with.
     resumed: AtomicU64,
     /// How what was filled beside another server, or another run of this one, compares with the rows that are there now.
-    comparisons: Comparisons,
+    comparisons: ComparisonCounters,
     /// Logs of other servers that this one's memory is shared with.
-    others: AtomicUsize,
+    sharing_logs: AtomicUsize,
     /// Bytes of memory for all timelines.
-    most: AtomicUsize,
+    total_bytes: AtomicUsize,
     /// It is not followed any more, for good.
     closed: AtomicBool,
     closing: Notify,
     /// Itself, for what goes on beside those who ask.
-    me: Weak<Binlog>,
-    loads: mpsc::Sender<Load>,
+    weak_self: Weak<Binlog>,
+    loads: mpsc::Sender<LoadRequest>,
 }
 
 #[derive(Debug)]
-struct State {
-    following: Following,
+struct BinlogState {
+    following: ReplicationState,
     /// The server whose log it is.
     server: Option<Arc<ServerFacts>>,
     /// Why the stream has to begin anew.
-    anew: Option<BinlogError>,
+    restart_reason: Option<BinlogError>,
     /// The name of its log's files, before the number.
-    base: String,
+    log_base_name: String,
     /// Since when memory has been filled.
-    since: Instant,
+    filled_since: Instant,
     /// It is not known yet where in the log memory stands.
     seeking: bool,
     /// What was left of memory when a stream was lost, until there is another one.
-    remains: Option<Arc<Remains>>,
+    checkpoint: Option<Arc<ResumeCheckpoint>>,
     /// Where the stream ended that the next one follows at once.
-    ended: Option<StreamEnd>,
+    stream_end: Option<StreamEnd>,
     /// What is noted of how far behind memory is.
-    noted: lag::Noted,
+    lag: lag::LagRecord,
 }
 
-impl State {
+impl BinlogState {
     /// True where this place is answered from memory, in a session with that server where one is given.
-    fn may_answer(&self, place: &Place, identity: Option<&[u8]>) -> bool {
-        self.following.may_answer(place.number())
+    fn may_answer(&self, place: &CachedTimeline, identity: Option<&[u8]>) -> bool {
+        self.following.may_serve(place.id())
             && self.server.as_ref().is_some_and(|server| {
                 identity.is_none_or(|identity| server.identity.as_bytes() == identity)
             })
@@ -176,7 +178,7 @@ impl State {
 
 /// Whether a page may be answered from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Likely {
+pub enum PageResidency {
     /// It is not there.
     No,
     /// It was there.
@@ -187,68 +189,68 @@ pub enum Likely {
 
 /// What drives a binlog besides the sessions: given to [`Binlog::run`].
 #[derive(Debug)]
-pub struct Inbox {
-    loads: mpsc::Receiver<Load>,
+pub struct BinlogInbox {
+    loads: mpsc::Receiver<LoadRequest>,
 }
 
 impl Binlog {
     /// A binlog with the service account. It does nothing until [`Self::run`].
     #[must_use]
     pub fn new(
-        account: Account,
-        freshness: Freshness,
+        account: UpstreamAccount,
+        freshness: FreshnessSection,
         limits: BinlogLimits,
-    ) -> (Arc<Binlog>, Inbox) {
-        let (loads, wanted) = mpsc::channel(MOST_LOADS);
+    ) -> (Arc<Binlog>, BinlogInbox) {
+        let (loads, wanted) = mpsc::channel(MAX_PENDING_LOADS);
         let binlog = Arc::new_cyclic(|me| Binlog {
             account,
-            replica: replica::Number::draw(),
+            replica_id: replica_id::ReplicaId::draw(),
             freshness,
             limits,
-            state: Mutex::new(State {
-                following: Following::new(true),
+            state: Mutex::new(BinlogState {
+                following: ReplicationState::new(true),
                 server: None,
-                anew: None,
-                base: String::new(),
-                since: clock::now(),
+                restart_reason: None,
+                log_base_name: String::new(),
+                filled_since: clock::now(),
                 seeking: false,
-                remains: None,
-                ended: None,
-                noted: lag::Noted::default(),
+                checkpoint: None,
+                stream_end: None,
+                lag: lag::LagRecord::default(),
             }),
-            aside: latest::Sender::new(Some(Aside {
+            suspension: latest::Sender::new(Some(MemorySuspension {
                 reason: STARTING,
                 text: "the server's log is not followed yet".to_owned(),
                 cure: None,
             })),
-            places: RwLock::default(),
-            referred: RwLock::default(),
+            timelines: RwLock::default(),
+            joined_tables: RwLock::default(),
             progress: Notify::new(),
-            moved: Notify::new(),
+            primary_changed: Notify::new(),
             changed: Notify::new(),
-            case: latest::Sender::new(NameCase::Kept),
-            made: made::Made::default(),
+            case: latest::Sender::new(NameCase::Sensitive),
+            definition_changes: definition_changes::DefinitionChanges::default(),
             rerouted: Notify::new(),
             unreadable: AtomicU64::new(0),
             routes_version: AtomicU64::new(0),
             listing: tokio::sync::Mutex::default(),
             contradictions: AtomicU64::new(0),
-            rows: (limits.rows_bytes > 0).then(|| Arc::new(Rows::new(limits.rows_bytes))),
-            fills: Arc::new(Semaphore::new(kept::FILLS)),
-            asker: Asker::new(Duration::from_millis(freshness.wait_ms)),
-            proofs: Histogram::default(),
-            resting: Mutex::new(Resting::default()),
-            prints: Mutex::default(),
+            row_cache: (limits.rows_bytes > 0).then(|| Arc::new(RowCache::new(limits.rows_bytes))),
+            fill_permits: Arc::new(Semaphore::new(row_caching::MAX_PENDING_FILLS)),
+            proof_requester: ProofRequester::new(Duration::from_millis(freshness.wait_ms)),
+            proofs: LatencyHistogram::default(),
+            proof_pause: Mutex::new(ProofPause::default()),
+            table_fingerprints: Mutex::default(),
             resumed: AtomicU64::new(0),
-            comparisons: Comparisons::default(),
-            others: AtomicUsize::new(0),
-            most: AtomicUsize::new(limits.index_bytes),
+            comparisons: ComparisonCounters::default(),
+            sharing_logs: AtomicUsize::new(0),
+            total_bytes: AtomicUsize::new(limits.index_bytes),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
-            me: me.clone(),
+            weak_self: me.clone(),
             loads,
         });
-        (binlog, Inbox { loads: wanted })
+        (binlog, BinlogInbox { loads: wanted })
     }
 
     /// How fresh answers from memory are: the setting's name, with its bound where it has one.
@@ -270,120 +272,132 @@ impl Binlog {
     }
 
     /// Follows the server's log for good.
-    pub async fn run(self: Arc<Self>, inbox: Inbox) {
+    pub async fn run(self: Arc<Self>, inbox: BinlogInbox) {
         tokio::join!(
             stream::run(Arc::clone(&self)),
-            probe::pump(Arc::clone(&self)),
-            watch::run(Arc::clone(&self)),
-            fence::read_edits(Arc::clone(&self)),
+            freshness_prover::pump(Arc::clone(&self)),
+            settings_watch::run(Arc::clone(&self)),
+            commit_fence::prove_edits_readable(Arc::clone(&self)),
             load::run(Arc::clone(&self), inbox.loads),
         );
     }
 
     /// The place of tables, whatever number they bear; they are listened to from now on if they were not before. `None` beyond the most
     /// that are kept in memory.
-    pub fn place(&self, tables: Tables) -> Option<Arc<Place>> {
-        let known = |places: &[Arc<Place>]| {
+    pub fn cached_timeline(&self, tables: TimelineTables) -> Option<Arc<CachedTimeline>> {
+        let known = |places: &[Arc<CachedTimeline>]| {
             let mut places = places.iter();
-            places.find(|place| place.serves(&tables)).map(Arc::clone)
+            places
+                .find(|place| place.has_tables(&tables))
+                .map(Arc::clone)
         };
-        if let Some(place) = known(&self.places()) {
+        if let Some(place) = known(&self.cached_timelines()) {
             return Some(place);
         }
         let mut state = self.state();
-        let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self
+            .timelines
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = known(&places) {
             return Some(place);
         }
-        if places.len() >= MOST_PLACES {
+        if places.len() >= MAX_TIMELINES {
             return None;
         }
-        let tables = Tables {
-            place: PlaceId(places.len()),
+        let tables = TimelineTables {
+            timeline_id: TimelineId(places.len()),
             ..tables
         };
         let budget = self.budget(places.len() + 1);
         for place in places.iter() {
             place.set_budget(budget);
         }
-        let place = Arc::new(Place::new(tables, budget));
+        let place = Arc::new(CachedTimeline::new(tables, budget));
         places.push(Arc::clone(&place));
-        let number = place.number();
+        let number = place.id();
         let routes = place.tables.blind_routes();
-        state.following.add_place(number, routes);
-        state.anew = Some(BinlogError::Late);
+        state.following.add_timeline(number, routes);
+        state.restart_reason = Some(BinlogError::TimelineAdded);
         drop(places);
         drop(state);
         self.routes_changed();
-        self.load(Load::Schema(place.number()));
+        self.load(LoadRequest::Schema(place.id()));
         Some(place)
     }
 
     /// What each of so many timelines may take.
     fn budget(&self, places: usize) -> usize {
-        let others = self.others.load(Ordering::Relaxed);
-        let share = self.most.load(Ordering::Relaxed) / places.saturating_add(others).max(1);
+        let others = self.sharing_logs.load(Ordering::Relaxed);
+        let share = self.total_bytes.load(Ordering::Relaxed) / places.saturating_add(others).max(1);
         self.limits.memory_bytes.min(share)
     }
 
     /// What all timelines that there are may take together.
     #[must_use]
-    pub fn most_bytes(&self) -> usize {
-        let places = self.timelines();
+    pub fn max_bytes(&self) -> usize {
+        let places = self.timeline_count();
         self.budget(places).saturating_mul(places)
     }
 
     /// Listens to a table that messages refer to, whatever number it bears, and tells its number. `None` beyond the most that are
     /// listened to.
-    pub fn refer(&self, table: Referred) -> Option<PlaceId> {
+    pub fn register_joined_table(&self, table: JoinedTable) -> Option<TimelineId> {
         let mut state = self.state();
         let mut all = self
-            .referred
+            .joined_tables
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.iter().find(|known| known.is_same(&table)) {
-            return Some(known.place);
+        if let Some(known) = all.iter().find(|known| known.is_same_table(&table)) {
+            return Some(known.timeline_id);
         }
-        if all.len() >= MOST_REFERRED {
+        if all.len() >= MAX_JOINED_TABLES {
             return None;
         }
-        let place = PlaceId(MOST_PLACES + all.len());
-        let table = Referred { place, ..table };
-        state.following.add_place(place, [table.blind_route()]);
+        let place = TimelineId(MAX_TIMELINES + all.len());
+        let table = JoinedTable {
+            timeline_id: place,
+            ..table
+        };
+        state.following.add_timeline(place, [table.blind_route()]);
         all.push(Arc::new(table));
         drop(all);
         drop(state);
         self.routes_changed();
-        self.load(Load::Referred(place));
+        self.load(LoadRequest::JoinedTable(place));
         Some(place)
     }
 
-    fn referred(&self) -> Vec<Arc<Referred>> {
-        let all = self.referred.read();
+    fn joined_tables(&self) -> Vec<Arc<JoinedTable>> {
+        let all = self.joined_tables.read();
         all.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn referred_at(&self, place: PlaceId) -> Option<Arc<Referred>> {
-        let mut all = self.referred().into_iter();
-        all.find(|table| table.place == place)
+    fn joined_table(&self, place: TimelineId) -> Option<Arc<JoinedTable>> {
+        let mut all = self.joined_tables().into_iter();
+        all.find(|table| table.timeline_id == place)
     }
 
     /// The place of a definition's timeline in a database.
-    pub fn place_of(&self, definition: &Definition, database: &str) -> Option<Arc<Place>> {
-        self.place(Tables::of(PlaceId(0), definition, database))
+    pub fn timeline_of(
+        &self,
+        definition: &TimelineDefinition,
+        database: &str,
+    ) -> Option<Arc<CachedTimeline>> {
+        self.cached_timeline(TimelineTables::of(TimelineId(0), definition, database))
     }
 
     /// Whom a reader of this definition follows, as far as memory has it; in whatever database it has.
     #[must_use]
-    pub fn follows_of(&self, definition: &Definition, reader: u64) -> Option<Vec<u64>> {
-        let names = Tables::of(PlaceId(0), definition, "").names;
-        let places = self.places().into_iter();
-        let mut own = places.filter(|place| place.tables.names.serve(&names));
+    pub fn follows_of(&self, definition: &TimelineDefinition, reader: u64) -> Option<Vec<u64>> {
+        let names = TimelineTables::of(TimelineId(0), definition, "").schema;
+        let places = self.cached_timelines().into_iter();
+        let mut own = places.filter(|place| place.tables.schema.satisfies(&names));
         own.find_map(|place| place.index().follows(reader))
     }
 
     /// Has something loaded that nobody asks for again.
-    fn load(&self, load: Load) {
+    fn load(&self, load: LoadRequest) {
         if let Err(mpsc::error::TrySendError::Full(load)) = self.loads.try_send(load) {
             let loads = self.loads.clone();
             tokio::spawn(async move { loads.send(load).await });
@@ -391,10 +405,10 @@ impl Binlog {
     }
 
     /// Has a timeline loaded from the start, where that is set (`index.preload`).
-    pub fn preload(&self, definition: &Definition, database: &str) {
-        if self.limits.preload && self.place_of(definition, database).is_none() {
+    pub fn preload(&self, definition: &TimelineDefinition, database: &str) {
+        if self.limits.preload && self.timeline_of(definition, database).is_none() {
             tracing::warn!(
-                "{database} is not loaded: {MOST_PLACES} timelines are in memory already"
+                "{database} is not loaded: {MAX_TIMELINES} timelines are in memory already"
             );
         }
     }
@@ -402,53 +416,53 @@ impl Binlog {
     /// True where nothing is left of what is loaded from the start.
     #[must_use]
     pub fn is_preloaded(&self) -> bool {
-        let loaded = |place: &Arc<Place>| place.preloaded.load(Ordering::Relaxed);
-        !self.limits.preload || self.places().iter().all(loaded)
+        let loaded = |place: &Arc<CachedTimeline>| place.preloaded.load(Ordering::Relaxed);
+        !self.limits.preload || self.cached_timelines().iter().all(loaded)
     }
 
     /// Looks whether a page of this reader is likely to be in memory, and may be used in a session with this server. What
     /// is missing is loaded: while this waits if it is little, else for the next call.
-    pub async fn may_have(
+    pub async fn page_residency(
         &self,
-        place: &Place,
+        place: &CachedTimeline,
         identity: Option<&[u8]>,
         (reader, bound, n): (u64, Option<u64>, usize),
-    ) -> Likely {
+    ) -> PageResidency {
         if !self.is_followed(place, identity) {
-            return Likely::No;
+            return PageResidency::No;
         }
         if place.index().has_reader(reader) {
-            return Likely::Resident;
+            return PageResidency::Resident;
         }
         if place.follows_too_many(reader) {
-            return Likely::No;
+            return PageResidency::No;
         }
-        match self.fetch(place, Want { reader, bound, n }).await {
-            true => Likely::Fetched,
-            false => Likely::No,
+        match self.fetch(place, BacklogRequest { reader, bound, n }).await {
+            true => PageResidency::Fetched,
+            false => PageResidency::No,
         }
     }
 
-    /// A reader's page from memory, with everything in it that was committed before [`Self::may_have`] was asked, and
+    /// A reader's page from memory, with everything in it that was committed before [`Self::page_residency`] was asked, and
     /// nothing that cannot be read yet. `None` where memory has not got it, or not in time: then it is loaded for the next
     /// call.
     ///
     /// `identity` is the server that the session talks to; `proves`: that memory is fresh has to be proved ([`Self::must_prove`]).
     pub async fn page(
         &self,
-        place: &Place,
+        place: &CachedTimeline,
         identity: Option<&[u8]>,
         page: (u64, Option<u64>, usize),
         proves: bool,
-        likely: Likely,
-    ) -> Option<Page> {
+        likely: PageResidency,
+    ) -> Option<TimelinePage> {
         let (reader, bound, n) = page;
         let limit = Duration::from_millis(self.freshness.wait_ms);
         let begun = clock::now();
         let mut proved = match likely {
-            Likely::No => return None,
-            Likely::Resident => !proves,
-            Likely::Fetched => true,
+            PageResidency::No => return None,
+            PageResidency::Resident => !proves,
+            PageResidency::Fetched => true,
         };
         for fetched in [false, true] {
             if !proved && !self.prove().await {
@@ -464,7 +478,7 @@ impl Binlog {
             if fetched {
                 return None;
             }
-            let fetch = self.fetch(place, Want { reader, bound, n });
+            let fetch = self.fetch(place, BacklogRequest { reader, bound, n });
             let left = limit.saturating_sub(clock::since(begun));
             proved = tokio::time::timeout(left, fetch).await.unwrap_or(false);
             if !proved {
@@ -474,44 +488,58 @@ impl Binlog {
         None
     }
 
-    /// This moment, for [`Self::spared`]; `None` while the log is not followed.
+    /// This moment, for [`Self::is_timeline_unchanged`]; `None` while the log is not followed.
     #[must_use]
-    pub fn mark(&self) -> Option<Mark> {
+    pub fn mark(&self) -> Option<ReplicationMark> {
         self.state().following.mark()
     }
 
     /// True if nothing that could be read since then, or before this was asked, has changed a reader's timeline.
-    pub async fn spared(&self, place: &Place, mark: Mark, reader: u64) -> bool {
+    pub async fn is_timeline_unchanged(
+        &self,
+        place: &CachedTimeline,
+        mark: ReplicationMark,
+        reader: u64,
+    ) -> bool {
         if !self.prove().await {
             return false;
         }
         let state = self.state();
         let follows = place.index().follows(reader);
-        let number = place.number();
+        let number = place.id();
         state
             .following
-            .spared(mark, number, &[reader], follows.as_deref())
+            .leaves_unchanged(mark, number, &[reader], follows.as_deref())
     }
 
     /// Has what a page lacks loaded. True if it is there soon: with a proof of freshness that was begun after this.
-    async fn fetch(&self, place: &Place, want: Want) -> bool {
-        let place = place.number();
-        self.loaded(|done| Load::Page { place, want, done }).await
+    async fn fetch(&self, place: &CachedTimeline, want: BacklogRequest) -> bool {
+        let place = place.id();
+        self.request_load(|done| LoadRequest::Page {
+            timeline: place,
+            page: want,
+            done,
+        })
+        .await
     }
 
-    fn is_followed(&self, place: &Place, identity: Option<&[u8]>) -> bool {
+    fn is_followed(&self, place: &CachedTimeline, identity: Option<&[u8]>) -> bool {
         self.state().may_answer(place, identity)
     }
 
     /// As [`Self::mark`], where this place may be answered from memory in a session with that server.
     #[must_use]
-    pub fn mark_of(&self, place: &Place, identity: &[u8]) -> Option<Mark> {
+    pub fn mark_of(&self, place: &CachedTimeline, identity: &[u8]) -> Option<ReplicationMark> {
         self.mark_at(place, Some(identity))
     }
 
     /// The same, in whatever session where none is given.
     #[must_use]
-    pub fn mark_at(&self, place: &Place, identity: Option<&[u8]>) -> Option<Mark> {
+    pub fn mark_at(
+        &self,
+        place: &CachedTimeline,
+        identity: Option<&[u8]>,
+    ) -> Option<ReplicationMark> {
         let state = self.state();
         let may = state.may_answer(place, identity);
         may.then(|| state.following.mark())?
@@ -524,12 +552,12 @@ impl Binlog {
         let state = self.state();
         let following = &state.following;
         match self.freshness.mode {
-            Mode::Strict => true,
-            Mode::Bounded => {
+            FreshnessMode::Strict => true,
+            FreshnessMode::Bounded => {
                 let within = Duration::from_millis(self.freshness.bounded_ms);
                 !following.was_fresh(within, clock::now())
             }
-            Mode::Session => sent || following.fresh().is_none(),
+            FreshnessMode::Session => sent || following.last_proof().is_none(),
         }
     }
 
@@ -538,27 +566,27 @@ impl Binlog {
     pub fn is_galera(&self) -> bool {
         let state = self.state();
         let server = state.server.as_ref();
-        server.is_some_and(|server| server.asked().galera)
+        server.is_some_and(|server| server.session_request().galera)
     }
 
     /// Empties memory, and has it filled anew.
-    pub fn empty(&self) {
-        self.step_aside();
-        self.state().anew = Some(BinlogError::Asked);
+    pub fn refill(&self) {
+        self.discard_memory();
+        self.state().restart_reason = Some(BinlogError::RefillRequested);
         self.routes_changed();
     }
 
     /// Another server is the primary: nothing is answered from memory, the stream ends at once, and begins on that one without a wait.
-    pub fn server_moved(&self) {
-        self.leave();
-        self.moved.notify_one();
+    pub fn change_primary(&self) {
+        self.suspend();
+        self.primary_changed.notify_one();
     }
 
     /// Has the stream begin anew.
-    fn begin_anew(&self, generation: Generation, why: BinlogError) {
+    fn restart_stream(&self, generation: StreamGeneration, why: BinlogError) {
         let mut state = self.state();
         if state.following.generation() == generation {
-            state.anew = Some(why);
+            state.restart_reason = Some(why);
             drop(state);
             self.routes_changed();
         }
@@ -571,14 +599,14 @@ impl Binlog {
     }
 
     /// True if it can be proved now that memory is up to date. Whoever asks here is asked for by this thread from now on.
-    pub async fn is_fresh_now(&self) -> bool {
+    pub async fn prove_freshness_now(&self) -> bool {
         self.prove().await
     }
 
     /// Bytes, follows, authors and messages of all timelines in memory.
     #[must_use]
     pub fn sizes(&self) -> [usize; 4] {
-        let places = self.places();
+        let places = self.cached_timelines();
         let sizes = places.iter().map(|place| place.index().sizes());
         sizes.fold([0; 4], |[a, b, c, d], [e, f, g, h]| {
             [a + e, b + f, c + g, d + h]
@@ -588,38 +616,38 @@ impl Binlog {
     /// How many authors and readers have made room for others in all timelines.
     #[must_use]
     pub fn evicted(&self) -> u64 {
-        let places = self.places();
+        let places = self.cached_timelines();
         places.iter().map(|place| place.index().evicted()).sum()
     }
 
     /// How long proofs of freshness took.
     #[must_use]
-    pub fn proofs(&self) -> &Histogram {
+    pub fn proofs(&self) -> &LatencyHistogram {
         &self.proofs
     }
 
     /// How many timelines are in memory.
     #[must_use]
-    pub fn timelines(&self) -> usize {
-        self.places().len()
+    pub fn timeline_count(&self) -> usize {
+        self.cached_timelines().len()
     }
 
     /// Asks for a proof that is begun from now on, and waits for it.
     pub async fn prove(&self) -> bool {
         let start = |asks| {
-            if let Some(binlog) = self.me.upgrade() {
-                tokio::spawn(probe::run(binlog, asks));
+            if let Some(binlog) = self.weak_self.upgrade() {
+                tokio::spawn(freshness_prover::run(binlog, asks));
             }
         };
-        self.asker.prove(start).await
+        self.proof_requester.prove(start).await
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BinlogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn places(&self) -> Vec<Arc<Place>> {
-        self.places
+    fn cached_timelines(&self) -> Vec<Arc<CachedTimeline>> {
+        self.timelines
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -631,9 +659,9 @@ impl Binlog {
     }
 
     /// Takes in what is known of the rows by another way than a proof, if it is about the same stream.
-    fn learn(&self, generation: Generation, cut: Cut) {
+    fn receive_watermark(&self, generation: StreamGeneration, cut: CommitWatermark) {
         let mut state = self.state();
-        if let Some(release) = state.following.learn(generation, cut) {
+        if let Some(release) = state.following.apply_watermark(generation, cut) {
             self.apply(&mut state, &release);
         }
         drop(state);
@@ -641,9 +669,11 @@ impl Binlog {
     }
 
     /// A row is as it cannot be by what the log tells.
-    fn contradicted(&self, state: &mut State, key: Key) {
-        let places = self.places();
-        let database = places.get(key.place.0).map_or("", |place| place.database());
+    fn report_contradiction(&self, state: &mut BinlogState, key: TableRowKey) {
+        let places = self.cached_timelines();
+        let database = places
+            .get(key.timeline_id.0)
+            .map_or("", |place| place.database());
         let (table, first, second) = (key.table, key.first, key.second);
         let row = format!(
             "{database}: {table:?} row {first}, {second}, is neither as before nor as after a change"
@@ -652,10 +682,10 @@ impl Binlog {
     }
 
     /// From here on nothing in memory is used; the stream begins anew, and says why.
-    fn alarm(&self, state: &mut State, what: String) {
+    fn alarm(&self, state: &mut BinlogState, what: String) {
         self.contradictions.fetch_add(1, Ordering::Relaxed);
         state.following.distrust();
-        state.anew = Some(BinlogError::Contradiction(what));
+        state.restart_reason = Some(BinlogError::Contradiction(what));
         self.routes_changed();
     }
 
@@ -666,13 +696,13 @@ impl Binlog {
     }
 
     /// Applies what is released. What cannot have happened so is an alarm.
-    fn apply(&self, state: &mut State, release: &Release) {
+    fn apply(&self, state: &mut BinlogState, release: &TransactionRelease) {
         if state.following.floor().is_none() {
             return;
         }
         let mut contradiction = None;
-        for place in self.places() {
-            if !state.following.tells_of(place.number()) {
+        for place in self.cached_timelines() {
+            if !state.following.is_streamed(place.id()) {
                 continue;
             }
             let mut own = Vec::new();
@@ -682,7 +712,7 @@ impl Binlog {
                 let changes = transaction.changes.iter();
                 own.extend(
                     changes
-                        .filter(|(number, _)| *number == place.number())
+                        .filter(|(number, _)| *number == place.id())
                         .map(|(_, change)| *change),
                 );
                 if !own.is_empty() {
@@ -706,12 +736,10 @@ impl Binlog {
     }
 
     /// Applies a transaction to what is not confirmed yet.
-    fn apply_unconfirmed(&self, changes: &[(PlaceId, Change)], end: Position) {
-        for place in self.places() {
-            let own = changes
-                .iter()
-                .filter(|(number, _)| *number == place.number());
-            let own: Vec<Change> = own.map(|(_, change)| *change).collect();
+    fn apply_unconfirmed(&self, changes: &[(TimelineId, TimelineChange)], end: BinlogPosition) {
+        for place in self.cached_timelines() {
+            let own = changes.iter().filter(|(number, _)| *number == place.id());
+            let own: Vec<TimelineChange> = own.map(|(_, change)| *change).collect();
             if !own.is_empty() {
                 place.index_mut().apply(&own, end);
             }
@@ -719,9 +747,9 @@ impl Binlog {
     }
 
     /// Moves every index up to where all is applied.
-    fn catch_up(&self, state: &mut State) {
+    fn catch_up(&self, state: &mut BinlogState) {
         if let Some(floor) = state.following.floor() {
-            let release = Release {
+            let release = TransactionRelease {
                 transactions: Vec::new(),
                 floor,
             };
@@ -730,29 +758,29 @@ impl Binlog {
     }
 
     /// The stream is lost: nothing is answered from memory, which is left as it is until there is another one.
-    fn leave(&self) {
+    fn suspend(&self) {
         let mut state = self.state();
-        if state.remains.is_some() && state.following.is_aside() {
+        if state.checkpoint.is_some() && state.following.is_suspended() {
             return;
         }
-        let (left, server) = (state.following.leave(), state.server.clone());
+        let (left, server) = (state.following.suspend_memory(), state.server.clone());
         let (Some(left), Some(server)) = (left, server) else {
             drop(state);
-            return self.step_aside();
+            return self.discard_memory();
         };
-        for place in self.places() {
-            match left.places.contains(&place.number()) {
-                true => place.index_mut().leave(),
+        for place in self.cached_timelines() {
+            match left.timeline_ids.contains(&place.id()) {
+                true => place.index_mut().suspend(),
                 false => place.index_mut().clear(),
             }
         }
-        self.rows.iter().for_each(|rows| rows.clear());
-        state.remains = Some(Arc::new(Remains {
+        self.row_cache.iter().for_each(|rows| rows.clear());
+        state.checkpoint = Some(Arc::new(ResumeCheckpoint {
             server,
-            base: state.base.clone(),
-            stands: !state.seeking,
-            since: state.since,
-            left,
+            base: state.log_base_name.clone(),
+            has_position: !state.seeking,
+            since: state.filled_since,
+            suspended: left,
         }));
         drop(state);
         self.progress.notify_waiters();
@@ -775,24 +803,26 @@ impl Binlog {
         server.is_some_and(|server| server.mariadb)
     }
 
-    fn prints(&self) -> MutexGuard<'_, HashMap<PlaceId, String>> {
-        self.prints.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table_fingerprints(&self) -> MutexGuard<'_, HashMap<TimelineId, String>> {
+        self.table_fingerprints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How a place's tables were defined when memory learned of them.
-    fn print_of(&self, place: PlaceId) -> Option<String> {
-        self.prints().get(&place).cloned()
+    fn table_fingerprint(&self, place: TimelineId) -> Option<String> {
+        self.table_fingerprints().get(&place).cloned()
     }
 
     /// Stands aside: nothing in memory is used any more.
-    pub fn step_aside(&self) {
+    pub fn discard_memory(&self) {
         let mut state = self.state();
-        state.remains = None;
-        state.following.step_aside();
-        for place in self.places() {
+        state.checkpoint = None;
+        state.following.suspend();
+        for place in self.cached_timelines() {
             place.index_mut().clear();
         }
-        self.rows.iter().for_each(|rows| rows.clear());
+        self.row_cache.iter().for_each(|rows| rows.clear());
         drop(state);
         self.progress.notify_waiters();
     }

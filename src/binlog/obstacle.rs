@@ -1,11 +1,11 @@
 //! What may stand in the way of memory: each by its name, with the way out.
 
-use super::right::Right;
+use super::privilege::RequiredPrivilege;
 use crate::sql::quoted;
 
 /// A setting or a right without which the log does not tell everything, or not in time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Obstacle {
+pub enum BinlogObstacle {
     /// A variable of the server has a value under which the log is not enough.
     #[error("{variable} = {value:?} on the server: {why}")]
     Variable {
@@ -17,8 +17,8 @@ pub enum Obstacle {
         why: &'static str,
     },
     /// The service account lacks a right.
-    #[error("the service account may not {}; a right that is missing: {}", .0.purpose(), .0.named())]
-    Right(Right),
+    #[error("the service account may not {}; a right that is missing: {}", .0.purpose(), .0.grant_target())]
+    Right(RequiredPrivilege),
     /// The log leaves databases out.
     #[error("the server's log is filtered ({variable} = {value:?}): start it without that option")]
     Filter {
@@ -51,12 +51,12 @@ pub enum Obstacle {
     FileName(String),
 }
 
-impl Obstacle {
+impl BinlogObstacle {
     /// The statement that cures it, or the line of the server's options file, where one does. `HOST` stands for what only `headwater check`
     /// asks the server.
     pub(super) fn cure(&self, user: &str) -> Option<String> {
         match self {
-            Obstacle::Variable { variable, .. } => match *variable {
+            BinlogObstacle::Variable { variable, .. } => match *variable {
                 "log_bin" => Some(
                     "log_bin under [mysqld] in the server's options file, then start it anew"
                         .to_owned(),
@@ -65,7 +65,9 @@ impl Obstacle {
                 "binlog_order_commits" => Some("SET GLOBAL binlog_order_commits = ON;".to_owned()),
                 _ => None,
             },
-            Obstacle::Right(right) => Some(right.statement(&format!("{}@`HOST`", quoted(user)))),
+            BinlogObstacle::Right(right) => {
+                Some(right.grant_statement(&format!("{}@`HOST`", quoted(user))))
+            }
             _ => None,
         }
     }

@@ -3,12 +3,12 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::log::event::EVENT_BYTES;
+use crate::log::event_reader::EVENT_BYTES;
 
 /// When memory may answer a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum FreshnessMode {
     /// With every commit that anyone was told of, or could have read, before the call came.
     #[default]
     Strict,
@@ -21,31 +21,31 @@ pub enum Mode {
 /// How fresh memory has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Freshness {
+pub struct FreshnessSection {
     /// When memory may answer.
-    pub mode: Mode,
+    pub mode: FreshnessMode,
     /// So many milliseconds old may an answer be in mode `bounded`.
     pub bounded_ms: u64,
     /// So many milliseconds a call waits until memory has caught up; then it is answered by lookups.
     pub wait_ms: u64,
 }
 
-impl Default for Freshness {
+impl Default for FreshnessSection {
     fn default() -> Self {
-        Freshness {
-            mode: Mode::Strict,
+        FreshnessSection {
+            mode: FreshnessMode::Strict,
             bounded_ms: 1_000,
             wait_ms: 50,
         }
     }
 }
 
-impl std::fmt::Display for Freshness {
+impl std::fmt::Display for FreshnessSection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.mode {
-            Mode::Strict => f.write_str("strict"),
-            Mode::Bounded => write!(f, "bounded({}ms)", self.bounded_ms),
-            Mode::Session => f.write_str("session"),
+            FreshnessMode::Strict => f.write_str("strict"),
+            FreshnessMode::Bounded => write!(f, "bounded({}ms)", self.bounded_ms),
+            FreshnessMode::Session => f.write_str("session"),
         }
     }
 }
@@ -136,7 +136,7 @@ impl Default for RowsSection {
 impl RowsSection {
     /// True where rows of a table of messages are kept.
     #[must_use]
-    pub fn keeps(&self, database: &str, table: &str) -> bool {
+    pub fn caches(&self, database: &str, table: &str) -> bool {
         let is_meant =
             |own: &String| own == table || own.split_once('.') == Some((database, table));
         self.memory_bytes > 0 && (self.tables.is_empty() || self.tables.iter().any(is_meant))

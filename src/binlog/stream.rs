@@ -6,71 +6,74 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::error::BinlogError;
-use super::obstacles::{self, Obstacle, ServerFacts};
-use super::passing::Passing;
-use super::resume::{self, Start, Warm};
-use super::right::Right;
-use super::rows::{log_end, text};
-use super::{Binlog, fence, history, lag, replica};
-use crate::account::log::Request;
-use crate::account::{AccountError, Conn, Purpose};
-use crate::binlog::load::Load;
+use super::privilege::RequiredPrivilege;
+use super::resume_filter::ResumeFilter;
+use super::resumption::{self, ResumePlan, StreamStart};
+use super::row_decoding::{log_end, text};
+use super::server_facts::{self, BinlogObstacle, ServerFacts};
+use super::{Binlog, commit_fence, history, lag, replica_id};
+use crate::account::binlog_stream::BinlogDumpRequest;
+use crate::account::{AccountConnection, AccountError, ConnectionPurpose};
+use crate::binlog::load::LoadRequest;
 use crate::clock;
-use crate::index::PlaceId;
-use crate::log::events::{Events, Heard, Lost};
-use crate::log::following::Generation;
-use crate::log::routes::{Route, Routes};
+use crate::index::TimelineId;
+use crate::log::assembler::{EventOutcome, LogStreamError, TransactionAssembler};
+use crate::log::replication_state::StreamGeneration;
+use crate::log::routes::{TableRoute, TableRoutes};
 
 /// A sign of life of the server, where nothing else is to be told.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 /// After so long without one the connection is given up.
-const SILENCE: Duration = Duration::from_secs(5);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Waits between attempts double from the first to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LAST_WAIT: Duration = Duration::from_secs(10);
 /// A stream that has lasted so long is tried again at once.
-const STEADY: Duration = Duration::from_secs(10);
+const STABLE_AFTER: Duration = Duration::from_secs(10);
 
 /// Follows the log for good.
 pub(super) async fn run(binlog: Arc<Binlog>) {
-    let mut news = News::default();
+    let mut news = StreamStatusLog::default();
     let mut wait = FIRST_WAIT;
     loop {
         let begun = clock::now();
         let Err(error) = tokio::select! {
             biased;
-            () = binlog.moved.notified() => Err(BinlogError::Moved),
+            () = binlog.primary_changed.notified() => Err(BinlogError::PrimaryChanged),
             error = follow(&binlog, &mut news) => error,
         };
-        if matches!(error, BinlogError::Late) {
-            binlog.note_end();
+        if matches!(error, BinlogError::TimelineAdded) {
+            binlog.record_stream_end();
         }
-        match error.leaves_memory() {
-            true => binlog.leave(),
-            false => binlog.step_aside(),
+        match error.suspends_memory() {
+            true => binlog.suspend(),
+            false => binlog.discard_memory(),
         }
-        let aside = error.aside(binlog.account.user());
-        binlog.aside.send_replace(Some(aside));
+        let aside = error.suspension(binlog.account.user());
+        binlog.suspension.send_replace(Some(aside));
         if matches!(
             error,
-            BinlogError::Late | BinlogError::Asked | BinlogError::Moved
+            BinlogError::TimelineAdded | BinlogError::RefillRequested | BinlogError::PrimaryChanged
         ) {
             continue;
         }
-        if let BinlogError::Strayed(why) = &error {
-            resume::says_anew(why);
+        if let BinlogError::HistoryDiverged(why) = &error {
+            resumption::log_refill(why);
             continue;
         }
         if let BinlogError::Lost(lost) = &error {
-            if matches!(lost, Lost::Unreadable(_) | Lost::Statement(_)) {
+            if matches!(
+                lost,
+                LogStreamError::Unreadable(_) | LogStreamError::Statement(_)
+            ) {
                 binlog.unreadable.fetch_add(1, Ordering::Relaxed);
             }
             if lost.may_redefine() {
-                binlog.redefined();
+                binlog.record_redefinition();
             }
         }
-        if matches!(error, BinlogError::SameNumber(_)) {
-            let [old, new] = binlog.replica.give_up();
+        if matches!(error, BinlogError::DuplicateReplicaId(_)) {
+            let [old, new] = binlog.replica_id.redraw();
             tracing::info!(
                 old,
                 new,
@@ -81,8 +84,8 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
                 continue;
             }
         }
-        news.trouble(&error);
-        wait = if clock::since(begun) > STEADY {
+        news.log_trouble(&error);
+        wait = if clock::since(begun) > STABLE_AFTER {
             FIRST_WAIT
         } else {
             (wait * 2).min(LAST_WAIT)
@@ -90,33 +93,33 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
         tokio::select! {
             biased;
             () = tokio::time::sleep(wait) => {}
-            () = binlog.moved.notified() => wait = FIRST_WAIT,
+            () = binlog.primary_changed.notified() => wait = FIRST_WAIT,
         }
     }
 }
 
 /// What the log was told of the stream: each change once.
 #[derive(Default)]
-struct News {
+struct StreamStatusLog {
     trouble: Option<String>,
     followed_before: bool,
 }
 
-impl News {
-    fn trouble(&mut self, error: &BinlogError) {
+impl StreamStatusLog {
+    fn log_trouble(&mut self, error: &BinlogError) {
         let text = error.to_string();
         if matches!(error, BinlogError::Contradiction(_)) {
             tracing::error!("nothing is answered from memory: {text}");
             self.trouble = Some(text);
         } else if self.trouble.as_ref() != Some(&text) {
-            if !error.was_said() {
+            if !error.was_logged() {
                 tracing::warn!("nothing is answered from memory: {text}");
             }
             self.trouble = Some(text);
         }
     }
 
-    fn followed(&mut self) {
+    fn log_followed(&mut self) {
         let before = std::mem::replace(&mut self.followed_before, true);
         match self.trouble.take() {
             Some(_) if before => tracing::info!("the server's log is followed again"),
@@ -126,14 +129,16 @@ impl News {
     }
 }
 
-async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, BinlogError> {
-    let mut conn =
-        Conn::open(&binlog.account, Purpose::Log)
-            .await
-            .map_err(BinlogError::while_doing(
-                "the service account cannot connect",
-            ))?;
-    let server = obstacles::server(&mut conn).await?;
+async fn follow(
+    binlog: &Arc<Binlog>,
+    news: &mut StreamStatusLog,
+) -> Result<Infallible, BinlogError> {
+    let mut conn = AccountConnection::open(&binlog.account, ConnectionPurpose::Log)
+        .await
+        .map_err(BinlogError::while_doing(
+            "the service account cannot connect",
+        ))?;
+    let server = server_facts::load_server_facts(&mut conn).await?;
     for statement in session_statements(server.mariadb) {
         conn.run(&statement)
             .await
@@ -150,107 +155,109 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
     let row = rows.row(0);
     let (base, end) = log_end(row)?;
     let file = row.and_then(|row| text(row, 0)).unwrap_or_default();
-    let begins = resume::start(binlog, &mut conn, &server, (file, base, end)).await?;
+    let begins = resumption::start(binlog, &mut conn, &server, (file, base, end)).await?;
     let start = begins.position;
-    let request = Request {
-        replica: binlog.replica.on(&mut conn, &server).await,
+    let request = BinlogDumpRequest {
+        replica: binlog.replica_id.for_server(&mut conn, &server).await,
         file: &begins.file,
         offset: start.offset,
         to_the_end: false,
-        most: binlog.limits.event_bytes,
+        max_event_bytes: binlog.limits.event_bytes,
     };
-    let mut log = conn.follow(&request).await.map_err(denied)?;
+    let mut log = conn.follow(&request).await.map_err(stream_error)?;
     let most = binlog.limits.transaction_rows;
-    let mut events = Events::starting_at(start, &begins.base, most)
-        .unpacking_at_most(binlog.limits.event_bytes)
-        .noting_edits(binlog.rows.is_some());
-    let seek = begins.warm.as_ref().and_then(|warm| warm.seek.clone());
-    let mut passing = Passing::new(seek);
-    let is_known = |warm: &Warm| warm.trail.is_known();
-    let learns = server.gtids && !begins.warm.as_ref().is_some_and(is_known);
+    let mut events = TransactionAssembler::starting_at(start, &begins.base, most)
+        .with_event_bytes(binlog.limits.event_bytes)
+        .with_edits(binlog.row_cache.is_some());
+    let seek = begins.plan.as_ref().and_then(|warm| warm.seek.clone());
+    let mut passing = ResumeFilter::new(seek);
+    let is_known = |warm: &ResumePlan| warm.applied_gtids.is_known();
+    let learns = server.gtids && !begins.plan.as_ref().is_some_and(is_known);
     let base = begins.base.clone();
     if begins.has_gap() {
         // While nobody listened one may have been made.
-        binlog.function_missed();
+        binlog.record_function_gap();
     }
-    let (generation, mut routes, mut version) = begin(binlog, server, begins);
-    let fence = tokio::spawn(fence::run(Arc::clone(binlog), generation, start));
-    let _stop = Stop(fence);
+    let (generation, mut routes, mut version) = begin_stream(binlog, server, begins);
+    let fence = tokio::spawn(commit_fence::run(Arc::clone(binlog), generation, start));
+    let _stop = TaskAbortGuard(fence);
     let _learning = learns.then(|| {
-        let learning = history::learn(Arc::clone(binlog), generation, base, start);
-        Stop(tokio::spawn(learning))
+        let learning = history::load_base_gtids(Arc::clone(binlog), generation, base, start);
+        TaskAbortGuard(tokio::spawn(learning))
     });
     let mut idle = true;
     let mut heard_something = true;
-    let mut looks = tokio::time::interval(SILENCE);
+    let mut looks = tokio::time::interval(SILENCE_TIMEOUT);
     loop {
         let event = tokio::select! {
             biased;
-            event = log.next(|kind, first: &[u8]| events.keeps(kind, first, passing.routes(&routes))) => event,
+            event = log.next(|kind, first: &[u8]| events.retention(kind, first, passing.routes(&routes))) => event,
             () = binlog.rerouted.notified() => {
-                if let Some(why) = binlog.state().anew.take() {
+                if let Some(why) = binlog.state().restart_reason.take() {
                     return Err(why);
                 }
-                if idle && !passing.goes_on() {
-                    (routes, version) = adopt(binlog);
+                if idle && !passing.is_active() {
+                    (routes, version) = adopt_routes(binlog);
                 }
                 continue;
             }
             _ = looks.tick() => {
                 if !std::mem::take(&mut heard_something) {
-                    return Err(BinlogError::Silent(SILENCE.as_millis()));
+                    return Err(BinlogError::HeartbeatTimeout(SILENCE_TIMEOUT.as_millis()));
                 }
                 continue;
             }
         };
         heard_something = true;
-        let event = event.map_err(denied)?.ok_or(BinlogError::Ended)?;
+        let event = event
+            .map_err(stream_error)?
+            .ok_or(BinlogError::StreamEnded)?;
         let heard = loop {
-            match events.take(&event, passing.routes(&routes))? {
+            match events.process(&event, passing.routes(&routes))? {
                 // Sessions on this thread have their turn.
-                Heard::Unfinished => tokio::task::yield_now().await,
+                EventOutcome::Unfinished => tokio::task::yield_now().await,
                 heard => break heard,
             }
         };
-        passing.hears(&mut events)?;
-        if events.has_redefined() {
-            binlog.redefined();
+        passing.receive(&mut events)?;
+        if events.take_redefined() {
+            binlog.record_redefinition();
         }
-        if events.has_made_function() {
+        if events.take_made_function() {
             // Before a proof may tell that this has been heard.
-            binlog.function_made();
+            binlog.record_function_change();
         }
         let Some(end) = heard.end() else {
             idle = false;
             continue;
         };
         idle = true;
-        news.followed();
+        news.log_followed();
         {
             let mut state = binlog.state();
             let now = clock::now();
-            state.noted.hears(now);
-            if let Some(stamp) = passing.ended(&events) {
-                state.following.ends(end, stamp);
+            state.lag.receive(now);
+            if let Some(stamp) = passing.take_ended(&events) {
+                state.following.record_end(end, stamp);
             }
             match heard {
-                Heard::Transaction(end, changes, edits) => {
+                EventOutcome::Transaction(end, changes, edits) => {
                     if passing.is_before(end) {
-                        binlog.forget(&edits);
+                        binlog.invalidate_rows(&edits);
                         state.following.catch_up(end, &edits);
                         binlog.apply_unconfirmed(&changes, end);
                     } else {
                         binlog.receive(&mut state, end, changes, &edits);
                         state.note_waiting(now);
                     }
-                    if state.following.waiting() > most {
-                        return Err(Lost::TooLarge(most).into());
+                    if state.following.pending_changes() > most {
+                        return Err(LogStreamError::TooLarge(most).into());
                     }
                 }
-                Heard::Passed(to) => state.following.pass(to),
-                Heard::Nothing | Heard::Unfinished => {}
+                EventOutcome::Passed(to) => state.following.advance_to(to),
+                EventOutcome::Nothing | EventOutcome::Unfinished => {}
             }
-            if passing.arrives(end)? {
+            if passing.reach(end)? {
                 state.seeking = false;
                 binlog.catch_up(&mut state);
                 tracing::info!(
@@ -260,19 +267,19 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         }
         binlog.progress.notify_waiters();
         // What is passed over is told to nobody: tables are listened to behind it.
-        if !passing.goes_on() && binlog.routes_version.load(Ordering::Acquire) != version {
-            if let Some(why) = binlog.state().anew.take() {
+        if !passing.is_active() && binlog.routes_version.load(Ordering::Acquire) != version {
+            if let Some(why) = binlog.state().restart_reason.take() {
                 return Err(why);
             }
-            (routes, version) = adopt(binlog);
+            (routes, version) = adopt_routes(binlog);
         }
     }
 }
 
 /// Ends a task with the stream that it belongs to.
-struct Stop(tokio::task::JoinHandle<()>);
+struct TaskAbortGuard(tokio::task::JoinHandle<()>);
 
-impl Drop for Stop {
+impl Drop for TaskAbortGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -293,15 +300,15 @@ pub(super) fn session_statements(mariadb: bool) -> Vec<String> {
     }
 }
 
-fn denied(error: AccountError) -> BinlogError {
-    if replica::is_taken(&error) {
-        return BinlogError::SameNumber(error);
+fn stream_error(error: AccountError) -> BinlogError {
+    if replica_id::is_taken(&error) {
+        return BinlogError::DuplicateReplicaId(error);
     }
-    if obstacles::is_denial(&error) {
-        return Obstacle::Right(Right::FollowLog).into();
+    if server_facts::is_denial(&error) {
+        return BinlogObstacle::Right(RequiredPrivilege::FollowLog).into();
     }
     if error.is_unreadable() {
-        return BinlogError::Unread(error);
+        return BinlogError::UnreadableLog(error);
     }
     BinlogError::Server {
         doing: "the stream of the server's log failed",
@@ -310,52 +317,60 @@ fn denied(error: AccountError) -> BinlogError {
 }
 
 /// Starts at this position: from nothing, or from what is in memory.
-fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Arc<Routes>, u64) {
+fn begin_stream(
+    binlog: &Binlog,
+    server: ServerFacts,
+    begins: StreamStart,
+) -> (StreamGeneration, Arc<TableRoutes>, u64) {
     let mut state = binlog.state();
-    let places = binlog.places();
-    let referred = binlog.referred();
+    let places = binlog.cached_timelines();
+    let referred = binlog.joined_tables();
     binlog
         .case
         .send_if_modified(|case| std::mem::replace(case, server.case) != server.case);
     let start = begins.position;
-    let warm = begins.warm.as_ref();
-    let goes_on: Vec<PlaceId> = warm.map_or_else(Vec::new, |warm| warm.places.clone());
+    let warm = begins.plan.as_ref();
+    let goes_on: Vec<TimelineId> = warm.map_or_else(Vec::new, |warm| warm.timelines.clone());
     let blind = places.iter().flat_map(|place| place.tables.blind_routes());
     let blind = blind.chain(referred.iter().map(|table| table.blind_route()));
-    let mut routes: Vec<Route> = blind
-        .filter(|route| !goes_on.contains(&route.place))
+    let mut routes: Vec<TableRoute> = blind
+        .filter(|route| !goes_on.contains(&route.timeline_id))
         .collect();
     routes.extend(warm.iter().flat_map(|warm| warm.routes.iter().cloned()));
-    let routes = Routes {
+    let routes = TableRoutes {
         routes,
         caseless: server.caseless,
     };
     // Where the log of another run ended.
     let unconfirmed = warm.and_then(|warm| Some(warm.seek.as_ref()?.1));
     state.seeking = unconfirmed.is_some();
-    let generation = match begins.warm {
-        Some(Warm { places, trail, .. }) => {
+    let generation = match begins.plan {
+        Some(ResumePlan {
+            timelines: places,
+            applied_gtids: trail,
+            ..
+        }) => {
             binlog.resumed.fetch_add(1, Ordering::Relaxed);
             let told_from = unconfirmed.unwrap_or(start);
             let places = (&*places, told_from);
             state.following.resume(start, routes, places, trail)
         }
         None => {
-            state.since = clock::now();
+            state.filled_since = clock::now();
             state.following.begin(start, routes)
         }
     };
-    state.base = begins.base;
-    state.remains = None;
-    state.anew = None;
-    binlog.aside.send_replace(None);
-    state.noted = lag::Noted::default();
-    state.noted.hears(clock::now());
+    state.log_base_name = begins.base;
+    state.checkpoint = None;
+    state.restart_reason = None;
+    binlog.suspension.send_replace(None);
+    state.lag = lag::LagRecord::default();
+    state.lag.receive(clock::now());
     state.server = Some(Arc::new(server));
     // Of another stream none is told.
-    binlog.rows.iter().for_each(|rows| rows.clear());
+    binlog.row_cache.iter().for_each(|rows| rows.clear());
     for place in &places {
-        let number = place.number();
+        let number = place.id();
         let mut index = place.index_mut();
         match (goes_on.contains(&number), unconfirmed) {
             (true, None) => index.resume(start),
@@ -365,13 +380,13 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
         drop(index);
         let is_known = goes_on.contains(&number) && place.preloaded.load(Ordering::Relaxed);
         // The loader that would look again whether something is in the way still was the stream's before.
-        if !is_known || place.bar().is_some() {
-            binlog.load(Load::Schema(number));
+        if !is_known || place.block_reason().is_some() {
+            binlog.load(LoadRequest::Schema(number));
         }
     }
     for table in &referred {
-        if !goes_on.contains(&table.place) {
-            binlog.load(Load::Referred(table.place));
+        if !goes_on.contains(&table.timeline_id) {
+            binlog.load(LoadRequest::JoinedTable(table.timeline_id));
         }
     }
     let version = binlog.routes_version.load(Ordering::Acquire);
@@ -381,7 +396,7 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
 }
 
 /// Between two transactions: from here on, the rows of tables with known columns are told.
-fn adopt(binlog: &Binlog) -> (Arc<Routes>, u64) {
+fn adopt_routes(binlog: &Binlog) -> (Arc<TableRoutes>, u64) {
     let mut state = binlog.state();
     let version = binlog.routes_version.load(Ordering::Acquire);
     let routes = state.following.adopt_routes();

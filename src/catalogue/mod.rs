@@ -2,9 +2,9 @@
 //!
 //! A catalogue never changes its definitions. Settings that are read again make another one, which knows what the one before found out.
 
-mod numbered;
-mod rights;
-mod service;
+mod definer_rights;
+mod definition_numbers;
+mod service_connection;
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,64 +13,66 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-pub use numbered::{MOST_DEFINITIONS, numbered};
-pub use rights::DefinerRights;
-pub(crate) use service::MAY_SEE;
-pub use service::{Service, ServiceError, ask, denied, runs};
+pub use definer_rights::DefinerRights;
+pub use definition_numbers::{MOST_DEFINITIONS, assign_numbers};
+pub(crate) use service_connection::SESSION_PRIVILEGE_QUERY;
+pub use service_connection::{
+    ServiceConnection, ServiceError, denied_forms, execute_probes, query_all,
+};
 
 use crate::clock;
-use crate::limits::Limits;
-use crate::source::hints::Hints;
-use crate::statement::{Class, Classes};
-use crate::timeline::check::{Reason, Verdict};
-use crate::timeline::definition::{Definition, DefinitionId};
+use crate::limits::ProcessLimits;
+use crate::source::hints::LookupHints;
+use crate::statement::{StatementClass, StatementClassifier};
+use crate::timeline::check::{DefinitionVerdict, RelayReason};
+use crate::timeline::definition::{DefinitionId, TimelineDefinition};
 
 /// Definitions and verdicts, shared by all sessions.
 #[derive(Debug)]
 pub struct Catalogue {
-    definitions: Arc<[Definition]>,
-    classes: Classes,
-    seen: Arc<Seen>,
+    definitions: Arc<[TimelineDefinition]>,
+    classes: StatementClassifier,
+    records: Arc<CatalogueRecords>,
     /// The account that checks definitions, if there is one.
-    pub service: Option<Arc<Service>>,
+    pub service: Option<Arc<ServiceConnection>>,
     lifetime: Duration,
 }
 
 /// What was found out about definitions, by their numbers: a number never comes to mean another definition.
 #[derive(Debug)]
-struct Seen {
-    verdicts: Mutex<PerDatabase<Entry>>,
-    rights: Mutex<PerDatabase<Arc<DefinerRights>>>,
-    hints: Mutex<Hints>,
+struct CatalogueRecords {
+    verdicts: Mutex<DatabaseCache<VerdictEntry>>,
+    rights: Mutex<DatabaseCache<Arc<DefinerRights>>>,
+    hints: Mutex<LookupHints>,
     /// Whether the server surely has no stored functions, as it was seen last.
-    no_functions: Mutex<Option<(bool, Instant, Epoch)>>,
+    no_functions: Mutex<Option<(bool, Instant, DefinitionEpoch)>>,
     /// Held while a check that is due is made.
-    due: tokio::sync::Mutex<()>,
-    said_unseen: AtomicBool,
+    check_lock: tokio::sync::Mutex<()>,
+    has_logged_unseen: AtomicBool,
     epoch: Arc<AtomicU64>,
 }
 
 /// By definition and database.
-type PerDatabase<T> = LruCache<(DefinitionId, Vec<u8>), T>;
+type DatabaseCache<T> = LruCache<(DefinitionId, Vec<u8>), T>;
 
 #[derive(Debug)]
-struct Entry {
-    verdict: Arc<Verdict>,
+struct VerdictEntry {
+    verdict: Arc<DefinitionVerdict>,
     checked: Instant,
-    epoch: Epoch,
+    epoch: DefinitionEpoch,
 }
 
 /// Counts what may have changed definitions; see [`Catalogue::epoch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Epoch(u64);
+pub struct DefinitionEpoch(u64);
 
-impl From<u64> for Epoch {
+impl From<u64> for DefinitionEpoch {
     fn from(count: u64) -> Self {
-        Epoch(count)
+        DefinitionEpoch(count)
     }
 }
 
-impl Epoch {
+impl DefinitionEpoch {
     /// Its number.
     #[must_use]
     pub fn count(self) -> u64 {
@@ -82,58 +84,58 @@ impl Catalogue {
     /// A catalogue that has checked nothing yet. `messages`: tables of feeds, and whether there may be others.
     #[must_use]
     pub fn new(
-        definitions: Vec<Definition>,
+        definitions: Vec<TimelineDefinition>,
         messages: (Box<[Box<[u8]>]>, bool),
-        service: Option<Arc<Service>>,
-        limits: &Limits,
+        service: Option<Arc<ServiceConnection>>,
+        limits: &ProcessLimits,
     ) -> Self {
-        let most = databases(limits, definitions.len());
-        let seen = Seen {
+        let most = max_verdicts(limits, definitions.len());
+        let seen = CatalogueRecords {
             verdicts: Mutex::new(LruCache::new(most)),
             rights: Mutex::new(LruCache::new(most)),
-            due: tokio::sync::Mutex::new(()),
+            check_lock: tokio::sync::Mutex::new(()),
             no_functions: Mutex::new(None),
-            hints: Mutex::new(Hints::new(limits.authors, limits.follow_edges)),
-            said_unseen: AtomicBool::new(false),
+            hints: Mutex::new(LookupHints::new(limits.authors, limits.follow_edges)),
+            has_logged_unseen: AtomicBool::new(false),
             epoch: Arc::default(),
         };
-        Self::knowing(Arc::new(seen), definitions, messages, service, limits)
+        Self::with_records(Arc::new(seen), definitions, messages, service, limits)
     }
 
     /// The same with what another one has found out, whose definitions have the same numbers here.
     #[must_use]
-    pub fn after(
+    pub fn from_previous(
         before: &Catalogue,
-        definitions: Vec<Definition>,
+        definitions: Vec<TimelineDefinition>,
         messages: (Box<[Box<[u8]>]>, bool),
-        service: Option<Arc<Service>>,
-        limits: &Limits,
+        service: Option<Arc<ServiceConnection>>,
+        limits: &ProcessLimits,
     ) -> Self {
-        let seen = Arc::clone(&before.seen);
-        let most = databases(limits, definitions.len());
+        let seen = Arc::clone(&before.records);
+        let most = max_verdicts(limits, definitions.len());
         lock(&seen.verdicts).resize(most);
         lock(&seen.rights).resize(most);
-        Self::knowing(seen, definitions, messages, service, limits)
+        Self::with_records(seen, definitions, messages, service, limits)
     }
 
-    fn knowing(
-        seen: Arc<Seen>,
-        definitions: Vec<Definition>,
+    fn with_records(
+        seen: Arc<CatalogueRecords>,
+        definitions: Vec<TimelineDefinition>,
         (messages, any): (Box<[Box<[u8]>]>, bool),
-        service: Option<Arc<Service>>,
-        limits: &Limits,
+        service: Option<Arc<ServiceConnection>>,
+        limits: &ProcessLimits,
     ) -> Self {
-        let definitions: Arc<[Definition]> = definitions.into();
+        let definitions: Arc<[TimelineDefinition]> = definitions.into();
         // The service account checks again every `recheck_ms`; a verdict may outlive one lost round.
         let rounds = if service.is_some() { 3 } else { 1 };
         Catalogue {
-            classes: Classes::new(
+            classes: StatementClassifier::new(
                 Arc::clone(&definitions),
                 NonZeroUsize::new(limits.statements).unwrap_or(NonZeroUsize::MIN),
                 limits.statement_bytes,
             )
-            .with_messages(messages, any),
-            seen,
+            .with_message_tables(messages, any),
+            records: seen,
             definitions,
             service,
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(rounds),
@@ -142,48 +144,48 @@ impl Catalogue {
 
     /// What a statement means on a server that is known to have `no_functions`, or may have some.
     #[must_use]
-    pub fn classify(&self, text: &[u8], no_functions: bool) -> Class {
+    pub fn classify(&self, text: &[u8], no_functions: bool) -> StatementClass {
         self.classes.classify(text, no_functions)
     }
 
     /// What earlier lookups saw.
-    pub fn hints(&self) -> MutexGuard<'_, Hints> {
-        lock(&self.seen.hints)
+    pub fn hints(&self) -> MutexGuard<'_, LookupHints> {
+        lock(&self.records.hints)
     }
 
     /// Whether the server surely has no stored functions. `None`: it has to be asked, as a statement since may have made one.
     #[must_use]
     pub fn no_functions(&self) -> Option<bool> {
-        let seen = *lock(&self.seen.no_functions);
+        let seen = *lock(&self.records.no_functions);
         let (none, ..) = seen.filter(|(_, at, epoch)| self.is_fresh(*at, *epoch))?;
         Some(none)
     }
 
     /// Takes in whether the server surely has no stored functions, as was asked for at an epoch.
-    pub fn functions_seen(&self, none: bool, epoch: Epoch) {
-        *lock(&self.seen.no_functions) = Some((none, clock::now(), epoch));
+    pub fn record_no_functions(&self, none: bool, epoch: DefinitionEpoch) {
+        *lock(&self.records.no_functions) = Some((none, clock::now(), epoch));
     }
 
     /// True while what was seen then still holds.
-    fn is_fresh(&self, seen: Instant, epoch: Epoch) -> bool {
+    fn is_fresh(&self, seen: Instant, epoch: DefinitionEpoch) -> bool {
         epoch == self.epoch() && clock::since(seen) < self.lifetime
     }
 
     /// Those that the settings name.
-    pub fn in_use(&self) -> impl Iterator<Item = (DefinitionId, &Definition)> {
+    pub fn in_use(&self) -> impl Iterator<Item = (DefinitionId, &TimelineDefinition)> {
         let all = (0..).map(DefinitionId).zip(self.definitions());
         all.filter(|(_, own)| !own.retired)
     }
 
     /// Every definition by its number, those that are retired included.
     #[must_use]
-    pub fn definitions(&self) -> &[Definition] {
+    pub fn definitions(&self) -> &[TimelineDefinition] {
         &self.definitions
     }
 
     /// The verdict on a definition in a database; `None` when a check is due.
     #[must_use]
-    pub fn verdict(&self, number: DefinitionId, database: &[u8]) -> Option<Arc<Verdict>> {
+    pub fn verdict(&self, number: DefinitionId, database: &[u8]) -> Option<Arc<DefinitionVerdict>> {
         let (verdict, fresh) = self.last_verdict(number, database)?;
         fresh.then_some(verdict)
     }
@@ -193,8 +195,8 @@ impl Catalogue {
         &self,
         number: DefinitionId,
         database: &[u8],
-    ) -> Option<(Arc<Verdict>, bool)> {
-        let mut verdicts = lock(&self.seen.verdicts);
+    ) -> Option<(Arc<DefinitionVerdict>, bool)> {
+        let mut verdicts = lock(&self.records.verdicts);
         let entry = verdicts.get(&(number, database.to_vec()))?;
         let fresh = self.is_fresh(entry.checked, entry.epoch);
         Some((Arc::clone(&entry.verdict), fresh))
@@ -203,7 +205,7 @@ impl Catalogue {
     /// What is known of the rights of the definers of a definition's procedures in a database.
     #[must_use]
     pub fn definer_rights(&self, number: DefinitionId, database: &[u8]) -> Arc<DefinerRights> {
-        let mut all = lock(&self.seen.rights);
+        let mut all = lock(&self.records.rights);
         let new = || Arc::new(DefinerRights::new(number, database));
         Arc::clone(all.get_or_insert((number, database.to_vec()), new))
     }
@@ -211,14 +213,14 @@ impl Catalogue {
     /// What a verdict has to be given with: taken before its first question is asked, it tells
     /// whether a definition may have changed since.
     #[must_use]
-    pub fn epoch(&self) -> Epoch {
-        Epoch(self.seen.epoch.load(Ordering::Acquire))
+    pub fn epoch(&self) -> DefinitionEpoch {
+        DefinitionEpoch(self.records.epoch.load(Ordering::Acquire))
     }
 
     /// Where epochs are counted: whoever hears of a statement that may have changed definitions counts it before anything is proved behind it.
     #[must_use]
     pub fn epochs(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.seen.epoch)
+        Arc::clone(&self.records.epoch)
     }
 
     /// Takes in a verdict, and says so in the log when it is new or another than before.
@@ -226,35 +228,35 @@ impl Catalogue {
         &self,
         number: DefinitionId,
         database: &[u8],
-        verdict: Verdict,
-        epoch: Epoch,
-    ) -> Arc<Verdict> {
+        verdict: DefinitionVerdict,
+        epoch: DefinitionEpoch,
+    ) -> Arc<DefinitionVerdict> {
         let verdict = Arc::new(verdict);
-        let entry = Entry {
+        let entry = VerdictEntry {
             verdict: Arc::clone(&verdict),
             checked: clock::now(),
             epoch,
         };
-        if let Verdict::Accelerate(facts) = &*verdict {
-            self.functions_seen(facts.no_functions, epoch);
+        if let DefinitionVerdict::Accelerate(facts) = &*verdict {
+            self.record_no_functions(facts.no_functions, epoch);
         }
-        let before = lock(&self.seen.verdicts).put((number, database.to_vec()), entry);
-        let changed = before.is_none_or(|before| !before.verdict.is_alike(&verdict));
-        if let (true, Some(definition)) = (changed, number.of(&self.definitions)) {
+        let before = lock(&self.records.verdicts).put((number, database.to_vec()), entry);
+        let changed = before.is_none_or(|before| !before.verdict.is_equivalent(&verdict));
+        if let (true, Some(definition)) = (changed, number.resolve(&self.definitions)) {
             let name = &definition.name;
             let database = String::from_utf8_lossy(database);
             match &*verdict {
-                Verdict::Accelerate(facts) if facts.are_whole() => {
+                DefinitionVerdict::Accelerate(facts) if facts.serves_all_forms() => {
                     tracing::info!(
                         "definition {name} in database {database}: accelerated ({facts})"
                     );
                 }
-                Verdict::Accelerate(facts) => {
+                DefinitionVerdict::Accelerate(facts) => {
                     tracing::warn!(
                         "definition {name} in database {database}: accelerated in part ({facts})"
                     );
                 }
-                Verdict::Relay(reason) => {
+                DefinitionVerdict::Relay(reason) => {
                     tracing::warn!("definition {name} in database {database}: relayed, {reason}");
                 }
             }
@@ -263,12 +265,12 @@ impl Catalogue {
     }
 
     /// Says once that a client's account sees too little of a definition to check it.
-    pub fn say_unseen(&self, number: DefinitionId, reason: &Reason) {
-        if self.seen.said_unseen.swap(true, Ordering::Relaxed) {
+    pub fn log_unseen(&self, number: DefinitionId, reason: &RelayReason) {
+        if self.records.has_logged_unseen.swap(true, Ordering::Relaxed) {
             return;
         }
         let name = number
-            .of(&self.definitions)
+            .resolve(&self.definitions)
             .map_or("", |definition| &definition.name);
         tracing::warn!(
             "definition {name}: a client's account cannot check it, its calls are relayed: {reason} \
@@ -279,22 +281,22 @@ impl Catalogue {
     /// Makes every check due: a statement has ended that may have changed a definition. That goes
     /// for checks under way as well, which may have asked before it.
     pub fn expire(&self) {
-        self.seen.epoch.fetch_add(1, Ordering::AcqRel);
+        self.records.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Makes every check due, and forgets what is known of definers' rights: another server is asked from now on.
-    pub fn server_moved(&self) {
+    pub fn change_primary(&self) {
         self.expire();
-        lock(&self.seen.rights).clear();
+        lock(&self.records.rights).clear();
         if let Some(service) = &self.service {
-            service.server_moved();
+            service.change_primary();
         }
     }
 
     /// The definitions and databases that have a verdict.
     #[must_use]
-    pub fn known(&self) -> Vec<(DefinitionId, Vec<u8>)> {
-        let verdicts = lock(&self.seen.verdicts);
+    pub fn checked_databases(&self) -> Vec<(DefinitionId, Vec<u8>)> {
+        let verdicts = lock(&self.records.verdicts);
         let known = verdicts.iter().map(|(key, _)| key.clone());
         known
             .filter(|(number, _)| self.is_in_use(*number))
@@ -302,16 +304,16 @@ impl Catalogue {
     }
 
     fn is_in_use(&self, number: DefinitionId) -> bool {
-        let own = number.of(&self.definitions);
+        let own = number.resolve(&self.definitions);
         own.is_some_and(|own| !own.retired)
     }
 
     /// Definitions that are answered in some database, as the last checks had it.
     #[must_use]
     pub fn accelerated(&self) -> Vec<DefinitionId> {
-        let verdicts = lock(&self.seen.verdicts);
+        let verdicts = lock(&self.records.verdicts);
         let answered = verdicts.iter().filter_map(|((definition, _), entry)| {
-            matches!(&*entry.verdict, Verdict::Accelerate(_)).then_some(*definition)
+            matches!(&*entry.verdict, DefinitionVerdict::Accelerate(_)).then_some(*definition)
         });
         answered.filter(|number| self.is_in_use(*number)).collect()
     }
@@ -325,8 +327,8 @@ impl Catalogue {
         &self,
         number: DefinitionId,
         database: &[u8],
-    ) -> Result<Arc<Verdict>, ServiceError> {
-        let _turn = self.seen.due.lock().await;
+    ) -> Result<Arc<DefinitionVerdict>, ServiceError> {
+        let _turn = self.records.check_lock.lock().await;
         match self.verdict(number, database) {
             Some(verdict) => Ok(verdict),
             None => self.check(number, database).await,
@@ -341,9 +343,11 @@ impl Catalogue {
         &self,
         number: DefinitionId,
         database: &[u8],
-    ) -> Result<Arc<Verdict>, ServiceError> {
+    ) -> Result<Arc<DefinitionVerdict>, ServiceError> {
         let service = self.service.as_ref().ok_or(ServiceError::None)?;
-        let definition = number.of(&self.definitions).ok_or(ServiceError::None)?;
+        let definition = number
+            .resolve(&self.definitions)
+            .ok_or(ServiceError::None)?;
         let epoch = self.epoch();
         let verdict = service.check(definition, database).await?;
         Ok(self.record(number, database, verdict, epoch))
@@ -351,7 +355,7 @@ impl Catalogue {
 }
 
 /// Room for verdicts.
-fn databases(limits: &Limits, definitions: usize) -> NonZeroUsize {
+fn max_verdicts(limits: &ProcessLimits, definitions: usize) -> NonZeroUsize {
     let databases = limits.databases.saturating_mul(definitions);
     NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN)
 }
@@ -369,15 +373,15 @@ mod tests {
 
     #[test]
     fn a_verdict_that_was_asked_for_before_a_change_is_due_again() {
-        let limits = Limits::default();
+        let limits = ProcessLimits::default();
         let catalogue = Catalogue::new(
-            vec![Definition::classic()],
+            vec![TimelineDefinition::classic()],
             Default::default(),
             None,
             &limits,
         );
         let refused = || {
-            Verdict::Relay(Reason::NoTable {
+            DefinitionVerdict::Relay(RelayReason::NoTable {
                 table: "message".into(),
             })
         };

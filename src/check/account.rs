@@ -1,17 +1,17 @@
 //! The service account: its name as in a GRANT, and the rights that it needs.
 
-use super::goal::Goal;
-use crate::binlog::right::Right;
+use super::serving_goal::ServingGoal;
+use crate::binlog::privilege::RequiredPrivilege;
 use crate::sql::quoted;
-use crate::timeline::check::Product;
-use crate::timeline::definition::{Definition, Form};
+use crate::timeline::check::ServerProduct;
+use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 
 /// What stands in a statement where only the reader knows the name.
 pub(super) const ANY_DATABASE: &str = "DATABASE";
 const ANY_HOST: &str = "HOST";
 
 /// An account from CURRENT_USER(): only the last `@` divides.
-pub(super) fn as_known(current_user: &str) -> String {
+pub(super) fn grant_name(current_user: &str) -> String {
     let (user, host) = current_user
         .rsplit_once('@')
         .unwrap_or((current_user, ANY_HOST));
@@ -19,26 +19,26 @@ pub(super) fn as_known(current_user: &str) -> String {
 }
 
 /// An account that is yet to be made.
-pub(super) fn to_make(user: &str) -> String {
+pub(super) fn new_account_name(user: &str) -> String {
     format!("{}@{}", quoted(user), quoted(ANY_HOST))
 }
 
 /// The rights for all of these timelines, each once: a definition and the database that it is found in, or nobody knows which.
 ///
 /// Where answers are compared with the procedures', the account runs those too.
-pub(super) fn rights<'a>(
-    goal: Goal,
+pub(super) fn required_privileges<'a>(
+    goal: ServingGoal,
     compares: bool,
-    product: Product,
-    timelines: impl Iterator<Item = (&'a Definition, Option<&'a str>)>,
-) -> Vec<Right> {
+    product: ServerProduct,
+    timelines: impl Iterator<Item = (&'a TimelineDefinition, Option<&'a str>)>,
+) -> Vec<RequiredPrivilege> {
     let mut rights = match goal {
-        Goal::Memory => vec![
-            Right::FollowLog,
-            Right::LogPosition,
-            Right::OpenTransactions,
+        ServingGoal::Memory => vec![
+            RequiredPrivilege::FollowLog,
+            RequiredPrivilege::LogPosition,
+            RequiredPrivilege::OpenTransactions,
         ],
-        Goal::Lookups => Vec::new(),
+        ServingGoal::Lookups => Vec::new(),
     };
     let mut add = |right| {
         if !rights.contains(&right) {
@@ -47,26 +47,34 @@ pub(super) fn rights<'a>(
     };
     for (definition, database) in timelines {
         if !definition.trust_unseen_body {
-            add(Right::Bodies(product));
+            add(RequiredPrivilege::Bodies(product));
         }
         for table in [&definition.follower.table, &definition.message.table] {
-            add(Right::Read {
+            add(RequiredPrivilege::Read {
                 database: database.unwrap_or(ANY_DATABASE).to_owned(),
                 table: table.clone(),
             });
         }
-        for form in Form::ALL.into_iter().filter(|_| compares) {
-            add(execute(definition, form, database.unwrap_or(ANY_DATABASE)));
+        for form in ProcedureForm::ALL.into_iter().filter(|_| compares) {
+            add(execute_privilege(
+                definition,
+                form,
+                database.unwrap_or(ANY_DATABASE),
+            ));
         }
     }
     rights
 }
 
 /// The right to run one of the procedures.
-pub(super) fn execute(definition: &Definition, form: Form, database: &str) -> Right {
-    Right::Execute {
+pub(super) fn execute_privilege(
+    definition: &TimelineDefinition,
+    form: ProcedureForm,
+    database: &str,
+) -> RequiredPrivilege {
+    RequiredPrivilege::Execute {
         database: database.to_owned(),
-        procedure: definition.procedure(form).to_owned(),
+        procedure: definition.procedure_name(form).to_owned(),
     }
 }
 
@@ -76,27 +84,35 @@ mod tests {
 
     #[test]
     fn only_the_last_at_divides_an_account() {
-        assert_eq!(as_known("head@water@127.0.0.1"), "`head@water`@`127.0.0.1`");
-        assert_eq!(as_known("@%"), "``@`%`");
-        assert_eq!(to_make("a`b"), "`a``b`@`HOST`");
+        assert_eq!(
+            grant_name("head@water@127.0.0.1"),
+            "`head@water`@`127.0.0.1`"
+        );
+        assert_eq!(grant_name("@%"), "``@`%`");
+        assert_eq!(new_account_name("a`b"), "`a``b`@`HOST`");
     }
 
     #[test]
     fn two_timelines_in_one_database_share_their_rights() {
-        let classic = Definition::classic();
-        let trusting = Definition {
+        let classic = TimelineDefinition::classic();
+        let trusting = TimelineDefinition {
             trust_unseen_body: true,
-            ..Definition::classic()
+            ..TimelineDefinition::classic()
         };
-        let count = |goal, timelines: &[(&Definition, Option<&str>)]| {
-            rights(goal, false, Product::Mysql, timelines.iter().copied()).len()
+        let count = |goal, timelines: &[(&TimelineDefinition, Option<&str>)]| {
+            required_privileges(goal, false, ServerProduct::Mysql, timelines.iter().copied()).len()
         };
         let both = [(&classic, Some("app")), (&trusting, Some("app"))];
-        assert_eq!(count(Goal::Memory, &both), 6);
-        assert_eq!(count(Goal::Lookups, &both), 3);
-        assert_eq!(count(Goal::Lookups, &[(&trusting, None)]), 2);
+        assert_eq!(count(ServingGoal::Memory, &both), 6);
+        assert_eq!(count(ServingGoal::Lookups, &both), 3);
+        assert_eq!(count(ServingGoal::Lookups, &[(&trusting, None)]), 2);
         let one = [(&trusting, Some("app"))];
-        let compared = rights(Goal::Memory, true, Product::Mysql, one.into_iter());
-        assert_eq!(compared.len(), 5 + Form::ALL.len());
+        let compared = required_privileges(
+            ServingGoal::Memory,
+            true,
+            ServerProduct::Mysql,
+            one.into_iter(),
+        );
+        assert_eq!(compared.len(), 5 + ProcedureForm::ALL.len());
     }
 }

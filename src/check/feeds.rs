@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::{CheckError, Server, databases};
-use crate::account::{Account, AccountError, Conn, Purpose};
-use crate::binlog::obstacles::Obstacle;
-use crate::binlog::survey;
-use crate::catalogue::{ServiceError, ask};
-use crate::config::Settings;
+use super::{CheckError, CheckedServer, databases};
+use crate::account::{AccountConnection, AccountError, ConnectionPurpose, UpstreamAccount};
+use crate::binlog::obstacle_survey;
+use crate::binlog::server_facts::BinlogObstacle;
+use crate::catalogue::{ServiceError, query_all};
+use crate::config::ServeSettings;
 use crate::feed::FeedDefinition;
-use crate::feed::check::{check, tables};
-use crate::feed::facts::{self, Tables, Told};
+use crate::feed::catalogue::{self, CatalogueRows, DatabaseCatalogue};
+use crate::feed::table_check::{check, tables};
 use crate::feeds;
 
 /// What ends a line on what the report has said of the server.
@@ -18,21 +18,21 @@ pub(crate) const ABOVE: &str = "see above";
 
 /// A feed in a database, or in none.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FeedFinding {
     pub(super) name: String,
     /// `None` where no database was found that has its messages.
     pub(super) database: Option<String>,
     /// Why it is not served: a line each, with what mends it.
-    pub(super) in_the_way: Vec<String>,
+    pub(super) obstacles: Vec<String>,
 }
 
 /// Every feed, in every database where the account sees its messages.
-pub(super) async fn all(
-    conn: &mut Conn,
-    settings: &Settings,
-    account: &Account,
-    server: &Server,
-) -> Result<Vec<Found>, CheckError> {
+pub(super) async fn find_feeds(
+    conn: &mut AccountConnection,
+    settings: &ServeSettings,
+    account: &UpstreamAccount,
+    server: &CheckedServer,
+) -> Result<Vec<FeedFinding>, CheckError> {
     let patience = Duration::from_millis(settings.limits.check_ms);
     let mut all = Vec::new();
     for definition in &settings.feeds {
@@ -40,20 +40,20 @@ pub(super) async fn all(
         let databases = databases(conn, definition.database.as_ref(), query).await?;
         if databases.is_empty() {
             let table = &definition.message.table;
-            all.push(Found {
+            all.push(FeedFinding {
                 name: definition.name.clone(),
                 database: None,
-                in_the_way: vec![format!(
+                obstacles: vec![format!(
                     "no database that the account may see has the table {table}"
                 )],
             });
         }
         for database in databases {
-            let in_the_way = in_the_way(account, definition, &database, server, patience).await;
-            all.push(Found {
+            let in_the_way = feed_obstacles(account, definition, &database, server, patience).await;
+            all.push(FeedFinding {
                 name: definition.name.clone(),
                 database: Some(database),
-                in_the_way,
+                obstacles: in_the_way,
             });
         }
     }
@@ -61,39 +61,43 @@ pub(super) async fn all(
 }
 
 /// What is in the way of a feed in a database: a line each.
-pub(super) async fn in_the_way(
-    account: &Account,
+pub(super) async fn feed_obstacles(
+    account: &UpstreamAccount,
     definition: &FeedDefinition,
     database: &str,
-    server: &Server,
+    server: &CheckedServer,
     patience: Duration,
 ) -> Vec<String> {
-    let looked = look(account, definition, database, server);
+    let looked = survey_feed(account, definition, database, server);
     let looked = match tokio::time::timeout(patience, looked).await {
         Ok(looked) => looked.map_err(ServiceError::from),
-        Err(_) => Err(ServiceError::Slow(patience)),
+        Err(_) => Err(ServiceError::TimedOut(patience)),
     };
     looked.unwrap_or_else(|error| vec![error.to_string()])
 }
 
 /// What is in the way, asked on a connection of its own: one that is held up holds up no other.
-async fn look(
-    account: &Account,
+async fn survey_feed(
+    account: &UpstreamAccount,
     definition: &FeedDefinition,
     database: &str,
-    server: &Server,
+    server: &CheckedServer,
 ) -> Result<Vec<String>, AccountError> {
     let mut found = Vec::new();
-    if server.hides_the_log() {
+    if server.is_log_unavailable() {
         found.push(format!("the server's log cannot be followed: {ABOVE}"));
     }
-    if !server.sessions.is_empty() {
+    if !server.session_variables.is_empty() {
         found.push(format!("settings with which sessions start: {ABOVE}"));
     }
-    let mut conn = Conn::open(account, Purpose::Loads).await?;
-    let answers = ask(&mut conn, &facts::queries(database, &tables(definition))).await?;
-    let told: Result<Vec<Told>, _> = answers.into_iter().collect();
-    let told = match told.map(<[Told; 3]>::try_from) {
+    let mut conn = AccountConnection::open(account, ConnectionPurpose::Loads).await?;
+    let answers = query_all(
+        &mut conn,
+        &catalogue::catalogue_queries(database, &tables(definition)),
+    )
+    .await?;
+    let told: Result<Vec<CatalogueRows>, _> = answers.into_iter().collect();
+    let told = match told.map(<[CatalogueRows; 3]>::try_from) {
         Ok(Ok(told)) => told,
         Ok(Err(_)) => return Ok(found),
         Err(error) => {
@@ -101,12 +105,12 @@ async fn look(
             return Ok(found);
         }
     };
-    match check(definition, &Tables::read(database, &told)) {
+    match check(definition, &DatabaseCatalogue::read(database, &told)) {
         Ok(types) => {
-            let tables = feeds::rows_of(definition, types, database);
-            for obstacle in survey::tables_of(&mut conn, tables).await? {
+            let tables = feeds::row_source(definition, types, database);
+            for obstacle in obstacle_survey::table_obstacles(&mut conn, tables).await? {
                 found.push(match obstacle {
-                    Obstacle::Right(right) => right.statement(&server.account),
+                    BinlogObstacle::Right(right) => right.grant_statement(&server.account),
                     obstacle => obstacle.to_string(),
                 });
             }

@@ -12,25 +12,25 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, lookup_host};
 
 use crate::account::host;
-use crate::config::Settings;
+use crate::config::ServeSettings;
 use crate::link::is_path;
-use crate::server::{greet, has_tls, legs, try_tls};
-use crate::tls::{Acceptor, Connector, foretold};
+use crate::server::{greet, has_tls, tls_legs, try_tls};
+use crate::tls::{TlsAcceptor, TlsConnector, planned_location};
 use crate::upstreams::ListenerRole;
-use crate::wire::handshake::Greeting;
+use crate::wire::handshake::ServerGreeting;
 
 /// Whoever listens where `serve` is to listen has so long to say who it is.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// One thing that was looked at.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(super) enum MachineFinding {
     Fine(String),
-    InTheWay(String),
+    Obstacle(String),
 }
 
 /// A port for clients.
-struct Port<'a> {
+struct ClientPort<'a> {
     /// As in a sentence, without its flags.
     setting: &'static str,
     listen: &'a str,
@@ -41,17 +41,17 @@ struct Port<'a> {
 }
 
 /// Everything, in the order in which it is told. `whole`: the settings with all servers and ports.
-pub(super) async fn look(
-    settings: &Settings,
-    whole: &Settings,
-    greeting: &Greeting,
-) -> Vec<Finding> {
+pub(super) async fn survey_machine(
+    settings: &ServeSettings,
+    whole: &ServeSettings,
+    greeting: &ServerGreeting,
+) -> Vec<MachineFinding> {
     let mut findings = Vec::new();
-    let mut before: Vec<Port<'_>> = Vec::new();
+    let mut before: Vec<ClientPort<'_>> = Vec::new();
     for next in ports(settings, whole) {
         let mut same = None;
         for other in &before {
-            if is_same(next.listen, other.listen).await {
+            if is_same_address(next.listen, other.listen).await {
                 same = Some(format!(
                     "{} is the port of {} as well: give each its own",
                     next.named(),
@@ -60,7 +60,7 @@ pub(super) async fn look(
             }
         }
         findings.push(match same {
-            Some(same) => Finding::InTheWay(same),
+            Some(same) => MachineFinding::Obstacle(same),
             None => port(&next).await,
         });
         before.push(next);
@@ -72,31 +72,31 @@ pub(super) async fn look(
         findings.push(admin(settings, address).await);
     }
     findings.extend(certificate(settings, has_tls(greeting)));
-    match Connector::new(&settings.upstream_tls, host(settings.upstream.first())) {
+    match TlsConnector::new(&settings.upstream_tls, host(settings.upstream.first())) {
         Ok(connector) if has_tls(greeting) => {
-            findings.extend(servers_tls(settings, &connector).await);
+            findings.extend(server_tls(settings, &connector).await);
         }
         Ok(_) => {}
-        Err(error) => findings.push(Finding::InTheWay(error.to_string())),
+        Err(error) => findings.push(MachineFinding::Obstacle(error.to_string())),
     }
-    if let Some(void) = legs(settings).void(has_tls(greeting)) {
-        findings.push(Finding::InTheWay(void.to_owned()));
+    if let Some(void) = tls_legs(settings).voided_settings(has_tls(greeting)) {
+        findings.push(MachineFinding::Obstacle(void.to_owned()));
     }
     if let Some(problem) = settings.binlog.too_little_memory() {
-        findings.push(Finding::InTheWay(problem));
+        findings.push(MachineFinding::Obstacle(problem));
     }
     findings
 }
 
 /// What clients are shown where they are offered TLS.
-fn certificate(settings: &Settings, server_has_tls: bool) -> Option<Finding> {
+fn certificate(settings: &ServeSettings, server_has_tls: bool) -> Option<MachineFinding> {
     let (tls, upstream) = (&settings.tls, &settings.upstream_tls);
-    let found = if !tls.offers_own(upstream) {
-        let acceptor = Acceptor::new(tls, upstream).map(|acceptor| acceptor.is_some());
+    let found = if !tls.offers_generated(upstream) {
+        let acceptor = TlsAcceptor::new(tls, upstream).map(|acceptor| acceptor.is_some());
         acceptor
             .map(|is_there| is_there.then(|| "certificate and key (tls) can be used".to_owned()))
     } else if server_has_tls {
-        let told = foretold(tls).map(|kept| {
+        let told = planned_location(tls).map(|kept| {
             format!(
                 "clients are offered TLS by a certificate of Headwater's own (tls.own), {kept}. Those who verify it need another one \
                  (tls.cert, tls.key)"
@@ -109,14 +109,14 @@ fn certificate(settings: &Settings, server_has_tls: bool) -> Option<Finding> {
         ))
     };
     match found {
-        Ok(text) => text.map(Finding::Fine),
-        Err(error) => Some(Finding::InTheWay(error.to_string())),
+        Ok(text) => text.map(MachineFinding::Fine),
+        Err(error) => Some(MachineFinding::Obstacle(error.to_string())),
     }
 }
 
 /// Whether the server's side can have TLS, where that is of use to anybody.
-async fn servers_tls(settings: &Settings, connector: &Connector) -> Option<Finding> {
-    let legs = legs(settings);
+async fn server_tls(settings: &ServeSettings, connector: &TlsConnector) -> Option<MachineFinding> {
+    let legs = tls_legs(settings);
     if !legs.offered && !legs.server_required {
         return None;
     }
@@ -126,36 +126,36 @@ async fn servers_tls(settings: &Settings, connector: &Connector) -> Option<Findi
         .err()?;
     let mode = connector.mode;
     let found = format!("no TLS with the server (upstream_tls.mode = {mode}): {error}");
-    Some(match legs.are_free() {
-        true => Finding::Fine(format!("{found}. So clients are offered none")),
-        false => Finding::InTheWay(format!(
+    Some(match legs.is_optional() {
+        true => MachineFinding::Fine(format!("{found}. So clients are offered none")),
+        false => MachineFinding::Obstacle(format!(
             "{found}. Look at upstream_tls.ca and upstream_tls.name, and at the certificate that the server shows: clients that have \
              TLS, or need it, will be refused"
         )),
     })
 }
 
-async fn port(port: &Port<'_>) -> Finding {
+async fn port(port: &ClientPort<'_>) -> MachineFinding {
     let named = port.named();
-    let Port {
+    let ClientPort {
         listen,
         flags,
         upstreams,
         ..
     } = port;
     match bind(listen).await {
-        Ok(()) => Finding::Fine(format!("{named} is free")),
+        Ok(()) => MachineFinding::Fine(format!("{named} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             for upstream in upstreams {
-                if is_the_servers(listen, upstream).await {
-                    return Finding::InTheWay(format!(
+                if is_server_address(listen, upstream).await {
+                    return MachineFinding::Obstacle(format!(
                         "{named}{flags} is the server's own address: choose another port"
                     ));
                 }
             }
-            taken(&format!("{named}{flags}"), listen, upstreams).await
+            taken_address(&format!("{named}{flags}"), listen, upstreams).await
         }
-        Err(error) => Finding::InTheWay(match flags.is_empty() {
+        Err(error) => MachineFinding::Obstacle(match flags.is_empty() {
             true => format!("cannot listen on {named}: {error}"),
             false => format!("cannot listen on {listen}{flags}: {error}"),
         }),
@@ -163,14 +163,17 @@ async fn port(port: &Port<'_>) -> Finding {
 }
 
 /// The ports for clients: `listen`, and those of `[[listener]]`.
-fn ports<'a>(settings: &'a Settings, whole: &'a Settings) -> impl Iterator<Item = Port<'a>> {
-    let first = Port {
+fn ports<'a>(
+    settings: &'a ServeSettings,
+    whole: &'a ServeSettings,
+) -> impl Iterator<Item = ClientPort<'a>> {
+    let first = ClientPort {
         setting: "listen",
         listen: &settings.listen,
         flags: " (--listen, HEADWATER_LISTEN)",
         upstreams: vec![settings.upstream.first()],
     };
-    let others = whole.listeners.iter().map(|it| Port {
+    let others = whole.listeners.iter().map(|it| ClientPort {
         setting: "listener.listen",
         listen: &it.listen,
         flags: "",
@@ -185,14 +188,14 @@ fn ports<'a>(settings: &'a Settings, whole: &'a Settings) -> impl Iterator<Item 
     std::iter::once(first).chain(others)
 }
 
-impl Port<'_> {
+impl ClientPort<'_> {
     fn named(&self) -> String {
         format!("{} = {}", self.setting, self.listen)
     }
 }
 
 /// True where two addresses cannot both be listened on, however they are written. Port 0 is any that is free.
-async fn is_same(one: &str, other: &str) -> bool {
+async fn is_same_address(one: &str, other: &str) -> bool {
     let (Ok(one), Ok(other)) = (lookup_host(one).await, lookup_host(other).await) else {
         return false;
     };
@@ -209,18 +212,18 @@ async fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// Where operators look in: a Headwater that is there already is in nobody's way.
-async fn admin(settings: &Settings, address: &str) -> Finding {
+async fn admin(settings: &ServeSettings, address: &str) -> MachineFinding {
     let name = format!("admin.listen = {address} (--admin-listen, HEADWATER_ADMIN_LISTEN)");
     match bind(address).await {
-        Ok(()) => Finding::Fine(format!("{name} is free")),
+        Ok(()) => MachineFinding::Fine(format!("{name} is free")),
         Err(_) if is_live(address).await => {
-            Finding::Fine(format!("{name} is taken, by a Headwater as it seems"))
+            MachineFinding::Fine(format!("{name} is taken, by a Headwater as it seems"))
         }
         // Without having been asked for, it is done without.
-        Err(error) if settings.admin.listen.is_none() => Finding::Fine(format!(
+        Err(error) if settings.admin.listen.is_none() => MachineFinding::Fine(format!(
             "{name} cannot be opened ({error}): there will be no admin port, unless another address is set"
         )),
-        Err(error) => Finding::InTheWay(format!(
+        Err(error) => MachineFinding::Obstacle(format!(
             "{name} cannot be opened: {error}. Set another address, or \"\" for none"
         )),
     }
@@ -239,25 +242,25 @@ async fn is_live(address: &str) -> bool {
     reply.is_ok_and(|reply| reply.is_ok_and(|reply| reply.ends_with(b"\r\n\r\nlive\n")))
 }
 
-async fn socket(settings: &Settings, path: &Path) -> Finding {
+async fn socket(settings: &ServeSettings, path: &Path) -> MachineFinding {
     let name = format!("socket = {} (--socket, HEADWATER_SOCKET)", path.display());
     match std::fs::symlink_metadata(path) {
         Ok(file) if !file.file_type().is_socket() => {
-            Finding::InTheWay(format!("{name} is there already, and is no socket"))
+            MachineFinding::Obstacle(format!("{name} is there already, and is no socket"))
         }
-        Ok(_) if tokio::net::UnixStream::connect(path).await.is_err() => Finding::Fine(format!(
-            "{name} was left behind by a process that is gone; `serve` takes its place"
-        )),
+        Ok(_) if tokio::net::UnixStream::connect(path).await.is_err() => MachineFinding::Fine(
+            format!("{name} was left behind by a process that is gone; `serve` takes its place"),
+        ),
         Ok(_) => {
             let upstreams = [settings.upstream.first()];
-            taken(&name, &path.to_string_lossy(), &upstreams).await
+            taken_address(&name, &path.to_string_lossy(), &upstreams).await
         }
         Err(_) => match UnixListener::bind(path) {
             Ok(_) => {
                 let _ = std::fs::remove_file(path);
-                Finding::Fine(format!("{name} can be opened"))
+                MachineFinding::Fine(format!("{name} can be opened"))
             }
-            Err(error) => Finding::InTheWay(format!("{name} cannot be opened: {error}")),
+            Err(error) => MachineFinding::Obstacle(format!("{name} cannot be opened: {error}")),
         },
     }
 }
@@ -285,7 +288,7 @@ fn bind_one(address: SocketAddr) -> io::Result<()> {
 }
 
 /// True if the server itself listens there.
-async fn is_the_servers(listen: &str, upstream: &str) -> bool {
+async fn is_server_address(listen: &str, upstream: &str) -> bool {
     if is_path(upstream) {
         return false;
     }
@@ -302,16 +305,16 @@ async fn is_the_servers(listen: &str, upstream: &str) -> bool {
 }
 
 /// Somebody listens there: a Headwater in front of the same server is in nobody's way, since `check` may be run beside it.
-async fn taken(name: &str, address: &str, upstreams: &[&str]) -> Finding {
+async fn taken_address(name: &str, address: &str, upstreams: &[&str]) -> MachineFinding {
     for upstream in upstreams {
         let leads = leads_to_the_server(address, upstream).await;
         if leads.unwrap_or(false) {
-            return Finding::Fine(format!(
+            return MachineFinding::Fine(format!(
                 "{name} is taken, by a Headwater in front of this server as it seems"
             ));
         }
     }
-    Finding::InTheWay(format!(
+    MachineFinding::Obstacle(format!(
         "{name} is taken by another process: stop that, or choose another one"
     ))
 }

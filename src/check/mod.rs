@@ -1,42 +1,42 @@
 //! `headwater check`: what will be answered from memory, and everything that stands in the way, before anything is served.
 //!
-//! It asks as `serve` would, with the same questions: [`crate::timeline::check`] judges the definitions, [`crate::binlog::survey`] the
+//! It asks as `serve` would, with the same questions: [`crate::timeline::check`] judges the definitions, [`crate::binlog::obstacle_survey`] the
 //! server's log and the account's rights. It only reads, and leaves nothing behind on this machine either.
 
 mod account;
+mod cluster_waits;
 mod feeds;
-mod goal;
 mod machine;
 mod member;
-mod proposed;
+mod proposed_feeds;
 mod report;
 mod servers;
+mod serving_goal;
 mod timelines;
-mod waits;
 
 use std::io;
 use std::time::Duration;
 
 #[cfg(feature = "lab")]
 pub(crate) use self::feeds::ABOVE;
-use self::goal::{Compares, Goal};
-pub(crate) use self::proposed::Proposed;
-use self::report::Findings;
-pub(crate) use self::servers::of_primary;
-use crate::account::{Account, AccountError, Conn, Purpose, host};
-use crate::binlog::obstacles::Obstacle;
-use crate::binlog::right::Right;
-use crate::binlog::survey;
-use crate::catalogue::ask;
-use crate::config::{Account as ServiceAccount, Settings};
-use crate::feed::facts;
-use crate::report::Report;
-use crate::server::{greet, named};
-use crate::session::probe;
+pub(crate) use self::proposed_feeds::ProposedFeedCheck;
+use self::report::CheckReport;
+pub(crate) use self::servers::primary_settings;
+use self::serving_goal::{ComparisonPolicy, ServingGoal};
+use crate::account::{AccountConnection, AccountError, ConnectionPurpose, UpstreamAccount, host};
+use crate::binlog::obstacle_survey;
+use crate::binlog::privilege::RequiredPrivilege;
+use crate::binlog::server_facts::BinlogObstacle;
+use crate::catalogue::query_all;
+use crate::config::{ServeSettings, ServiceSection as ServiceAccount};
+use crate::feed::catalogue;
+use crate::report::ReportWriter;
+use crate::server::{greet, product_version};
+use crate::session::settings_probe;
 use crate::sql::NameCase;
-use crate::timeline::check::Product;
-use crate::tls::{Connector, TlsError};
-use crate::wire::handshake::Greeting;
+use crate::timeline::check::ServerProduct;
+use crate::tls::{TlsConnector, TlsError};
+use crate::wire::handshake::ServerGreeting;
 
 /// Why the server could not be looked at to the end.
 #[derive(Debug, thiserror::Error)]
@@ -110,22 +110,22 @@ impl From<AccountError> for CheckError {
 ///
 /// # Errors
 /// When the server cannot be looked at to the end.
-pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckError> {
-    let servers = servers::look(settings).await?;
+pub async fn run(settings: &ServeSettings, text: &mut String) -> Result<bool, CheckError> {
+    let servers = servers::survey_servers(settings).await?;
     let mut own = 0;
     let primary = servers.as_ref().map(|found| {
-        own += Findings::new(text).servers(found.lines());
-        found.of_primary(settings)
+        own += CheckReport::new(text).servers(found.lines());
+        found.primary_settings(settings)
     });
     let primary = primary.transpose()?;
     let (whole, settings) = (settings, primary.as_ref().unwrap_or(settings));
     let upstream = settings.upstream.first();
-    let greeting = greeted(settings).await?;
+    let greeting = fetch_greeting(settings).await?;
     let product = product(&greeting);
-    let mut report = Findings::new(text);
-    report.server(&named(&greeting), upstream);
+    let mut report = CheckReport::new(text);
+    report.server(&product_version(&greeting), upstream);
     report.settings(settings);
-    own += report.machine(&machine::look(settings, whole, &greeting).await);
+    own += report.machine(&machine::survey_machine(settings, whole, &greeting).await);
     if !settings.accelerate {
         report.nothing_accelerated(settings);
         return Ok(own == 0);
@@ -144,16 +144,16 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
             return Err(error);
         }
     };
-    let server = looked_at(&mut conn, settings, &account, product).await?;
+    let server = survey_within_limit(&mut conn, settings, &account, product).await?;
     let settings = &settings.folded(server.case);
-    let timelines = timelines::all(&mut conn, settings, &account, &server).await?;
-    let feeds = feeds::all(&mut conn, settings, &account, &server).await?;
-    let fine = report.found(settings, &server, &timelines);
+    let timelines = timelines::find_timelines(&mut conn, settings, &account, &server).await?;
+    let feeds = feeds::find_feeds(&mut conn, settings, &account, &server).await?;
+    let fine = report.write_findings(settings, &server, &timelines);
     Ok(report.feeds(&feeds) && fine && own == 0)
 }
 
 /// What the server says to who connects.
-pub(crate) async fn greeted(settings: &Settings) -> Result<Greeting, CheckError> {
+pub(crate) async fn fetch_greeting(settings: &ServeSettings) -> Result<ServerGreeting, CheckError> {
     let patience = Duration::from_millis(settings.limits.connect_ms);
     let greeting = greet(settings.upstream.first(), patience).await;
     greeting.map_err(|source| CheckError::Unreachable {
@@ -162,43 +162,46 @@ pub(crate) async fn greeted(settings: &Settings) -> Result<Greeting, CheckError>
     })
 }
 
-fn product(greeting: &Greeting) -> Product {
+fn product(greeting: &ServerGreeting) -> ServerProduct {
     match greeting.is_mariadb() {
-        true => Product::Mariadb,
-        false => Product::Mysql,
+        true => ServerProduct::Mariadb,
+        false => ServerProduct::Mysql,
     }
 }
 
 pub(crate) fn account_of(
-    settings: &Settings,
+    settings: &ServeSettings,
     service: &ServiceAccount,
-) -> Result<Account, TlsError> {
+) -> Result<UpstreamAccount, TlsError> {
     let upstream = settings.upstream.first();
-    let connector = Connector::new(&settings.upstream_tls, host(upstream))?;
+    let connector = TlsConnector::new(&settings.upstream_tls, host(upstream))?;
     let (user, password) = (&service.user, &service.password);
-    Ok(Account::new(upstream, user, password, &connector))
+    Ok(UpstreamAccount::new(upstream, user, password, &connector))
 }
 
 /// What was found of the server itself.
 #[derive(Debug)]
-struct Server {
-    product: Product,
+struct CheckedServer {
+    product: ServerProduct,
     /// The account as the server knows it, written as in a GRANT.
     account: String,
-    goal: Goal,
+    goal: ServingGoal,
     /// Answers are compared with the procedure's (`shadow.rate`).
-    compares: Compares,
+    compares: ComparisonPolicy,
     /// What is in the way of memory, on the server itself.
-    obstacles: Vec<Obstacle>,
+    obstacles: Vec<BinlogObstacle>,
     /// Variables with which sessions start and under which no call is answered.
-    sessions: Vec<(&'static str, String)>,
+    session_variables: Vec<(&'static str, String)>,
     /// How it compares names of databases and tables.
     case: NameCase,
 }
 
-pub(crate) async fn log_in(settings: &Settings, account: &Account) -> Result<Conn, CheckError> {
+pub(crate) async fn log_in(
+    settings: &ServeSettings,
+    account: &UpstreamAccount,
+) -> Result<AccountConnection, CheckError> {
     let ms = settings.limits.connect_ms;
-    let connecting = Conn::open(account, Purpose::Definitions);
+    let connecting = AccountConnection::open(account, ConnectionPurpose::Definitions);
     let connected = tokio::time::timeout(Duration::from_millis(ms), connecting);
     let slow = |_| CheckError::Slow {
         ms,
@@ -215,14 +218,14 @@ pub(crate) async fn log_in(settings: &Settings, account: &Account) -> Result<Con
     })
 }
 
-async fn looked_at(
-    conn: &mut Conn,
-    settings: &Settings,
-    account: &Account,
-    product: Product,
-) -> Result<Server, CheckError> {
+async fn survey_within_limit(
+    conn: &mut AccountConnection,
+    settings: &ServeSettings,
+    account: &UpstreamAccount,
+    product: ServerProduct,
+) -> Result<CheckedServer, CheckError> {
     let limit = Duration::from_millis(settings.limits.check_ms);
-    let about = tokio::time::timeout(limit, server(conn, settings, account, product));
+    let about = tokio::time::timeout(limit, survey_server(conn, settings, account, product));
     let server = about.await.map_err(|_| CheckError::Slow {
         ms: settings.limits.check_ms,
         limit: "limits.check_ms",
@@ -230,46 +233,46 @@ async fn looked_at(
     Ok(server)
 }
 
-async fn server(
-    conn: &mut Conn,
-    settings: &Settings,
-    account: &Account,
-    product: Product,
-) -> Result<Server, AccountError> {
+async fn survey_server(
+    conn: &mut AccountConnection,
+    settings: &ServeSettings,
+    account: &UpstreamAccount,
+    product: ServerProduct,
+) -> Result<CheckedServer, AccountError> {
     let known = conn.rows("SELECT CURRENT_USER()").await?;
     let known = known.row(0).and_then(|row| row.cell(0));
     let known = String::from_utf8_lossy(known.unwrap_or_default());
     let goal = if settings.binlog.memory_bytes > 0 {
-        Goal::Memory
+        ServingGoal::Memory
     } else {
-        Goal::Lookups
+        ServingGoal::Lookups
     };
     let obstacles = match goal {
-        Goal::Memory => survey::server(account).await?,
-        Goal::Lookups => Vec::new(),
+        ServingGoal::Memory => obstacle_survey::server_obstacles(account).await?,
+        ServingGoal::Lookups => Vec::new(),
     };
-    Ok(Server {
+    Ok(CheckedServer {
         product,
-        account: account::as_known(&known),
+        account: account::grant_name(&known),
         goal,
         compares: settings.shadow.into(),
         obstacles,
-        sessions: sessions(conn, product).await?,
-        case: case(conn).await?,
+        session_variables: unfit_session_variables(conn, product).await?,
+        case: name_case(conn).await?,
     })
 }
 
 /// The variables under which a session that keeps the server's defaults is answered nothing: this one has them.
-async fn sessions(
-    conn: &mut Conn,
-    product: Product,
+async fn unfit_session_variables(
+    conn: &mut AccountConnection,
+    product: ServerProduct,
 ) -> Result<Vec<(&'static str, String)>, AccountError> {
-    let mariadb = product == Product::Mariadb;
+    let mariadb = product == ServerProduct::Mariadb;
     let queries = [
-        probe::settings_query(probe::Asked::of(mariadb)),
+        settings_probe::settings_query(settings_probe::ProbedServer::of(mariadb)),
         "SELECT @@autocommit".to_owned(),
     ];
-    let answers = ask(conn, &queries).await?;
+    let answers = query_all(conn, &queries).await?;
     if let Some(Err(error)) = answers.first() {
         return Ok(vec![("settings of sessions", error.to_string())]);
     }
@@ -277,49 +280,49 @@ async fn sessions(
         let rows = answer.unwrap_or_default();
         rows.into_iter().next().unwrap_or_default()
     });
-    let mut unfit = probe::unfit(mariadb, &rows.next().unwrap_or_default());
+    let mut unfit = settings_probe::unsuitable_settings(mariadb, &rows.next().unwrap_or_default());
     if rows.next().unwrap_or_default().first() == Some(&Some(b"0".to_vec())) {
         unfit.push(("autocommit", "OFF".to_owned()));
     }
     // That of a replication group is among those above.
     if mariadb {
-        let answers = ask(conn, &waits::questions(product)).await?;
-        unfit.extend(waits::found(product, &answers));
+        let answers = query_all(conn, &cluster_waits::queries(product)).await?;
+        unfit.extend(cluster_waits::waiting_variable(product, &answers));
     }
     Ok(unfit)
 }
 
-async fn case(conn: &mut Conn) -> Result<NameCase, AccountError> {
+async fn name_case(conn: &mut AccountConnection) -> Result<NameCase, AccountError> {
     let told = conn.rows("SELECT @@lower_case_table_names").await?;
     let told = told.row(0).and_then(|row| row.cell(0));
     let value = String::from_utf8_lossy(told.unwrap_or_default());
-    Ok(NameCase::of_variable(&value))
+    Ok(NameCase::from_variable(&value))
 }
 
 /// The database that is named, or else those that a query lists.
 async fn databases(
-    conn: &mut Conn,
+    conn: &mut AccountConnection,
     named: Option<&String>,
     query: String,
 ) -> Result<Vec<String>, AccountError> {
     if let Some(database) = named {
         return Ok(vec![database.clone()]);
     }
-    let answers = ask(conn, &[query]).await?;
+    let answers = query_all(conn, &[query]).await?;
     let rows = answers.into_iter().filter_map(Result::ok).flatten();
-    Ok(facts::names(rows).collect())
+    Ok(catalogue::first_column_names(rows).collect())
 }
 
-impl Server {
+impl CheckedServer {
     /// True when something is in the way of following the log.
-    fn hides_the_log(&self) -> bool {
-        let waits = Obstacle::Right(Right::OpenTransactions);
+    fn is_log_unavailable(&self) -> bool {
+        let waits = BinlogObstacle::Right(RequiredPrivilege::OpenTransactions);
         self.obstacles.iter().any(|obstacle| *obstacle != waits)
     }
 
     /// True when memory has to wait for the next change of the tables.
-    fn lists_no_transactions(&self) -> bool {
+    fn cannot_list_transactions(&self) -> bool {
         self.obstacles
-            .contains(&Obstacle::Right(Right::OpenTransactions))
+            .contains(&BinlogObstacle::Right(RequiredPrivilege::OpenTransactions))
     }
 }

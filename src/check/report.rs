@@ -1,21 +1,21 @@
 //! The report: plain text, a heading for each part.
 
-use super::Server;
+use super::CheckedServer;
 use super::account::{self, ANY_DATABASE};
-use super::feeds::Found as Feed;
-use super::goal::{Compares, Goal};
-use super::machine::Finding;
-use super::timelines::Found;
-use super::waits;
-use crate::binlog::obstacles::Obstacle;
-use crate::binlog::right::Right;
-use crate::binlog::{Freshness, Mode};
-use crate::config::Settings;
-use crate::report::Report;
-use crate::timeline::check::Product;
+use super::cluster_waits;
+use super::feeds::FeedFinding as Feed;
+use super::machine::MachineFinding;
+use super::serving_goal::{ComparisonPolicy, ServingGoal};
+use super::timelines::TimelineFinding;
+use crate::binlog::privilege::RequiredPrivilege;
+use crate::binlog::server_facts::BinlogObstacle;
+use crate::binlog::{FreshnessMode, FreshnessSection};
+use crate::config::ServeSettings;
+use crate::report::ReportWriter;
+use crate::timeline::check::ServerProduct;
 
 /// Rights that the account lacks.
-struct Missing {
+struct MissingRightCount {
     /// Surely.
     missing: usize,
     /// Unless nobody has the table.
@@ -24,13 +24,13 @@ struct Missing {
 
 /// Writes a report part by part.
 #[derive(Debug)]
-pub(super) struct Findings<'a> {
+pub(super) struct CheckReport<'a> {
     text: &'a mut String,
 }
 
-impl<'a> Findings<'a> {
+impl<'a> CheckReport<'a> {
     pub(super) fn new(text: &'a mut String) -> Self {
-        Findings { text }
+        CheckReport { text }
     }
 
     /// What each of several servers is. How much is in the way there.
@@ -52,7 +52,7 @@ impl<'a> Findings<'a> {
     }
 
     /// The settings that decide what is answered from memory, and how fresh it is.
-    pub(super) fn settings(&mut self, settings: &Settings) {
+    pub(super) fn settings(&mut self, settings: &ServeSettings) {
         self.part("Settings");
         let memory = match settings.binlog.memory_bytes {
             0 => "0: no memory, nothing is answered from there".to_owned(),
@@ -77,7 +77,7 @@ impl<'a> Findings<'a> {
         if settings.shadow.rate > 0.0 {
             let rate = settings.shadow.rate;
             let mut compared = format!("{rate}: the share of the calls that is compared");
-            if settings.shadow.unasked {
+            if settings.shadow.by_default {
                 compared += " where the account may run the procedures, since it is not set";
             }
             lines.push(("shadow.rate", compared));
@@ -88,13 +88,13 @@ impl<'a> Findings<'a> {
     }
 
     /// What was found on this machine. How much of it is in the way.
-    pub(super) fn machine(&mut self, findings: &[Finding]) -> usize {
+    pub(super) fn machine(&mut self, findings: &[MachineFinding]) -> usize {
         self.part("This machine");
         let mut count = 0;
         for finding in findings {
             match finding {
-                Finding::Fine(text) => self.item(text),
-                Finding::InTheWay(text) => {
+                MachineFinding::Fine(text) => self.item(text),
+                MachineFinding::Obstacle(text) => {
                     count += 1;
                     self.item(&format!("in the way: {text}"));
                 }
@@ -103,7 +103,7 @@ impl<'a> Findings<'a> {
         count
     }
 
-    pub(super) fn nothing_accelerated(&mut self, settings: &Settings) {
+    pub(super) fn nothing_accelerated(&mut self, settings: &ServeSettings) {
         self.part("Feeds and timelines");
         for feed in &settings.feeds {
             self.item(&format!("feed {}: relayed", feed.name));
@@ -117,7 +117,7 @@ impl<'a> Findings<'a> {
     }
 
     /// What can be said without an account to ask with.
-    pub(super) fn no_account(&mut self, settings: &Settings, product: Product) {
+    pub(super) fn no_account(&mut self, settings: &ServeSettings, product: ServerProduct) {
         self.account_to_make(settings, product, "headwater");
         self.part("Feeds and timelines");
         for feed in &settings.feeds {
@@ -144,45 +144,51 @@ impl<'a> Findings<'a> {
     }
 
     /// How an account with every right is made.
-    pub(super) fn account_to_make(&mut self, settings: &Settings, product: Product, user: &str) {
+    pub(super) fn account_to_make(
+        &mut self,
+        settings: &ServeSettings,
+        product: ServerProduct,
+        user: &str,
+    ) {
         self.part(
             "To make a service account (HOST: the address from which the server sees this machine)",
         );
-        let account = account::to_make(user);
+        let account = account::new_account_name(user);
         self.item(&format!("CREATE USER {account} IDENTIFIED BY 'PASSWORD';"));
         // What it would give is worth knowing even where memory is off.
         let definitions = settings.named_definitions();
         let timelines = definitions.map(|one| (one, one.database.as_deref()));
-        let compares = Compares::from(settings.shadow) == Compares::Wished;
-        for right in account::rights(Goal::Memory, compares, product, timelines) {
-            self.item(&right.statement(&account));
+        let compares = ComparisonPolicy::from(settings.shadow) == ComparisonPolicy::Requested;
+        for right in account::required_privileges(ServingGoal::Memory, compares, product, timelines)
+        {
+            self.item(&right.grant_statement(&account));
         }
     }
 
     /// Everything that was found. True when nothing is in the way.
-    pub(super) fn found(
+    pub(super) fn write_findings(
         &mut self,
-        settings: &Settings,
-        server: &Server,
-        timelines: &[Found],
+        settings: &ServeSettings,
+        server: &CheckedServer,
+        timelines: &[TimelineFinding],
     ) -> bool {
-        let Missing { missing, unseen } = self.grants(server, timelines);
-        self.for_comparisons(server, timelines);
-        let obstacles = self.in_the_way(server);
+        let MissingRightCount { missing, unseen } = self.grants(server, timelines);
+        self.comparison_grants(server, timelines);
+        let obstacles = self.server_obstacles(server);
         if timelines.is_empty() {
             return self.without_timelines(missing, obstacles);
         }
         self.timelines(timelines);
         let calls = || timelines.iter().flat_map(|found| &found.calls);
         let all = calls().count();
-        let best = calls().filter(|(_, call)| call.is_best()).count();
+        let best = calls().filter(|(_, call)| call.is_optimal()).count();
         let absent = timelines
             .iter()
             .filter(|found| found.database.is_none())
             .count();
         let goal = match server.goal {
-            Goal::Memory => "answered from memory",
-            Goal::Lookups => "answered by lookups, as index.memory_bytes = 0 says",
+            ServingGoal::Memory => "answered from memory",
+            ServingGoal::Lookups => "answered by lookups, as index.memory_bytes = 0 says",
         };
         let fine = best == all && absent == 0 && missing == 0 && obstacles == 0;
         if fine {
@@ -214,26 +220,29 @@ impl<'a> Findings<'a> {
     }
 
     /// The statements, those that are missing marked.
-    fn grants(&mut self, server: &Server, timelines: &[Found]) -> Missing {
+    fn grants(
+        &mut self,
+        server: &CheckedServer,
+        timelines: &[TimelineFinding],
+    ) -> MissingRightCount {
         let account = &server.account;
         self.part(&format!("Grants that the service account {account} needs"));
         let places = timelines
             .iter()
             .map(|found| (&found.definition, found.database.as_deref()));
-        let compares = server.compares == Compares::Wished;
-        let needed = account::rights(server.goal, compares, server.product, places);
-        let is_missing = |right: &Right| {
-            let of_server =
-                |obstacle: &Obstacle| matches!(obstacle, Obstacle::Right(lacks) if lacks == right);
+        let compares = server.compares == ComparisonPolicy::Requested;
+        let needed = account::required_privileges(server.goal, compares, server.product, places);
+        let is_missing = |right: &RequiredPrivilege| {
+            let of_server = |obstacle: &BinlogObstacle| matches!(obstacle, BinlogObstacle::Right(lacks) if lacks == right);
             server.obstacles.iter().any(of_server)
                 || timelines.iter().any(|found| found.missing.contains(right))
         };
         let (mut missing, mut unseen) = (0, 0);
         for right in &needed {
-            let statement = right.statement(account);
+            let statement = right.grant_statement(account);
             if is_missing(right) {
                 missing += 1;
-                self.item(&right.missing(account));
+                self.item(&right.missing_line(account));
             } else if is_unknown(right) {
                 unseen += 1;
                 self.item(&format!("{statement}  -- missing, or the table is nowhere"));
@@ -241,51 +250,51 @@ impl<'a> Findings<'a> {
                 self.item(&statement);
             }
         }
-        Missing { missing, unseen }
+        MissingRightCount { missing, unseen }
     }
 
     /// Rights that are missing for comparisons alone, where nobody asked for these: that is no fault.
-    fn for_comparisons(&mut self, server: &Server, timelines: &[Found]) {
+    fn comparison_grants(&mut self, server: &CheckedServer, timelines: &[TimelineFinding]) {
         let rights = timelines.iter().flat_map(|found| &found.missing);
-        let rights: Vec<&Right> = rights
-            .filter(|right| matches!(right, Right::Execute { .. }))
+        let rights: Vec<&RequiredPrivilege> = rights
+            .filter(|right| matches!(right, RequiredPrivilege::Execute { .. }))
             .collect();
-        if server.compares != Compares::WherePossible || rights.is_empty() {
+        if server.compares != ComparisonPolicy::WherePossible || rights.is_empty() {
             return;
         }
         self.part(
             "Not needed: with these as well, a few of the calls are compared with the procedures (shadow.rate)",
         );
         for right in rights {
-            self.item(&right.statement(&server.account));
+            self.item(&right.grant_statement(&server.account));
         }
     }
 
     /// What is set on the server that should not be. How many settings there are.
-    fn in_the_way(&mut self, server: &Server) -> usize {
+    fn server_obstacles(&mut self, server: &CheckedServer) -> usize {
         self.part("Settings of the server in the way");
         let mut count = 0;
         for obstacle in &server.obstacles {
-            if !matches!(obstacle, Obstacle::Right(_)) {
+            if !matches!(obstacle, BinlogObstacle::Right(_)) {
                 count += 1;
                 self.item(&obstacle.to_string());
             }
         }
-        for (name, value) in &server.sessions {
+        for (name, value) in &server.session_variables {
             count += 1;
-            let meaning = waits::meaning(name, value);
+            let meaning = cluster_waits::meaning(name, value);
             self.item(&format!("{name} = {value:?} on the server: {meaning}"));
         }
         if count == 0 {
             self.item(match server.goal {
-                Goal::Memory => "none",
-                Goal::Lookups => "none (those of the binary log were not looked at)",
+                ServingGoal::Memory => "none",
+                ServingGoal::Lookups => "none (those of the binary log were not looked at)",
             });
         }
         count
     }
 
-    fn timelines(&mut self, timelines: &[Found]) {
+    fn timelines(&mut self, timelines: &[TimelineFinding]) {
         self.part("Timelines");
         for found in timelines {
             let definition = &found.definition;
@@ -300,15 +309,15 @@ impl<'a> Findings<'a> {
             let names = found
                 .calls
                 .iter()
-                .map(|(form, _)| definition.procedure(*form));
+                .map(|(form, _)| definition.procedure_name(*form));
             let width = "CALL ".len() + names.map(str::len).max().unwrap_or_default() + 2;
             let mut before = None;
             for (form, standing) in &found.calls {
-                let call = format!("CALL {}", definition.procedure(*form));
-                let mut why = if before == Some(standing) && !standing.is_best() {
+                let call = format!("CALL {}", definition.procedure_name(*form));
+                let mut why = if before == Some(standing) && !standing.is_optimal() {
                     vec!["as the call above".to_owned()]
                 } else {
-                    standing.why()
+                    standing.reasons()
                 }
                 .into_iter();
                 before = Some(standing);
@@ -333,14 +342,14 @@ impl<'a> Findings<'a> {
                 Some(database) => format!("feed {}, database {database}", feed.name),
                 None => format!("feed {}", feed.name),
             };
-            match feed.in_the_way.is_empty() {
+            match feed.obstacles.is_empty() {
                 true => {
                     served += 1;
                     self.item(&format!("{place}: its SELECTs are narrowed"));
                 }
                 false => self.item(&format!("{place}: relayed")),
             }
-            for line in &feed.in_the_way {
+            for line in &feed.obstacles {
                 self.item(&format!("    {line}"));
             }
         }
@@ -353,27 +362,27 @@ impl<'a> Findings<'a> {
     }
 }
 
-impl Report for Findings<'_> {
+impl ReportWriter for CheckReport<'_> {
     fn text(&mut self) -> &mut String {
         self.text
     }
 }
 
-fn is_unknown(right: &Right) -> bool {
-    matches!(right, Right::Read { database, .. } if database == ANY_DATABASE)
+fn is_unknown(right: &RequiredPrivilege) -> bool {
+    matches!(right, RequiredPrivilege::Read { database, .. } if database == ANY_DATABASE)
 }
 
-fn freshness(freshness: Freshness) -> String {
+fn freshness(freshness: FreshnessSection) -> String {
     match freshness.mode {
-        Mode::Strict => {
+        FreshnessMode::Strict => {
             "strict: with every commit that anyone was told of, or could have read, before the call"
                 .into()
         }
-        Mode::Bounded => format!(
+        FreshnessMode::Bounded => format!(
             "bounded: with every commit older than {} ms (freshness.bounded_ms)",
             freshness.bounded_ms
         ),
-        Mode::Session => {
+        FreshnessMode::Session => {
             "session: with every commit that the session itself was told of, or has read".into()
         }
     }

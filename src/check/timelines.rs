@@ -2,102 +2,105 @@
 
 use std::time::Duration;
 
-use super::goal::{Compares, Goal};
-use super::{CheckError, Server, account, databases};
-use crate::account::{Account, AccountError, Conn, Purpose};
-use crate::binlog::obstacles::Obstacle;
-use crate::binlog::right::Right;
-use crate::binlog::{MOST_PLACES, survey};
-use crate::catalogue::{ServiceError, ask, denied, runs};
-use crate::config::Settings;
+use super::serving_goal::{ComparisonPolicy, ServingGoal};
+use super::{CheckError, CheckedServer, account, databases};
+use crate::account::{AccountConnection, AccountError, ConnectionPurpose, UpstreamAccount};
+use crate::binlog::privilege::RequiredPrivilege;
+use crate::binlog::server_facts::BinlogObstacle;
+use crate::binlog::{MAX_TIMELINES, obstacle_survey};
+use crate::catalogue::{ServiceError, denied_forms, execute_probes, query_all};
+use crate::config::ServeSettings;
 use crate::spread;
-use crate::timeline::check::{self, Procedure, Reason, Verdict};
-use crate::timeline::definition::{Definition, Form};
+use crate::timeline::check::{self, DefinitionVerdict, ProcedureStatus, RelayReason};
+use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 use crate::tls::UpstreamTlsSection;
 
 /// Whether an account may see bodies can be asked of any database; this one is everywhere.
-const ANYWHERE: &str = "mysql";
+const PLACEHOLDER_DATABASE: &str = "mysql";
 
 /// A definition in a database, or in none.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) definition: Definition,
+pub(super) struct TimelineFinding {
+    pub(super) definition: TimelineDefinition,
     /// `None` where no database was found that has its tables.
     pub(super) database: Option<String>,
     /// How its calls stand, in the order of [`Form::ALL`].
-    pub(super) calls: Vec<(Form, Standing)>,
+    pub(super) calls: Vec<(ProcedureForm, CallAnswerSource)>,
     /// Rights of the account that were seen to be missing.
-    pub(super) missing: Vec<Right>,
+    pub(super) missing: Vec<RequiredPrivilege>,
 }
 
 /// What will answer a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum CallAnswerSource {
     /// The index.
-    Memory(Procedure),
+    Memory(ProcedureStatus),
     /// The index, once the tables have changed.
     MemoryLater,
     /// Lookups on the client's connection, since memory is not asked for.
-    Lookups(Procedure),
+    Lookups(ProcedureStatus),
     /// Lookups, since these are in the way of memory.
-    Pull(Vec<String>),
+    ObstructedLookups(Vec<String>),
     /// The server's procedure.
     Relay(String),
 }
 
-impl Standing {
+impl CallAnswerSource {
     /// In one word.
     pub(super) fn word(&self) -> &'static str {
         match self {
-            Standing::Memory(_) | Standing::MemoryLater => "memory",
-            Standing::Lookups(_) | Standing::Pull(_) => "lookups",
-            Standing::Relay(_) => "relay",
+            CallAnswerSource::Memory(_) | CallAnswerSource::MemoryLater => "memory",
+            CallAnswerSource::Lookups(_) | CallAnswerSource::ObstructedLookups(_) => "lookups",
+            CallAnswerSource::Relay(_) => "relay",
         }
     }
 
     /// True when nothing is left to be wished for.
-    pub(super) fn is_best(&self) -> bool {
-        matches!(self, Standing::Memory(_) | Standing::Lookups(_))
+    pub(super) fn is_optimal(&self) -> bool {
+        matches!(
+            self,
+            CallAnswerSource::Memory(_) | CallAnswerSource::Lookups(_)
+        )
     }
 
     /// Why so: a line for each reason.
-    pub(super) fn why(&self) -> Vec<String> {
+    pub(super) fn reasons(&self) -> Vec<String> {
         match self {
-            Standing::Memory(procedure) | Standing::Lookups(procedure) => {
-                vec![seen(*procedure).to_owned()]
+            CallAnswerSource::Memory(procedure) | CallAnswerSource::Lookups(procedure) => {
+                vec![procedure_text(*procedure).to_owned()]
             }
-            Standing::MemoryLater => vec![format!(
+            CallAnswerSource::MemoryLater => vec![format!(
                 "from the next change of its tables on; at once with the right {}",
-                Right::OpenTransactions.named()
+                RequiredPrivilege::OpenTransactions.grant_target()
             )],
-            Standing::Pull(reasons) => reasons.clone(),
-            Standing::Relay(reason) => vec![reason.clone()],
+            CallAnswerSource::ObstructedLookups(reasons) => reasons.clone(),
+            CallAnswerSource::Relay(reason) => vec![reason.clone()],
         }
     }
 }
 
 /// The tables themselves are asked for each answer, by the account that calls.
-const UNGUARDED: &str = "there is no procedure: the definition is served, by lookups, since nothing says who may have what is in memory; \
+const NO_PROCEDURE_REASON: &str = "there is no procedure: the definition is served, by lookups, since nothing says who may have what is in memory; \
      with the procedure it is answered from there";
 
 /// A table of Spider's is changed on the data nodes.
-const SPREAD: &str = "spread by Spider, and binlog.data_nodes = false: the log of this server does not hold what others write on data nodes";
+const SPREAD_UNFOLLOWED: &str = "spread by Spider, and binlog.data_nodes = false: the log of this server does not hold what others write on data nodes";
 
-fn seen(procedure: Procedure) -> &'static str {
+fn procedure_text(procedure: ProcedureStatus) -> &'static str {
     match procedure {
-        Procedure::Known => "the procedure is as known",
-        Procedure::Trusted => "the procedure is trusted unseen (trust_unseen_body)",
-        Procedure::Absent => "there is no procedure: the definition is served",
+        ProcedureStatus::Known => "the procedure is as known",
+        ProcedureStatus::Trusted => "the procedure is trusted unseen (trust_unseen_body)",
+        ProcedureStatus::Absent => "there is no procedure: the definition is served",
     }
 }
 
 /// Every definition, in every database where the account sees its tables.
-pub(super) async fn all(
-    conn: &mut Conn,
-    settings: &Settings,
-    account: &Account,
-    server: &Server,
-) -> Result<Vec<Found>, CheckError> {
+pub(super) async fn find_timelines(
+    conn: &mut AccountConnection,
+    settings: &ServeSettings,
+    account: &UpstreamAccount,
+    server: &CheckedServer,
+) -> Result<Vec<TimelineFinding>, CheckError> {
     let patience = Duration::from_millis(settings.limits.check_ms);
     let tls = settings.binlog.data_nodes.then_some(&settings.upstream_tls);
     let mut all = Vec::new();
@@ -109,14 +112,15 @@ pub(super) async fn all(
             continue;
         }
         if databases.is_empty() {
-            let answers = ask(conn, &check::queries(definition, ANYWHERE)).await?;
+            let answers =
+                query_all(conn, &check::queries(definition, PLACEHOLDER_DATABASE)).await?;
             let hidden = check::hides_bodies(definition, &answers);
-            all.push(Found {
+            all.push(TimelineFinding {
                 definition: definition.clone(),
                 database: None,
                 calls: Vec::new(),
                 missing: hidden
-                    .then_some(Right::Bodies(server.product))
+                    .then_some(RequiredPrivilege::Bodies(server.product))
                     .into_iter()
                     .collect(),
             });
@@ -124,20 +128,21 @@ pub(super) async fn all(
         for database in databases {
             let asked = tokio::time::timeout(
                 patience,
-                look(account, definition, &database, (server.compares, tls)),
+                observe_timeline(account, definition, &database, (server.compares, tls)),
             );
             let look = match asked.await {
                 Ok(look) => look.map_err(ServiceError::from),
-                Err(_) => Err(ServiceError::Slow(patience)),
+                Err(_) => Err(ServiceError::TimedOut(patience)),
             };
-            let look = look.unwrap_or_else(|error| Look {
+            let look = look.unwrap_or_else(|error| TimelineObservation {
                 verdict: Err(error.to_string()),
                 bodies_hidden: false,
                 obstacles: Vec::new(),
                 denied: Vec::new(),
-                on_nodes: Vec::new(),
+                data_node_obstacles: Vec::new(),
             });
-            let found = judge(server, definition, &database, look, places >= MOST_PLACES);
+            let found =
+                evaluate_calls(server, definition, &database, look, places >= MAX_TIMELINES);
             places += usize::from(found.calls.iter().any(|(_, call)| call.word() == "memory"));
             all.push(found);
         }
@@ -147,99 +152,108 @@ pub(super) async fn all(
 
 /// What the server told of a definition in a database.
 #[derive(Debug)]
-struct Look {
-    verdict: Result<Verdict, String>,
+struct TimelineObservation {
+    verdict: Result<DefinitionVerdict, String>,
     bodies_hidden: bool,
-    obstacles: Vec<Obstacle>,
+    obstacles: Vec<BinlogObstacle>,
     /// Procedures that the account may not run, though it is to.
-    denied: Vec<Right>,
+    denied: Vec<RequiredPrivilege>,
     /// What keeps the logs of data nodes from being followed.
-    on_nodes: Vec<String>,
+    data_node_obstacles: Vec<String>,
 }
 
 /// A connection of its own: one that is held up holds up no other.
-async fn look(
-    account: &Account,
-    definition: &Definition,
+async fn observe_timeline(
+    account: &UpstreamAccount,
+    definition: &TimelineDefinition,
     database: &str,
-    (compares, tls): (Compares, Option<&UpstreamTlsSection>),
-) -> Result<Look, AccountError> {
-    let mut conn = Conn::open(account, Purpose::Loads).await?;
-    let answers = ask(&mut conn, &check::queries(definition, database)).await?;
+    (compares, tls): (ComparisonPolicy, Option<&UpstreamTlsSection>),
+) -> Result<TimelineObservation, AccountError> {
+    let mut conn = AccountConnection::open(account, ConnectionPurpose::Loads).await?;
+    let answers = query_all(&mut conn, &check::queries(definition, database)).await?;
     let verdict = check::evaluate(definition, database, &answers);
     let forms = match (compares, &verdict) {
-        (Compares::Wished, _) => Form::ALL.to_vec(),
-        (Compares::WherePossible, Verdict::Accelerate(facts)) => facts.runnable(),
+        (ComparisonPolicy::Requested, _) => ProcedureForm::ALL.to_vec(),
+        (ComparisonPolicy::WherePossible, DefinitionVerdict::Accelerate(facts)) => {
+            facts.callable_forms()
+        }
         _ => Vec::new(),
     };
-    let spread = matches!(&verdict, Verdict::Accelerate(facts) if facts.are_spread());
+    let spread = matches!(&verdict, DefinitionVerdict::Accelerate(facts) if facts.is_spread());
     let on_nodes = match tls {
         _ if !spread => Vec::new(),
         Some(tls) => spread::obstacles(account, tls, definition, database).await,
-        None => vec![SPREAD.to_owned()],
+        None => vec![SPREAD_UNFOLLOWED.to_owned()],
     };
-    Ok(Look {
-        on_nodes,
+    Ok(TimelineObservation {
+        data_node_obstacles: on_nodes,
         verdict: Ok(verdict),
         bodies_hidden: check::hides_bodies(definition, &answers),
-        obstacles: survey::timeline(&mut conn, definition, database).await?,
+        obstacles: obstacle_survey::timeline_obstacles(&mut conn, definition, database).await?,
         denied: {
-            let answers = ask(&mut conn, &runs(definition, database, &forms)).await?;
-            let denied = denied(&forms, &answers).into_iter();
+            let answers =
+                query_all(&mut conn, &execute_probes(definition, database, &forms)).await?;
+            let denied = denied_forms(&forms, &answers).into_iter();
             denied
-                .map(|form| account::execute(definition, form, database))
+                .map(|form| account::execute_privilege(definition, form, database))
                 .collect()
         },
     })
 }
 
-fn judge(
-    server: &Server,
-    definition: &Definition,
+fn evaluate_calls(
+    server: &CheckedServer,
+    definition: &TimelineDefinition,
     database: &str,
-    look: Look,
+    look: TimelineObservation,
     full: bool,
-) -> Found {
+) -> TimelineFinding {
     let mut missing = Vec::new();
     let mut in_the_way = Vec::new();
     if full {
         in_the_way.push(format!(
-            "memory is for the first {MOST_PLACES} timelines that are called, and here are more"
+            "memory is for the first {MAX_TIMELINES} timelines that are called, and here are more"
         ));
     }
-    in_the_way.extend(look.on_nodes);
-    if server.hides_the_log() {
+    in_the_way.extend(look.data_node_obstacles);
+    if server.is_log_unavailable() {
         in_the_way.push("the server's log cannot be followed: see above".to_owned());
     }
     for obstacle in look.obstacles {
         match obstacle {
-            Obstacle::Right(right) => {
-                in_the_way.push(format!("{} is missing", right.named()));
+            BinlogObstacle::Right(right) => {
+                in_the_way.push(format!("{} is missing", right.grant_target()));
                 missing.push(right);
             }
             obstacle => in_the_way.push(obstacle.to_string()),
         }
     }
     if look.bodies_hidden {
-        missing.push(Right::Bodies(server.product));
+        missing.push(RequiredPrivilege::Bodies(server.product));
     }
     missing.extend(look.denied);
-    let calls = Form::ALL.map(|form| {
+    let calls = ProcedureForm::ALL.map(|form| {
         let procedure = procedure(&look.verdict, form, database);
         let standing = match procedure {
-            Err(reason) => Standing::Relay(reason),
-            Ok(_) if !server.sessions.is_empty() => {
-                Standing::Relay("of settings with which sessions start: see above".to_owned())
+            Err(reason) => CallAnswerSource::Relay(reason),
+            Ok(_) if !server.session_variables.is_empty() => CallAnswerSource::Relay(
+                "of settings with which sessions start: see above".to_owned(),
+            ),
+            Ok(procedure) if server.goal == ServingGoal::Lookups => {
+                CallAnswerSource::Lookups(procedure)
             }
-            Ok(procedure) if server.goal == Goal::Lookups => Standing::Lookups(procedure),
-            Ok(Procedure::Absent) => Standing::Pull(vec![UNGUARDED.to_owned()]),
-            Ok(_) if !in_the_way.is_empty() => Standing::Pull(in_the_way.clone()),
-            Ok(_) if server.lists_no_transactions() => Standing::MemoryLater,
-            Ok(procedure) => Standing::Memory(procedure),
+            Ok(ProcedureStatus::Absent) => {
+                CallAnswerSource::ObstructedLookups(vec![NO_PROCEDURE_REASON.to_owned()])
+            }
+            Ok(_) if !in_the_way.is_empty() => {
+                CallAnswerSource::ObstructedLookups(in_the_way.clone())
+            }
+            Ok(_) if server.cannot_list_transactions() => CallAnswerSource::MemoryLater,
+            Ok(procedure) => CallAnswerSource::Memory(procedure),
         };
         (form, standing)
     });
-    Found {
+    TimelineFinding {
         definition: definition.clone(),
         database: Some(database.to_owned()),
         calls: calls.into(),
@@ -249,17 +263,19 @@ fn judge(
 
 /// How a form's procedure stands, or why its calls are relayed.
 fn procedure(
-    verdict: &Result<Verdict, String>,
-    form: Form,
+    verdict: &Result<DefinitionVerdict, String>,
+    form: ProcedureForm,
     database: &str,
-) -> Result<Procedure, String> {
+) -> Result<ProcedureStatus, String> {
     if !database.is_ascii() {
         return Err("the database's name is not plain ASCII".to_owned());
     }
-    let said = |reason: &Reason| reason.to_string();
+    let said = |reason: &RelayReason| reason.to_string();
     match verdict {
-        Ok(Verdict::Accelerate(facts)) => facts.form(form).as_ref().copied().map_err(said),
-        Ok(Verdict::Relay(reason)) => Err(said(reason)),
+        Ok(DefinitionVerdict::Accelerate(facts)) => {
+            facts.procedure_status(form).as_ref().copied().map_err(said)
+        }
+        Ok(DefinitionVerdict::Relay(reason)) => Err(said(reason)),
         Err(failure) => Err(failure.clone()),
     }
 }
@@ -268,41 +284,43 @@ fn procedure(
 mod tests {
     use super::*;
     use crate::sql::NameCase;
-    use crate::timeline::check::Product;
+    use crate::timeline::check::ServerProduct;
 
-    fn server(obstacles: Vec<Obstacle>) -> Server {
-        Server {
-            product: Product::Mysql,
+    fn server(obstacles: Vec<BinlogObstacle>) -> CheckedServer {
+        CheckedServer {
+            product: ServerProduct::Mysql,
             account: "`a`@`%`".into(),
-            goal: Goal::Memory,
-            compares: Compares::Never,
+            goal: ServingGoal::Memory,
+            compares: ComparisonPolicy::Never,
             obstacles,
-            sessions: Vec::new(),
-            case: NameCase::Kept,
+            session_variables: Vec::new(),
+            case: NameCase::Sensitive,
         }
     }
 
-    fn stands(server: &Server, database: &str, full: bool) -> Vec<Standing> {
-        let look = Look {
-            on_nodes: Vec::new(),
-            verdict: Ok(Verdict::Accelerate(std::sync::Arc::new(check::Facts {
-                bounded: Err(Reason::NoHelper {
-                    procedure: "helper".into(),
-                }),
-                heads: Ok(Procedure::Absent),
-                ..check::Facts::known(Product::Mysql)
-            }))),
+    fn stands(server: &CheckedServer, database: &str, full: bool) -> Vec<CallAnswerSource> {
+        let look = TimelineObservation {
+            data_node_obstacles: Vec::new(),
+            verdict: Ok(DefinitionVerdict::Accelerate(std::sync::Arc::new(
+                check::DefinitionFacts {
+                    bounded: Err(RelayReason::NoHelper {
+                        procedure: "helper".into(),
+                    }),
+                    heads: Ok(ProcedureStatus::Absent),
+                    ..check::DefinitionFacts::known(ServerProduct::Mysql)
+                },
+            ))),
             bodies_hidden: false,
             obstacles: Vec::new(),
             denied: Vec::new(),
         };
-        let found = judge(server, &Definition::classic(), database, look, full);
+        let found = evaluate_calls(server, &TimelineDefinition::classic(), database, look, full);
         found.calls.into_iter().map(|(_, call)| call).collect()
     }
 
-    fn words(server: &Server, database: &str, full: bool) -> Vec<&'static str> {
+    fn words(server: &CheckedServer, database: &str, full: bool) -> Vec<&'static str> {
         let standings = stands(server, database, full);
-        standings.iter().map(Standing::word).collect()
+        standings.iter().map(CallAnswerSource::word).collect()
     }
 
     #[test]
@@ -311,21 +329,21 @@ mod tests {
         assert_eq!(words(&fine, "app", false), ["memory", "relay", "lookups"]);
         assert_eq!(words(&fine, "app", true), ["lookups", "relay", "lookups"]);
         assert_eq!(words(&fine, "für", false), ["relay"; 3]);
-        let unfollowed = server(vec![Obstacle::Right(Right::FollowLog)]);
+        let unfollowed = server(vec![BinlogObstacle::Right(RequiredPrivilege::FollowLog)]);
         assert_eq!(
             words(&unfollowed, "app", false),
             ["lookups", "relay", "lookups"]
         );
-        let lookups = Server {
-            goal: Goal::Lookups,
+        let lookups = CheckedServer {
+            goal: ServingGoal::Lookups,
             ..server(Vec::new())
         };
         assert_eq!(
             words(&lookups, "app", false),
             ["lookups", "relay", "lookups"]
         );
-        let odd = Server {
-            sessions: vec![("sql_safe_updates", "1".into())],
+        let odd = CheckedServer {
+            session_variables: vec![("sql_safe_updates", "1".into())],
             ..server(Vec::new())
         };
         assert_eq!(words(&odd, "app", false), ["relay"; 3]);
@@ -333,9 +351,11 @@ mod tests {
 
     #[test]
     fn memory_that_has_to_wait_is_not_the_best() {
-        let waiting = server(vec![Obstacle::Right(Right::OpenTransactions)]);
+        let waiting = server(vec![BinlogObstacle::Right(
+            RequiredPrivilege::OpenTransactions,
+        )]);
         let standings = stands(&waiting, "app", false);
-        assert_eq!(standings.first(), Some(&Standing::MemoryLater));
-        assert!(!Standing::MemoryLater.is_best());
+        assert_eq!(standings.first(), Some(&CallAnswerSource::MemoryLater));
+        assert!(!CallAnswerSource::MemoryLater.is_optimal());
     }
 }

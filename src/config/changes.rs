@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
+use super::ServeSettings;
 
 /// A setting that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct SettingChange {
     /// Its name, as in the settings file.
     pub name: String,
     /// What it was; empty: not set. A secret is not told.
@@ -17,14 +17,14 @@ pub struct Change {
 
 /// What became of settings that were read again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes {
+pub struct SettingChanges {
     /// These are in force.
-    pub changed: Vec<Change>,
+    pub changed: Vec<SettingChange>,
     /// These differ as well, and are what they were until Headwater is started again.
-    pub need_restart: Vec<Change>,
+    pub need_restart: Vec<SettingChange>,
 }
 
-impl std::fmt::Display for Change {
+impl std::fmt::Display for SettingChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = |value: &str| match value {
             "" => "not set".to_owned(),
@@ -35,16 +35,20 @@ impl std::fmt::Display for Change {
     }
 }
 
-impl Settings {
+impl ServeSettings {
     /// What can be put in force of settings that were read again while these are, and what differs. `relays_only`: the process was started
     /// so, and has no memory.
     #[must_use]
-    pub fn renewed(&self, wished: &Settings, relays_only: bool) -> (Settings, Changes) {
+    pub fn reloaded(
+        &self,
+        wished: &ServeSettings,
+        relays_only: bool,
+    ) -> (ServeSettings, SettingChanges) {
         let mut next = wished.clone();
-        next.keep(self);
+        next.retain_in_force(self);
         // There is nothing to accelerate with.
         next.accelerate &= !relays_only;
-        let changes = Changes {
+        let changes = SettingChanges {
             changed: differences(self, &next),
             need_restart: differences(&next, wished),
         };
@@ -52,8 +56,8 @@ impl Settings {
     }
 
     /// Takes from what is in force whatever the process is built upon: ports, threads, connections to the server, and memory.
-    fn keep(&mut self, now: &Settings) {
-        let Settings {
+    fn retain_in_force(&mut self, now: &ServeSettings) {
+        let ServeSettings {
             listen,
             socket,
             listen_backlog,
@@ -66,7 +70,7 @@ impl Settings {
             threads,
             freshness,
             binlog,
-            wished,
+            requested_limits: wished,
             memory,
             takeover,
             takes_over,
@@ -83,7 +87,7 @@ impl Settings {
         self.threads = threads;
         self.freshness = freshness;
         self.binlog = binlog;
-        self.wished = wished;
+        self.requested_limits = wished;
         self.memory = memory;
         self.takeover = takeover;
         self.takes_over = takes_over;
@@ -102,8 +106,8 @@ impl Settings {
 }
 
 /// Each setting that differs, in the order of names.
-fn differences(before: &Settings, after: &Settings) -> Vec<Change> {
-    let (told_before, told_after) = (before.told(), after.told());
+fn differences(before: &ServeSettings, after: &ServeSettings) -> Vec<SettingChange> {
+    let (told_before, told_after) = (before.setting_values(), after.setting_values());
     let value = |told: &[(String, String)], name: &str| {
         let found = told.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.clone()).unwrap_or_default()
@@ -115,7 +119,7 @@ fn differences(before: &Settings, after: &Settings) -> Vec<Change> {
         .collect();
     names.sort();
     names.dedup();
-    let password = |settings: &Settings| {
+    let password = |settings: &ServeSettings| {
         let service = settings.service.as_ref();
         service.map(|account| account.password.clone())
     };
@@ -127,7 +131,7 @@ fn differences(before: &Settings, after: &Settings) -> Vec<Change> {
     };
     let differs = names.into_iter().filter_map(|name| {
         let (before, after) = (value(&told_before, name), value(&told_after, name));
-        (before != after || secret(name)).then(|| Change {
+        (before != after || secret(name)).then(|| SettingChange {
             name: name.clone(),
             before,
             after: match secret(name) && !after.is_empty() {
@@ -143,26 +147,26 @@ fn differences(before: &Settings, after: &Settings) -> Vec<Change> {
 #[allow(clippy::expect_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::config::{Account, ServeFlags};
-    use crate::timeline::definition::Definition;
+    use crate::config::{ServeFlags, ServiceSection};
+    use crate::timeline::definition::TimelineDefinition;
 
-    fn defaults() -> Settings {
-        Settings::load(&ServeFlags::default()).expect("the defaults are right")
+    fn defaults() -> ServeSettings {
+        ServeSettings::load(&ServeFlags::default()).expect("the defaults are right")
     }
 
-    fn told(changes: &[Change]) -> Vec<String> {
+    fn told(changes: &[SettingChange]) -> Vec<String> {
         changes.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn settings_that_are_the_same_change_nothing() {
-        let (next, changes) = defaults().renewed(&defaults(), false);
+        let (next, changes) = defaults().reloaded(&defaults(), false);
         assert_eq!(next, defaults());
-        assert_eq!(changes, Changes::default());
+        assert_eq!(changes, SettingChanges::default());
         // Who was started to relay has to be started again.
         let mut relaying = defaults();
         relaying.accelerate = false;
-        let (next, changes) = relaying.renewed(&defaults(), true);
+        let (next, changes) = relaying.reloaded(&defaults(), true);
         assert!(!next.accelerate);
         assert_eq!(told(&changes.need_restart), ["accelerate: false -> true"]);
     }
@@ -175,17 +179,17 @@ mod tests {
         wished.limits.sessions = 11;
         wished.privileges.ttl_s = 9;
         wished.listen = "127.0.0.1:1".to_owned();
-        wished.definitions.push(Definition {
+        wished.definitions.push(TimelineDefinition {
             name: "second".to_owned(),
-            ..Definition::classic()
+            ..TimelineDefinition::classic()
         });
         let (
             next,
-            Changes {
+            SettingChanges {
                 changed,
                 need_restart,
             },
-        ) = now.renewed(&wished, false);
+        ) = now.reloaded(&wished, false);
         let changed = told(&changed);
         assert!(
             changed.contains(&"limits.connect_ms: 10000 -> 7".to_owned()),
@@ -214,13 +218,13 @@ mod tests {
     fn another_password_is_taken_and_not_told_and_another_user_has_to_wait() {
         let account = |user: &str, password: &str| {
             let (user, password) = (user.to_owned(), password.to_owned());
-            Some(Account { user, password })
+            Some(ServiceSection { user, password })
         };
         let mut now = defaults();
         now.service = account("headwater", "first");
         let mut wished = now.clone();
         wished.service = account("headwater", "second");
-        let (next, changes) = now.renewed(&wished, false);
+        let (next, changes) = now.reloaded(&wished, false);
         assert_eq!(next.service, wished.service);
         assert_eq!(
             told(&changes.changed),
@@ -228,7 +232,7 @@ mod tests {
         );
         assert_eq!(changes.need_restart, []);
         wished.service = account("other", "second");
-        let (next, changes) = now.renewed(&wished, false);
+        let (next, changes) = now.reloaded(&wished, false);
         assert_eq!(next.service, now.service);
         assert_eq!(changes.changed, []);
         assert_eq!(

@@ -4,11 +4,11 @@ use super::ConfigError;
 
 const PREFIX: &str = "HEADWATER_";
 /// So few letters apart, a name is taken for another one that was misspelt.
-const MISSPELT: usize = 3;
+const MAX_MISSPELT_LETTERS: usize = 3;
 /// Endings of the variables that Kubernetes sets in every container for a service that is named headwater.
-const OF_KUBERNETES: [&str; 3] = ["SERVICE_HOST", "SERVICE_PORT", "PORT"];
+const KUBERNETES_SUFFIXES: [&str; 3] = ["SERVICE_HOST", "SERVICE_PORT", "PORT"];
 /// What a build reads (build.rs), and may still be there where its program is tried.
-const OF_THE_BUILD: &str = "HEADWATER_COMMIT";
+const BUILD_VARIABLE: &str = "HEADWATER_COMMIT";
 
 /// What to say of each variable that is set and that nobody reads.
 ///
@@ -20,13 +20,13 @@ pub fn unknown_variables(
 ) -> Result<Vec<String>, ConfigError> {
     let mut warnings = Vec::new();
     let unknown = set.filter(|name| {
-        let known = name == OF_THE_BUILD || known.contains(&name.as_str());
+        let known = name == BUILD_VARIABLE || known.contains(&name.as_str());
         name.starts_with(PREFIX) && !known && !is_of_kubernetes(name)
     });
     for variable in unknown {
         let distances = known.iter().map(|name| (distance(&variable, name), *name));
         match distances.min() {
-            Some((letters, nearest)) if letters <= MISSPELT => {
+            Some((letters, nearest)) if letters <= MAX_MISSPELT_LETTERS => {
                 return Err(ConfigError::Variable {
                     variable,
                     nearest: nearest.to_owned(),
@@ -45,7 +45,7 @@ fn is_of_kubernetes(name: &str) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else {
         return false;
     };
-    OF_KUBERNETES.iter().any(|ending| {
+    KUBERNETES_SUFFIXES.iter().any(|ending| {
         let behind = rest.strip_prefix(ending);
         behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('_'))
     })

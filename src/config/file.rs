@@ -9,50 +9,50 @@ use serde::{Deserialize, Deserializer};
 use super::error::ConfigError;
 use super::memory::MemorySection;
 use super::sections::{
-    Account, FeedsSection, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection,
-    TakeoverSection,
+    FeedsSection, LogSection, PrivilegesSection, ProxyProtocolSection, RedirectPolicy,
+    ServiceSection, ShadowSection, TakeoverSection,
 };
-use super::upstream::{ListenerSection, Servers};
+use super::upstream::{ListenerSection, UpstreamList};
 use crate::admin::AdminSection;
-use crate::binlog::{BinlogSection, Freshness, IndexSection, RowsSection};
+use crate::binlog::{BinlogSection, FreshnessSection, IndexSection, RowsSection};
 use crate::feed::FeedDefinition;
-use crate::limits::Limits;
-use crate::session::frames::Compression;
-use crate::timeline::definition::Definition;
+use crate::limits::ProcessLimits;
+use crate::session::compression_frames::CompressionPolicy;
+use crate::timeline::definition::TimelineDefinition;
 use crate::tls::{TlsSection, UpstreamTlsSection};
 use crate::upstreams::FailoverSection;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct File {
+pub(super) struct ConfigFile {
     pub(super) listen: Option<String>,
     pub(super) socket: Option<PathBuf>,
     pub(super) listen_backlog: Option<u32>,
-    pub(super) upstream: Option<Servers>,
+    pub(super) upstream: Option<UpstreamList>,
     pub(super) failover: FailoverSection,
     pub(super) listener: Vec<ListenerSection>,
     pub(super) accelerate: Option<bool>,
     pub(super) threads: Option<usize>,
-    pub(super) service: Option<Account>,
-    pub(super) log: Log,
+    pub(super) service: Option<ServiceSection>,
+    pub(super) log: LogSection,
     pub(super) proxy_protocol: ProxyProtocolSection,
     pub(super) tls: TlsSection,
     pub(super) upstream_tls: UpstreamTlsSection,
-    pub(super) redirect_url: Redirects,
-    pub(super) compression: Compression,
-    pub(super) limits: Limits,
+    pub(super) redirect_url: RedirectPolicy,
+    pub(super) compression: CompressionPolicy,
+    pub(super) limits: ProcessLimits,
     pub(super) memory: MemorySection,
     pub(super) index: IndexSection,
     pub(super) rows: RowsSection,
-    pub(super) freshness: Freshness,
+    pub(super) freshness: FreshnessSection,
     pub(super) binlog: BinlogSection,
     pub(super) feed: FeedSections,
     pub(super) feeds: FeedsSection,
-    pub(super) privileges: Privileges,
+    pub(super) privileges: PrivilegesSection,
     pub(super) shadow: ShadowSection,
     pub(super) admin: AdminSection,
     pub(super) takeover: TakeoverSection,
-    pub(super) definition: Vec<Definition>,
+    pub(super) definition: Vec<TimelineDefinition>,
 }
 
 /// Every `[[feed]]`. One section `[feed]` was about the server's binary log until a feed became what a user reads: an error that says
@@ -62,13 +62,13 @@ pub(super) struct FeedSections(pub(super) Vec<FeedDefinition>);
 
 impl<'de> Deserialize<'de> for FeedSections {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FeedSections, D::Error> {
-        deserializer.deserialize_any(Sections)
+        deserializer.deserialize_any(FeedSectionsVisitor)
     }
 }
 
-struct Sections;
+struct FeedSectionsVisitor;
 
-impl<'de> Visitor<'de> for Sections {
+impl<'de> Visitor<'de> for FeedSectionsVisitor {
     type Value = FeedSections;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,16 +91,16 @@ impl<'de> Visitor<'de> for Sections {
     }
 }
 
-pub(super) fn read(path: &Path) -> Result<File, ConfigError> {
+pub(super) fn read(path: &Path) -> Result<ConfigFile, ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
         path: path.to_owned(),
         source,
     })?;
-    toml::from_str(&text).map_err(|error| mistake(path, &text, &error))
+    toml::from_str(&text).map_err(|error| parse_error(path, &text, &error))
 }
 
 /// The parser's own text takes several lines, and shows the value: it may be a password.
-fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+fn parse_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let start = error.span().map_or(0, |span| span.start);
     let before = text.get(..start).unwrap_or_default();
     let line = before.matches('\n').count();
@@ -129,7 +129,7 @@ fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
 }
 
 /// The parser names types as programmers do.
-const PLAIN: [(&str, &str); 11] = [
+const PLAIN_WORDS: [(&str, &str); 11] = [
     ("expected usize", "expected a whole number from 0"),
     ("expected u64", "expected a whole number from 0"),
     ("expected u32", "expected a whole number from 0"),
@@ -148,7 +148,9 @@ const PLAIN: [(&str, &str); 11] = [
 ];
 
 fn in_plain_words(message: &str) -> String {
-    let found = PLAIN.iter().find(|(types, _)| message.ends_with(types));
+    let found = PLAIN_WORDS
+        .iter()
+        .find(|(types, _)| message.ends_with(types));
     let Some((types, plain)) = found else {
         // "expected struct Limits", "expected struct Limits with 13 elements"
         return match message.split_once("expected struct ") {

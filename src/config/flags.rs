@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::sections::{LogFormat, LogLevel};
-use crate::binlog::Mode;
+use crate::binlog::FreshnessMode;
 use crate::size;
 use crate::tls::TlsMode;
 
@@ -56,7 +56,7 @@ pub struct ServeFlags {
         value_name = "MODE",
         hide_possible_values = true
     )]
-    pub freshness: Option<Mode>,
+    pub freshness: Option<FreshnessMode>,
     /// Share of the calls, from 0 to 1, for which the procedure itself runs as well, on a connection of the service
     /// account, to compare the answers; a difference is logged, and has the definition relayed until SIGHUP. The same share of
     /// pages that are made of kept rows is compared with the server's replies [default: 0.0001 where there is memory; of calls, where

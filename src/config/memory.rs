@@ -2,38 +2,43 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
+use super::ServeSettings;
 use crate::binlog::BinlogLimits;
-use crate::room;
+use crate::session_capacity;
 
 /// The settings file's section `memory`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemorySection {
-    /// Bytes for all of Headwater; 0: [`usual`].
+    /// Bytes for all of Headwater; 0: [`default_limit`].
     #[serde(deserialize_with = "crate::size::read")]
     pub limit: usize,
 }
 
 /// Less holds nothing of any use, and is a slip of the pen: bytes are meant, not mebibytes.
-pub(super) const LEAST: usize = 32 << 20;
+pub(super) const MIN_LIMIT: usize = 32 << 20;
 /// However large the machine is.
-const USUAL: usize = 1 << 30;
+const MAX_DEFAULT_LIMIT: usize = 1 << 30;
 /// The longest answer to a load that is read.
 const LOAD_BYTES: usize = 64 << 20;
 
 /// What is taken where the settings name no limit: the lesser of 1 GiB and a quarter of what the machine, or the control group, has.
 #[must_use]
-pub fn usual() -> usize {
-    let all = [room::meminfo("MemTotal:"), room::memory_of_group()];
+pub fn default_limit() -> usize {
+    let all = [
+        session_capacity::meminfo("MemTotal:"),
+        session_capacity::cgroup_memory_limit(),
+    ];
     let all = all.into_iter().flatten().min();
-    all.map_or(USUAL, |all| (all / 4).clamp(LEAST, USUAL))
+    all.map_or(MAX_DEFAULT_LIMIT, |all| {
+        (all / 4).clamp(MIN_LIMIT, MAX_DEFAULT_LIMIT)
+    })
 }
 
 /// Bounds as they were wished for, made to fit: a quarter is for sessions and what is held for a moment, the rest for the index and for kept
 /// rows, which share it as they were wished to where both do not fit.
 #[must_use]
-pub fn within(limit: usize, wished: BinlogLimits) -> BinlogLimits {
+pub fn fit_limits(limit: usize, wished: BinlogLimits) -> BinlogLimits {
     let kept = limit - limit / 4;
     let both = wished.memory_bytes.saturating_add(wished.rows_bytes);
     let rows_bytes = match both <= kept {
@@ -58,11 +63,11 @@ fn share(all: usize, part: usize, both: usize) -> usize {
     usize::try_from(share).unwrap_or(all).min(all)
 }
 
-impl Settings {
+impl ServeSettings {
     /// What does not fit into `memory.limit`, and the way out.
     #[must_use]
     pub fn memory_shortage(&self) -> Option<String> {
-        shortage(self.memory.limit, &self.wished, &self.binlog)
+        shortage(self.memory.limit, &self.requested_limits, &self.binlog)
     }
 }
 
@@ -109,13 +114,13 @@ mod tests {
     #[test]
     fn what_is_usual_fits_a_gibibyte_and_shares_less() {
         let usual = wished(256 * MIB, 256 * MIB);
-        let got = within(1 << 30, usual);
+        let got = fit_limits(1 << 30, usual);
         assert_eq!((got.memory_bytes, got.rows_bytes), (256 * MIB, 256 * MIB));
         assert_eq!((got.event_bytes, got.load_bytes), (65 * MIB, 64 * MIB));
         // More timelines share the rest.
         assert_eq!(got.index_bytes, 512 * MIB);
         assert_eq!(shortage(1 << 30, &usual, &got), None);
-        let got = within(256 * MIB, usual);
+        let got = fit_limits(256 * MIB, usual);
         assert_eq!((got.memory_bytes, got.rows_bytes), (96 * MIB, 96 * MIB));
         let told = shortage(256 * MIB, &usual, &got).unwrap_or_default();
         assert!(
@@ -127,12 +132,12 @@ mod tests {
     proptest! {
         #[test]
         fn all_uses_together_fit(
-            limit in LEAST..1 << 40,
+            limit in MIN_LIMIT..1 << 40,
             index in 0_usize..1 << 42,
             rows in 0_usize..1 << 42,
         ) {
             let wished = wished(index, rows);
-            let got = within(limit, wished);
+            let got = fit_limits(limit, wished);
             let moment = 2 * got.load_bytes + got.event_bytes;
             prop_assert!(got.index_bytes + got.rows_bytes + moment <= limit);
             prop_assert!(got.memory_bytes <= index && got.rows_bytes <= rows);

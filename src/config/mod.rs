@@ -1,46 +1,47 @@
 //! Settings: flags, environment and file mean the same, in that order of precedence.
 
 mod changes;
-mod check;
 mod environment;
 mod error;
 mod file;
 mod flags;
 pub mod memory;
 mod sections;
-mod told;
+mod setting_values;
 mod upstream;
+mod validation;
 
 use std::path::PathBuf;
 
-pub use changes::{Change, Changes};
-pub(crate) use check::MOST_LISTENERS;
+pub use changes::{SettingChange, SettingChanges};
 pub use environment::unknown_variables;
 pub use error::ConfigError;
-use file::File;
+use file::ConfigFile;
 pub use flags::{ServeFlags, ServiceFlags};
 pub use memory::MemorySection;
 pub use sections::{
-    Account, Comparisons, FeedColumns, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network,
-    Privileges, ProxyProtocolSection, Redirects, ShadowSection, TakeoverSection,
+    FeedColumns, FeedsSection, LogFormat, LogLevel, LogSection, NarrowPolicy, PrivilegesSection,
+    ProxyProtocolSection, RedirectPolicy, ServiceSection, ShadowSampling, ShadowSection,
+    TakeoverSection, TrustedNetwork,
 };
+pub(crate) use validation::MOST_LISTENERS;
 
-pub use upstream::{ListenerSection, MOST_SERVERS, Servers};
+pub use upstream::{ListenerSection, MOST_SERVERS, UpstreamList};
 
 use crate::admin::AdminSection;
-use crate::binlog::{BinlogLimits, Freshness, RowsSection};
+use crate::binlog::{BinlogLimits, FreshnessSection, RowsSection};
 use crate::feed::FeedDefinition;
-use crate::feeds::Auto;
-use crate::limits::Limits;
-use crate::session::frames::Compression;
+use crate::feeds::FeedDiscoveryMode;
+use crate::limits::ProcessLimits;
+use crate::session::compression_frames::CompressionPolicy;
 use crate::sql::NameCase;
-use crate::timeline::definition::Definition;
+use crate::timeline::definition::TimelineDefinition;
 use crate::tls::{TlsSection, UpstreamTlsSection};
 use crate::upstreams::FailoverSection;
 
 /// Every setting of `headwater serve`, checked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct ServeSettings {
     /// Address on which clients connect (`listen`).
     pub listen: String,
     /// Path of a socket on which clients connect too (`socket`).
@@ -48,13 +49,13 @@ pub struct Settings {
     /// Connections that may wait to be accepted (`listen_backlog`); 0: as many as the system allows.
     pub listen_backlog: u32,
     /// Addresses of the database servers (`upstream`).
-    pub upstream: Servers,
+    pub upstream: UpstreamList,
     /// How it is noticed that one of them is lost (`failover`).
     pub failover: FailoverSection,
     /// Further ports for clients (`listener`).
     pub listeners: Vec<ListenerSection>,
     /// The service account (`service.user`, `service.password`).
-    pub service: Option<Account>,
+    pub service: Option<ServiceSection>,
     /// The PROXY protocol (`proxy_protocol`).
     pub proxy_protocol: ProxyProtocolSection,
     /// TLS towards clients (`tls`).
@@ -62,15 +63,15 @@ pub struct Settings {
     /// TLS towards the server (`upstream_tls`).
     pub upstream_tls: UpstreamTlsSection,
     /// What becomes of a `redirect_url` (`redirect_url`).
-    pub redirect_url: Redirects,
+    pub redirect_url: RedirectPolicy,
     /// Compression on either side (`compression`).
-    pub compression: Compression,
+    pub compression: CompressionPolicy,
     /// False: every call is relayed (`accelerate`).
     pub accelerate: bool,
     /// Threads that move bytes (`threads`); 0: as many as the machine has processors.
     pub threads: usize,
     /// The timelines to accelerate (`definition`); the classic one when the file names none.
-    pub definitions: Vec<Definition>,
+    pub definitions: Vec<TimelineDefinition>,
     /// There is the classic one alone, as there is unasked.
     pub classic_by_default: bool,
     /// Feeds whose SELECTs are narrowed (`feed`).
@@ -78,23 +79,23 @@ pub struct Settings {
     /// Which of them (`feeds`).
     pub narrow: FeedsSection,
     /// The log (`log.level`, `log.format`).
-    pub log: Log,
+    pub log: LogSection,
     /// Bounds on everything that could grow (`limits`).
-    pub limits: Limits,
+    pub limits: ProcessLimits,
     /// One cap for the memory of the process (`memory.limit`), as it is in force.
     pub memory: MemorySection,
     /// Bounds of memory as they were wished for.
-    pub wished: BinlogLimits,
+    pub requested_limits: BinlogLimits,
     /// When memory may answer (`freshness`).
-    pub freshness: Freshness,
+    pub freshness: FreshnessSection,
     /// Of which tables rows are kept (`rows`).
     pub rows: RowsSection,
     /// Bounds of memory and of what fills it (`index`, `binlog`), within `memory.limit`.
     pub binlog: BinlogLimits,
     /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
-    pub privileges: Privileges,
+    pub privileges: PrivilegesSection,
     /// Which calls are compared with the procedure (`shadow`).
-    pub shadow: Comparisons,
+    pub shadow: ShadowSampling,
     /// Where operators look in (`admin`).
     pub admin: AdminSection,
     /// How another process takes over (`takeover`).
@@ -105,14 +106,14 @@ pub struct Settings {
     pub case: NameCase,
 }
 
-impl Settings {
+impl ServeSettings {
     /// The same, with names of databases and tables as a server has them that compares them so.
     #[must_use]
-    pub fn folded(&self, case: NameCase) -> Settings {
+    pub fn folded(&self, case: NameCase) -> ServeSettings {
         let definitions = self.definitions.iter();
         let feeds = self.feeds.iter();
-        Settings {
-            definitions: definitions.map(|own| own.folded(case)).collect(),
+        ServeSettings {
+            definitions: definitions.map(|own| own.with_name_case(case)).collect(),
             feeds: feeds.map(|own| own.folded(case)).collect(),
             case,
             ..self.clone()
@@ -122,11 +123,12 @@ impl Settings {
     /// Feeds are all that anybody asked for: the classic timeline need not be there.
     #[must_use]
     pub fn are_feeds_alone(&self) -> bool {
-        self.classic_by_default && (!self.feeds.is_empty() || self.narrow.auto == Auto::On)
+        self.classic_by_default
+            && (!self.feeds.is_empty() || self.narrow.auto == FeedDiscoveryMode::On)
     }
 
     /// The timelines that are of concern to whoever wrote these settings.
-    pub fn named_definitions(&self) -> impl Iterator<Item = &Definition> {
+    pub fn named_definitions(&self) -> impl Iterator<Item = &TimelineDefinition> {
         let definitions = self.definitions.iter();
         definitions.filter(|_| !self.are_feeds_alone())
     }
@@ -145,10 +147,10 @@ impl Settings {
     ///
     /// # Errors
     /// The first mistake found, naming the setting.
-    pub fn load(flags: &ServeFlags) -> Result<Settings, ConfigError> {
+    pub fn load(flags: &ServeFlags) -> Result<ServeSettings, ConfigError> {
         let file = match &flags.config {
             Some(path) => file::read(path)?,
-            None => File::default(),
+            None => ConfigFile::default(),
         };
         let ServiceFlags {
             service_user,
@@ -169,10 +171,10 @@ impl Settings {
                             .map(|account| account.password.clone())
                     })
                     .unwrap_or_default();
-                Some(Account { user, password })
+                Some(ServiceSection { user, password })
             }
             (None, Some(password)) => match file.service {
-                Some(account) => Some(Account {
+                Some(account) => Some(ServiceSection {
                     password,
                     ..account
                 }),
@@ -186,14 +188,14 @@ impl Settings {
         log.slow_ms = flags.log_slow_ms.unwrap_or(log.slow_ms);
         let classic_by_default = file.definition.is_empty();
         let definitions = match classic_by_default {
-            true => vec![Definition::classic()],
+            true => vec![TimelineDefinition::classic()],
             false => file.definition,
         };
         let feeds = file.feed.0;
         let accelerate = !flags.relay_only && file.accelerate.unwrap_or(true);
         let memory_bytes = flags.index_memory_bytes.unwrap_or(file.index.memory_bytes);
         let can_compare = accelerate && service.is_some() && memory_bytes > 0;
-        let shadow = Comparisons::new(flags.shadow.or(file.shadow.rate), can_compare);
+        let shadow = ShadowSampling::new(flags.shadow.or(file.shadow.rate), can_compare);
         let wished = BinlogLimits {
             memory_bytes,
             index_bytes: memory_bytes,
@@ -206,10 +208,10 @@ impl Settings {
             load_bytes: usize::MAX,
         };
         let limit = match flags.memory_limit.unwrap_or(file.memory.limit) {
-            0 => memory::usual(),
+            0 => memory::default_limit(),
             limit => limit,
         };
-        let settings = Settings {
+        let settings = ServeSettings {
             listen: flags
                 .listen
                 .clone()
@@ -217,7 +219,7 @@ impl Settings {
                 .unwrap_or("127.0.0.1:3307".into()),
             socket: flags.socket.clone().or(file.socket),
             listen_backlog: flags.listen_backlog.or(file.listen_backlog).unwrap_or(0),
-            upstream: Servers::of(&flags.upstream)
+            upstream: UpstreamList::of(&flags.upstream)
                 .or(file.upstream)
                 .unwrap_or_default(),
             failover: file.failover,
@@ -244,13 +246,13 @@ impl Settings {
             definitions,
             log,
             limits: file.limits,
-            freshness: Freshness {
+            freshness: FreshnessSection {
                 mode: flags.freshness.unwrap_or(file.freshness.mode),
                 ..file.freshness
             },
             memory: MemorySection { limit },
-            binlog: memory::within(limit, wished),
-            wished,
+            binlog: memory::fit_limits(limit, wished),
+            requested_limits: wished,
             rows: file.rows,
             classic_by_default,
             feeds,
@@ -267,9 +269,9 @@ impl Settings {
                 ..file.takeover
             },
             takes_over: flags.takeover,
-            case: NameCase::Kept,
+            case: NameCase::Sensitive,
         };
-        settings.check()?;
+        settings.validate()?;
         Ok(settings)
     }
 }

@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::feeds::Auto;
-use crate::link::proxy_header::Send;
+use crate::feeds::FeedDiscoveryMode;
+use crate::link::proxy_header::ProxyHeaderVersion;
 
 /// How much to log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -44,26 +44,26 @@ pub struct ShadowSection {
 
 /// Which calls are compared with the procedure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Comparisons {
+pub struct ShadowSampling {
     /// The share of the calls, from 0 (none) to 1 (all).
     pub rate: f64,
     /// Nobody asked for it: where the service account may not run the procedures, nothing is in the way of anything.
-    pub unasked: bool,
+    pub by_default: bool,
 }
 
-impl Comparisons {
+impl ShadowSampling {
     /// The share where none is set.
-    const UNASKED_RATE: f64 = 0.0001;
+    const DEFAULT_RATE: f64 = 0.0001;
 
     /// Those that are set; else few, where it is `possible` at all.
-    pub(super) fn new(set: Option<f64>, possible: bool) -> Comparisons {
+    pub(super) fn new(set: Option<f64>, possible: bool) -> ShadowSampling {
         let unasked = match possible {
-            true => Comparisons::UNASKED_RATE,
+            true => ShadowSampling::DEFAULT_RATE,
             false => 0.0,
         };
-        Comparisons {
+        ShadowSampling {
             rate: set.unwrap_or(unasked),
-            unasked: set.is_none(),
+            by_default: set.is_none(),
         }
     }
 }
@@ -72,18 +72,18 @@ impl Comparisons {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FeedsSection {
-    /// See [`Narrow`].
-    pub narrow: Narrow,
+    /// See [`NarrowPolicy`].
+    pub narrow: NarrowPolicy,
     /// See [`FeedColumns`].
     pub columns: FeedColumns,
     /// What is done about feeds that the settings do not name.
-    pub auto: Auto,
+    pub auto: FeedDiscoveryMode,
 }
 
 /// Which statements of a feed are narrowed, of those that can be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Narrow {
+pub enum NarrowPolicy {
     /// Those of forms that cost less so.
     #[default]
     Cheaper,
@@ -107,9 +107,9 @@ pub enum FeedColumns {
 #[serde(deny_unknown_fields, default)]
 pub struct ProxyProtocolSection {
     /// Who connects from these networks says with a header whom it speaks for, and is not served without.
-    pub trusted: Vec<Network>,
+    pub trusted: Vec<TrustedNetwork>,
     /// What the server is told about clients.
-    pub send: Send,
+    pub send: ProxyHeaderVersion,
 }
 
 impl ProxyProtocolSection {
@@ -126,22 +126,22 @@ impl ProxyProtocolSection {
 /// An address, or a network of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Network(IpNet);
+pub struct TrustedNetwork(IpNet);
 
-impl From<Network> for String {
-    fn from(network: Network) -> String {
+impl From<TrustedNetwork> for String {
+    fn from(network: TrustedNetwork) -> String {
         network.0.to_string()
     }
 }
 
-impl TryFrom<String> for Network {
+impl TryFrom<String> for TrustedNetwork {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Network, String> {
+    fn try_from(text: String) -> Result<TrustedNetwork, String> {
         let address = text.parse::<IpAddr>().map(IpNet::from);
         let network = address.or_else(|_| text.parse::<IpNet>());
         network
-            .map(Network)
+            .map(TrustedNetwork)
             .map_err(|_| "neither an address nor a network such as 10.0.0.0/8".to_owned())
     }
 }
@@ -149,7 +149,7 @@ impl TryFrom<String> for Network {
 /// What becomes of a server's `redirect_url`, which has clients log in elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Redirects {
+pub enum RedirectPolicy {
     /// Clients do not see it, and stay.
     #[default]
     Drop,
@@ -160,15 +160,15 @@ pub enum Redirects {
 /// How long rights are remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Privileges {
+pub struct PrivilegesSection {
     /// After so many seconds a session's right to execute the procedure, and its definer's to do what it does, are proved
     /// again; 0: at every call.
     pub ttl_s: u64,
 }
 
-impl Default for Privileges {
+impl Default for PrivilegesSection {
     fn default() -> Self {
-        Privileges { ttl_s: 1 }
+        PrivilegesSection { ttl_s: 1 }
     }
 }
 
@@ -194,7 +194,7 @@ impl Default for TakeoverSection {
 /// A database account.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Account {
+pub struct ServiceSection {
     /// User name.
     pub user: String,
     /// Password; may be empty.
@@ -202,7 +202,7 @@ pub struct Account {
     pub password: String,
 }
 
-impl std::fmt::Debug for Account {
+impl std::fmt::Debug for ServiceSection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Account({:?})", self.user)
     }
@@ -211,7 +211,7 @@ impl std::fmt::Debug for Account {
 /// The log's settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Log {
+pub struct LogSection {
     /// How much (`log.level`).
     pub level: LogLevel,
     /// In which form (`log.format`).

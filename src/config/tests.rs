@@ -1,16 +1,16 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
-use crate::feeds::Auto;
-use crate::session::frames::{ClientFrames, ServerFrames};
+use crate::feeds::FeedDiscoveryMode;
+use crate::session::compression_frames::{ClientCompression, ServerCompression};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headwater.example.toml");
 
-fn load(text: &str) -> Result<Settings, ConfigError> {
+fn load(text: &str) -> Result<ServeSettings, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("headwater.toml");
     std::fs::write(&path, text).unwrap();
-    Settings::load(&ServeFlags {
+    ServeSettings::load(&ServeFlags {
         config: Some(path),
         ..ServeFlags::default()
     })
@@ -23,10 +23,10 @@ fn example() -> String {
 #[test]
 fn the_example_says_what_the_defaults_are() {
     let example = load(&example()).unwrap();
-    let defaults = Settings::load(&ServeFlags::default()).unwrap();
+    let defaults = ServeSettings::load(&ServeFlags::default()).unwrap();
     // The example names the classic timeline, which is there unasked.
     assert!(!example.classic_by_default && defaults.classic_by_default);
-    let settings = Settings {
+    let settings = ServeSettings {
         classic_by_default: true,
         ..example
     };
@@ -61,9 +61,9 @@ fn rows_are_kept_of_tables_of_feeds_in_memory_that_is_of_use() {
         tables: vec!["statuses".into(), "app.posts".into()],
         ..RowsSection::default()
     };
-    assert!(rows.keeps("any", "statuses") && rows.keeps("app", "posts"));
-    assert!(!rows.keeps("other", "posts") && !rows.keeps("app", "notes"));
-    assert!(RowsSection::default().keeps("any", "notes"));
+    assert!(rows.caches("any", "statuses") && rows.caches("app", "posts"));
+    assert!(!rows.caches("other", "posts") && !rows.caches("app", "notes"));
+    assert!(RowsSection::default().caches("any", "notes"));
 }
 
 #[test]
@@ -78,7 +78,14 @@ fn a_few_calls_are_compared_where_that_can_be_and_nothing_else_is_said() {
         (format!("{service}[shadow]\nrate = 0.5\n"), 0.5, false),
     ] {
         let settings = load(&text).unwrap();
-        assert_eq!(settings.shadow, Comparisons { rate, unasked }, "{text}");
+        assert_eq!(
+            settings.shadow,
+            ShadowSampling {
+                rate,
+                by_default: unasked
+            },
+            "{text}"
+        );
     }
     // What is asked for and cannot be is a mistake.
     let error = load("[shadow]\nrate = 0.0001\n").map(|_| ());
@@ -89,8 +96,8 @@ fn a_few_calls_are_compared_where_that_can_be_and_nothing_else_is_said() {
 fn legs_that_differ_are_set_by_name_and_not_for_logins_that_are_not_read() {
     let settings =
         load("[compression]\nclients = \"offer\"\nserver = \"where-offered\"\n").unwrap();
-    assert_eq!(settings.compression.clients, ClientFrames::Offer);
-    assert_eq!(settings.compression.server, ServerFrames::WhereOffered);
+    assert_eq!(settings.compression.clients, ClientCompression::Offer);
+    assert_eq!(settings.compression.server, ServerCompression::WhereOffered);
     let passing = "[tls]\npassthrough = true\n[compression]\n";
     load(&format!("{passing}clients = \"mirror\"\n")).unwrap();
     for setting in ["clients = \"never\"", "server = \"where-offered\""] {
@@ -121,9 +128,11 @@ fn who_logs_in_is_not_hidden_in_front_of_a_socket() {
 fn the_example_has_every_key() {
     let table: toml::Table = example().parse().unwrap();
     let limits = table.get("limits").and_then(toml::Value::as_table).unwrap();
-    let fields = format!("{:?}", Limits::default()).matches(": ").count();
+    let fields = format!("{:?}", ProcessLimits::default())
+        .matches(": ")
+        .count();
     assert_eq!(limits.len(), fields);
-    let classic = toml::Table::try_from(Definition::classic()).unwrap();
+    let classic = toml::Table::try_from(TimelineDefinition::classic()).unwrap();
     let definition = table
         .get("definition")
         .and_then(|list| list.get(0))
@@ -346,7 +355,7 @@ fn flags_go_before_the_file() {
     let path = folder.path().join("headwater.toml");
     let text = "upstream = \"a:1\"\nlisten = \"b:2\"\n[service]\nuser = \"u\"\npassword = \"p\"";
     std::fs::write(&path, text).unwrap();
-    let settings = Settings::load(&ServeFlags {
+    let settings = ServeSettings::load(&ServeFlags {
         config: Some(path),
         upstream: vec!["c:3".into()],
         service: ServiceFlags {
@@ -370,7 +379,7 @@ fn flags_go_before_the_file() {
 
 #[test]
 fn a_password_alone_is_a_mistake() {
-    let error = Settings::load(&ServeFlags {
+    let error = ServeSettings::load(&ServeFlags {
         service: ServiceFlags {
             service_user: None,
             service_password: Some(String::new()),
@@ -388,12 +397,12 @@ fn one_server_or_several_are_named_in_each_way() {
     assert_eq!(load("upstream = [\"a:1\"]").unwrap().upstream, one.upstream);
     let several = load(&format!("upstream = [\"a:1\", \"b:2\"]\n{account}")).unwrap();
     assert_eq!(several.upstream.all(), ["a:1", "b:2"]);
-    let told = several.told();
+    let told = several.setting_values();
     let told = told.iter().find(|(name, _)| name == "upstream").unwrap();
     assert_eq!(told.1, "[\"a:1\",\"b:2\"]");
     let port = "[[listener]]\nlisten = \"c:3\"\nrole = \"any\"\n";
     let settings = load(&format!("upstream = [\"a:1\", \"b:2\"]\n{port}{account}")).unwrap();
-    let told = settings.told();
+    let told = settings.setting_values();
     assert!(told.contains(&("listener.c:3.role".to_owned(), "any".to_owned())));
     let many: Vec<String> = (0..17).map(|at| format!("\"a:{at}\"")).collect();
     let error = load(&format!("upstream = [{}]\n{account}", many.join(",")));
@@ -406,9 +415,9 @@ fn sizes_have_units_wherever_bytes_are_set() {
                 [binlog]\nevent_bytes = \"2MiB\"\n[limits]\nstatement_bytes = \"8k\"\ntail_bytes = 4096";
     let settings = load(text).unwrap();
     assert_eq!(settings.memory.limit, 1 << 30);
-    assert_eq!(settings.wished.memory_bytes, 64 << 20);
-    assert_eq!(settings.wished.rows_bytes, 32 << 20);
-    assert_eq!(settings.wished.event_bytes, 2 << 20);
+    assert_eq!(settings.requested_limits.memory_bytes, 64 << 20);
+    assert_eq!(settings.requested_limits.rows_bytes, 32 << 20);
+    assert_eq!(settings.requested_limits.event_bytes, 2 << 20);
     assert_eq!(settings.limits.statement_bytes, 8 << 10);
     assert_eq!(settings.limits.tail_bytes, 4096);
     for wrong in ["\"1.5GiB\"", "-1", "true", "1.5"] {
@@ -424,11 +433,11 @@ fn sizes_have_units_wherever_bytes_are_set() {
 fn whether_feeds_are_served_unasked_may_be_answered_by_yes_and_no() {
     let account = "[service]\nuser = \"u\"\n";
     for (written, auto) in [
-        ("true", Auto::On),
-        ("\"on\"", Auto::On),
-        ("false", Auto::Off),
-        ("\"off\"", Auto::Off),
-        ("\"suggest\"", Auto::Suggest),
+        ("true", FeedDiscoveryMode::On),
+        ("\"on\"", FeedDiscoveryMode::On),
+        ("false", FeedDiscoveryMode::Off),
+        ("\"off\"", FeedDiscoveryMode::Off),
+        ("\"suggest\"", FeedDiscoveryMode::Suggest),
     ] {
         let settings = load(&format!("{account}[feeds]\nauto = {written}"));
         assert_eq!(settings.unwrap().narrow.auto, auto, "{written}");

@@ -11,8 +11,8 @@ pub const MOST_SERVERS: usize = 16;
 
 /// Addresses of the servers: one, or several of which one is the primary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
-pub struct Servers(Vec<String>);
+#[serde(from = "UpstreamListInput", into = "UpstreamListInput")]
+pub struct UpstreamList(Vec<String>);
 
 /// As it is written: one address, or a list.
 #[derive(Serialize, Deserialize)]
@@ -20,52 +20,52 @@ pub struct Servers(Vec<String>);
     untagged,
     expecting = "expected an address such as \"db1:3306\", or a list of them"
 )]
-enum Written {
+enum UpstreamListInput {
     One(String),
     Several(Vec<String>),
 }
 
-impl From<Written> for Servers {
-    fn from(written: Written) -> Servers {
-        Servers(match written {
-            Written::One(address) => vec![address],
-            Written::Several(addresses) => addresses,
+impl From<UpstreamListInput> for UpstreamList {
+    fn from(written: UpstreamListInput) -> UpstreamList {
+        UpstreamList(match written {
+            UpstreamListInput::One(address) => vec![address],
+            UpstreamListInput::Several(addresses) => addresses,
         })
     }
 }
 
-impl From<Servers> for Written {
-    fn from(servers: Servers) -> Written {
+impl From<UpstreamList> for UpstreamListInput {
+    fn from(servers: UpstreamList) -> UpstreamListInput {
         match <[String; 1]>::try_from(servers.0) {
-            Ok([address]) => Written::One(address),
-            Err(addresses) => Written::Several(addresses),
+            Ok([address]) => UpstreamListInput::One(address),
+            Err(addresses) => UpstreamListInput::Several(addresses),
         }
     }
 }
 
-impl Default for Servers {
-    fn default() -> Servers {
-        Servers::one("127.0.0.1:3306")
+impl Default for UpstreamList {
+    fn default() -> UpstreamList {
+        UpstreamList::one("127.0.0.1:3306")
     }
 }
 
-impl fmt::Display for Servers {
+impl fmt::Display for UpstreamList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(", "))
     }
 }
 
-impl Servers {
+impl UpstreamList {
     /// One server.
     #[must_use]
-    pub fn one(address: &str) -> Servers {
-        Servers(vec![address.to_owned()])
+    pub fn one(address: &str) -> UpstreamList {
+        UpstreamList(vec![address.to_owned()])
     }
 
     /// These; `None` where there is none.
     #[must_use]
-    pub fn of(addresses: &[String]) -> Option<Servers> {
-        (!addresses.is_empty()).then(|| Servers(addresses.to_vec()))
+    pub fn of(addresses: &[String]) -> Option<UpstreamList> {
+        (!addresses.is_empty()).then(|| UpstreamList(addresses.to_vec()))
     }
 
     /// Every address, in the order of the list.

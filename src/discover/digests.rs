@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::{DiscoverError, Statement, Statements};
-use crate::check::Proposed;
+use super::{DiscoverError, DiscoveredStatement, StatementSurvey};
+use crate::check::ProposedFeedCheck;
+use crate::feed::catalogue::CatalogueRows;
 use crate::feed::digest;
-use crate::feed::facts::Told;
-use crate::feed::tally::Seen;
-use crate::sql::holds;
+use crate::feed::tally::StatementStats;
+use crate::sql::contains_ignoring_case;
 
 /// So many are looked at: those that took the most time.
 const MOST: usize = 1_000;
@@ -20,8 +20,8 @@ const DENIED: [u16; 2] = [1142, 1044];
 const TABLE: &str = "performance_schema.events_statements_summary_by_digest";
 
 /// Asks for all of them.
-pub(super) async fn read(server: &mut Proposed) -> Result<Statements, DiscoverError> {
-    let state = told(
+pub(super) async fn read(server: &mut ProposedFeedCheck) -> Result<StatementSurvey, DiscoverError> {
+    let state = query_rows(
         server,
         "SELECT @@performance_schema, @@performance_schema_max_digest_length",
     )
@@ -31,7 +31,7 @@ pub(super) async fn read(server: &mut Proposed) -> Result<Statements, DiscoverEr
     }
     let longest = number(&state, 0, 1);
     // MySQL keeps one text of each; MariaDB does not.
-    let sample = told(
+    let sample = query_rows(
         server,
         "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'performance_schema' \
          AND TABLE_NAME = 'events_statements_summary_by_digest' AND COLUMN_NAME = 'QUERY_SAMPLE_TEXT'",
@@ -41,7 +41,7 @@ pub(super) async fn read(server: &mut Proposed) -> Result<Statements, DiscoverEr
         0 => "NULL".to_owned(),
         _ => format!("LEFT(QUERY_SAMPLE_TEXT, {LONGEST})"),
     };
-    let rows = told(
+    let rows = query_rows(
         server,
         &format!(
             "SELECT SCHEMA_NAME, LEFT(DIGEST_TEXT, {LONGEST}), {sample}, COUNT_STAR, SUM_TIMER_WAIT, SUM_ROWS_EXAMINED, SUM_ROWS_SENT \
@@ -50,7 +50,7 @@ pub(super) async fn read(server: &mut Proposed) -> Result<Statements, DiscoverEr
         ),
     )
     .await?;
-    let all = told(
+    let all = query_rows(
         server,
         &format!(
             "SELECT LEFT(MIN(FIRST_SEEN), 19), SUM(IF(DIGEST IS NULL, COUNT_STAR, 0)) FROM {TABLE}"
@@ -60,10 +60,10 @@ pub(super) async fn read(server: &mut Proposed) -> Result<Statements, DiscoverEr
     let mut cut = 0;
     let mut seen = Vec::new();
     for row in 0..rows.len() {
-        match statement(&rows, row, longest) {
-            Digest::Seen(statement) => seen.push(statement),
-            Digest::Cut => cut += 1,
-            Digest::System => {}
+        match classify_row(&rows, row, longest) {
+            DigestClass::Seen(statement) => seen.push(statement),
+            DigestClass::Truncated => cut += 1,
+            DigestClass::System => {}
         }
     }
     let mut about = vec![match text(&all, 0, 0) {
@@ -94,24 +94,27 @@ pub(super) async fn read(server: &mut Proposed) -> Result<Statements, DiscoverEr
             "MariaDB does not count statements that are prepared by the protocol, as many drivers do: --listen sees them".to_owned(),
         );
     }
-    Ok(Statements { about, seen })
+    Ok(StatementSurvey {
+        notes: about,
+        statements: seen,
+    })
 }
 
-enum Digest {
-    Seen(Statement),
+enum DigestClass {
+    Seen(DiscoveredStatement),
     /// Its end is missing.
-    Cut,
+    Truncated,
     /// Of the server's own tables.
     System,
 }
 
-fn statement(rows: &Told, row: usize, longest: u64) -> Digest {
+fn classify_row(rows: &CatalogueRows, row: usize, longest: u64) -> DigestClass {
     let database = text(rows, row, 0);
     if database
         .as_deref()
         .is_some_and(|name| SYSTEM.contains(&name))
     {
-        return Digest::System;
+        return DigestClass::System;
     }
     let digest = text(rows, row, 1).unwrap_or_default();
     let fits = |text: &String| text.chars().count() < LONGEST;
@@ -119,47 +122,51 @@ fn statement(rows: &Told, row: usize, longest: u64) -> Digest {
     let sample = sample.filter(|own| !own.is_empty() && !own.ends_with("...") && fits(own));
     // The limit is of another form of the text, which is of about this length.
     let is_cut = !fits(&digest)
-        || digest.len() as u64 * 4 >= longest * 3 && !holds(digest.as_bytes(), "LIMIT");
+        || digest.len() as u64 * 4 >= longest * 3
+            && !contains_ignoring_case(digest.as_bytes(), "LIMIT");
     let prepared = digest::is_prepared(&digest);
     let (text, digest) = match sample {
         Some(sample) => (sample, false),
-        None if is_cut => return Digest::Cut,
+        None if is_cut => return DigestClass::Truncated,
         None => (digest, true),
     };
-    Digest::Seen(Statement {
-        seen: Seen {
+    DigestClass::Seen(DiscoveredStatement {
+        seen: StatementStats {
             database,
-            shown: String::new(),
+            normalized_text: String::new(),
             text,
             prepared,
             times: number(rows, row, 3),
             // Picoseconds.
             total: Duration::from_nanos(number(rows, row, 4) / 1_000),
-            read: Some(number(rows, row, 5)),
-            sent: number(rows, row, 6),
+            rows_read: Some(number(rows, row, 5)),
+            rows_sent: number(rows, row, 6),
         },
-        digest,
+        is_digest: digest,
     })
 }
 
-async fn told(server: &mut Proposed, question: &str) -> Result<Told, DiscoverError> {
-    let answers = server.ask(&[question.to_owned()]).await?;
+async fn query_rows(
+    server: &mut ProposedFeedCheck,
+    question: &str,
+) -> Result<CatalogueRows, DiscoverError> {
+    let answers = server.query(&[question.to_owned()]).await?;
     match answers.into_iter().next() {
         Some(Ok(rows)) => Ok(rows),
         Some(Err(error)) if DENIED.contains(&error.code) => Err(DiscoverError::Denied {
             account: server.account().to_owned(),
         }),
         Some(Err(error)) => Err(DiscoverError::Refused(error.to_string())),
-        None => Ok(Told::new()),
+        None => Ok(CatalogueRows::new()),
     }
 }
 
-fn text(rows: &Told, row: usize, column: usize) -> Option<String> {
+fn text(rows: &CatalogueRows, row: usize, column: usize) -> Option<String> {
     let cell = rows.get(row)?.get(column)?.as_ref()?;
     Some(String::from_utf8_lossy(cell).into_owned())
 }
 
-fn number(rows: &Told, row: usize, column: usize) -> u64 {
+fn number(rows: &CatalogueRows, row: usize, column: usize) -> u64 {
     let text = text(rows, row, column);
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }

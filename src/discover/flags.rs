@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::{ConfigError, LogFormat, LogLevel, ServeFlags, ServiceFlags, Settings};
+use crate::config::{ConfigError, LogFormat, LogLevel, ServeFlags, ServeSettings, ServiceFlags};
 use crate::tls::TlsMode;
 
 /// Flags of `headwater discover`. Those of the server have their environment variables and keys, as for `serve`.
@@ -70,7 +70,7 @@ pub struct DiscoverFlags {
 
 /// Where statements come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum StatementSource {
     /// The server's digests.
     Digests,
     /// What goes by for so long.
@@ -83,21 +83,21 @@ pub enum Source {
 impl DiscoverFlags {
     /// Where statements come from.
     #[must_use]
-    pub fn source(&self) -> Source {
+    pub fn source(&self) -> StatementSource {
         match self.listen {
-            Some(_) => Source::Listen {
+            Some(_) => StatementSource::Listen {
                 seconds: self.seconds,
             },
-            None => Source::Digests,
+            None => StatementSource::Digests,
         }
     }
 
     /// The settings of `serve` as far as they matter here.
     ///
     /// # Errors
-    /// As [`Settings::load`].
-    pub fn settings(&self) -> Result<Settings, ConfigError> {
-        let mut settings = Settings::load(&ServeFlags {
+    /// As [`crate::config::ServeSettings::load`].
+    pub fn settings(&self) -> Result<ServeSettings, ConfigError> {
+        let mut settings = ServeSettings::load(&ServeFlags {
             config: self.config.clone(),
             listen: self.listen.clone(),
             upstream: self.upstream.clone(),

@@ -2,24 +2,24 @@
 //! the way of the rest.
 //!
 //! Statements come from the server's digests (`digests`), or are seen as they go by (`listen`). `judge` looks at the tables that they
-//! name and asks [`crate::feed::propose`] about each; what is proposed is put together (`grouped`) and checked as `headwater check`
+//! name and asks [`crate::feed::feed_proposal`] about each; what is proposed is put together (`grouped`) and checked as `headwater check`
 //! does. Nothing is changed.
 
+mod classification;
 mod digests;
+mod feed_groups;
 mod flags;
-mod grouped;
-mod judge;
-mod listen;
+mod relay_listener;
 mod report;
 
-use crate::check::{self, CheckError, Proposed};
-use crate::config::Settings;
+use crate::check::{self, CheckError, ProposedFeedCheck};
+use crate::config::ServeSettings;
 use crate::feed::digest;
-use crate::feed::tally::Seen;
+use crate::feed::tally::StatementStats;
 use crate::server::ServeError;
 
-pub use flags::{DiscoverFlags, Source};
-use report::Findings;
+pub use flags::{DiscoverFlags, StatementSource};
+use report::DiscoverReport;
 
 /// Why feeds cannot be looked for.
 #[derive(Debug, thiserror::Error)]
@@ -61,25 +61,25 @@ pub enum DiscoverError {
 
 /// Statements that were found, and where.
 #[derive(Debug)]
-struct Statements {
+struct StatementSurvey {
     /// What was looked at, and what was not: a line each.
-    about: Vec<String>,
+    notes: Vec<String>,
     /// The most time first.
-    seen: Vec<Statement>,
+    statements: Vec<DiscoveredStatement>,
 }
 
 /// A statement as it was found.
 #[derive(Debug)]
-struct Statement {
-    seen: Seen,
+struct DiscoveredStatement {
+    seen: StatementStats,
     /// The text is that of a digest, whose names have to be looked up.
-    digest: bool,
+    is_digest: bool,
 }
 
-impl Statement {
+impl DiscoveredStatement {
     /// The text that can be judged, where its database has these tables.
     fn text(&self, tables: &[String]) -> Option<String> {
-        match self.digest {
+        match self.is_digest {
             true => digest::statement(&self.seen.text, tables),
             false => Some(self.seen.text.clone()),
         }
@@ -91,24 +91,25 @@ impl Statement {
 /// # Errors
 /// When the server cannot be asked, or no client can be taken.
 pub async fn run(
-    settings: &Settings,
-    source: Source,
+    settings: &ServeSettings,
+    source: StatementSource,
     text: &mut String,
 ) -> Result<(), DiscoverError> {
     let service = settings.service.as_ref().ok_or(DiscoverError::NoAccount)?;
-    let settings = &check::of_primary(settings).await?;
+    let settings = &check::primary_settings(settings).await?;
     // Before the time of listening: what is wrong is known at once.
-    let mut server = Proposed::connect(settings, service).await?;
+    let mut server = ProposedFeedCheck::connect(settings, service).await?;
     let statements = match source {
-        Source::Digests => digests::read(&mut server).await?,
-        Source::Listen { seconds } => {
-            let heard = listen::hear(settings, seconds).await?;
+        StatementSource::Digests => digests::read(&mut server).await?,
+        StatementSource::Listen { seconds } => {
+            let heard = relay_listener::count_selects(settings, seconds).await?;
             // The connection may have been idle for longer than the server likes.
-            server = Proposed::connect(settings, service).await?;
+            server = ProposedFeedCheck::connect(settings, service).await?;
             heard
         }
     };
-    let judged = judge::judge(&mut server, settings, statements.seen).await?;
-    Findings::new(text).write(settings, &server, &statements.about, &judged);
+    let judged =
+        classification::classify_statements(&mut server, settings, statements.statements).await?;
+    DiscoverReport::new(text).write(settings, &server, &statements.notes, &judged);
     Ok(())
 }

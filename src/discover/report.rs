@@ -2,35 +2,35 @@
 
 use std::time::Duration;
 
-use super::grouped::Feed;
-use super::judge::Judged;
-use crate::check::Proposed;
-use crate::config::Settings;
+use super::classification::DiscoverySummary;
+use super::feed_groups::DiscoveredFeed;
+use crate::check::ProposedFeedCheck;
+use crate::config::ServeSettings;
 use crate::feed::FeedDefinition;
-use crate::feed::shown::shortened;
-use crate::feed::tally::Seen;
-use crate::report::Report;
+use crate::feed::normalization::shortened;
+use crate::feed::tally::StatementStats;
+use crate::report::ReportWriter;
 
 /// More statements of one kind are not listed.
 const MOST: usize = 20;
 
 /// Writes it part by part.
 #[derive(Debug)]
-pub(super) struct Findings<'a> {
+pub(super) struct DiscoverReport<'a> {
     text: &'a mut String,
 }
 
-impl<'a> Findings<'a> {
+impl<'a> DiscoverReport<'a> {
     pub(super) fn new(text: &'a mut String) -> Self {
-        Findings { text }
+        DiscoverReport { text }
     }
 
     pub(super) fn write(
         &mut self,
-        settings: &Settings,
-        server: &Proposed,
+        settings: &ServeSettings,
+        server: &ProposedFeedCheck,
         about: &[String],
-        judged: &Judged,
+        judged: &DiscoverySummary,
     ) {
         self.server(&server.named, settings.upstream.first());
         self.part("Statements");
@@ -43,7 +43,7 @@ impl<'a> Findings<'a> {
                 "those of {left_out} more databases were not looked at (limits.databases)"
             ));
         }
-        let every = server.of_every_feed();
+        let every = server.common_obstacles();
         if !every.is_empty() {
             self.part("In the way of every feed");
             for line in every {
@@ -57,14 +57,14 @@ impl<'a> Findings<'a> {
         self.summary(judged);
     }
 
-    fn summary(&mut self, judged: &Judged) {
+    fn summary(&mut self, judged: &DiscoverySummary) {
         let (feeds, refused) = (&judged.feeds, judged.refused.len());
         if feeds.is_empty() && refused == 0 {
             return self.part("No statement was found that looks like one of a feed.");
         }
-        let count = |is: fn(&Feed) -> bool| feeds.iter().filter(|feed| is(feed)).count();
-        let already = count(|feed| feed.already.is_some());
-        let ready = count(|feed| feed.already.is_none() && feed.in_the_way.is_empty());
+        let count = |is: fn(&DiscoveredFeed) -> bool| feeds.iter().filter(|feed| is(feed)).count();
+        let already = count(|feed| feed.existing_name.is_some());
+        let ready = count(|feed| feed.existing_name.is_none() && feed.obstacles.is_empty());
         self.part(&format!(
             "Feeds found: {}. Ready to be pasted: {ready}; with something in the way: {}; in the settings already: {already}. \
              Statements that look like ones of feeds and would be relayed: {refused}. Nothing was changed.",
@@ -73,26 +73,26 @@ impl<'a> Findings<'a> {
         ));
     }
 
-    fn feed(&mut self, feed: &Feed) {
+    fn feed(&mut self, feed: &DiscoveredFeed) {
         let databases: Vec<&str> = feed.databases.iter().map(String::as_str).collect();
         let databases = match databases.as_slice() {
             [one] => format!("database {one}"),
             several => format!("databases {}", several.join(", ")),
         };
         let name = &feed.definition.name;
-        match (&feed.already, feed.in_the_way.is_empty()) {
+        match (&feed.existing_name, feed.obstacles.is_empty()) {
             (Some(own), _) => self.part(&format!("Feed {own} of the settings, {databases}")),
             (None, true) => self.part(&format!("Feed {name}, {databases}: paste this into the settings file")),
             (None, false) => self.part(&format!(
                 "Feed {name}, {databases}: mend what stands in the way, then paste this into the settings file"
             )),
         }
-        if feed.already.is_none() {
+        if feed.existing_name.is_none() {
             self.section(&feed.definition);
         }
-        if !feed.in_the_way.is_empty() {
+        if !feed.obstacles.is_empty() {
             self.part("    What stands in the way");
-            for line in &feed.in_the_way {
+            for line in &feed.obstacles {
                 self.item(&format!("    {line}"));
             }
         }
@@ -113,19 +113,19 @@ impl<'a> Findings<'a> {
         }
     }
 
-    fn statement(&mut self, what: &str, seen: &Seen) {
+    fn statement(&mut self, what: &str, seen: &StatementStats) {
         self.item(&format!("    {what}"));
-        self.item(&format!("        {}", shortened(&seen.shown)));
+        self.item(&format!("        {}", shortened(&seen.normalized_text)));
         self.item(&format!("        {}", cost(seen)));
     }
 
-    fn refused(&mut self, refused: &[(Seen, String)]) {
+    fn refused(&mut self, refused: &[(StatementStats, String)]) {
         if refused.is_empty() {
             return;
         }
         self.part("Statements that look like ones of feeds and would be relayed as they are");
         for (seen, why) in refused.iter().take(MOST) {
-            self.item(&shortened(&seen.shown));
+            self.item(&shortened(&seen.normalized_text));
             let database = seen
                 .database
                 .as_ref()
@@ -147,14 +147,14 @@ impl<'a> Findings<'a> {
     }
 }
 
-impl Report for Findings<'_> {
+impl ReportWriter for DiscoverReport<'_> {
     fn text(&mut self) -> &mut String {
         self.text
     }
 }
 
 /// How often, how long, and how much was read for it.
-fn cost(seen: &Seen) -> String {
+fn cost(seen: &StatementStats) -> String {
     let times = match seen.times {
         1 => "seen once".to_owned(),
         times => format!("seen {times} times"),
@@ -163,7 +163,7 @@ fn cost(seen: &Seen) -> String {
         true => ", as a prepared statement",
         false => "",
     };
-    let read = match (seen.read, seen.sent) {
+    let read = match (seen.rows_read, seen.rows_sent) {
         (None, _) => "rows read: not known".to_owned(),
         (Some(_), 0) => "no rows sent".to_owned(),
         (Some(read), sent) => format!("{} rows read for each row sent", tenths(read, sent)),
@@ -195,21 +195,21 @@ mod tests {
 
     #[test]
     fn a_cost_is_told_in_words() {
-        let seen = Seen {
+        let seen = StatementStats {
             times: 3,
             total: Duration::from_micros(4_500_000),
-            read: Some(955),
-            sent: 30,
-            ..Seen::default()
+            rows_read: Some(955),
+            rows_sent: 30,
+            ..StatementStats::default()
         };
         assert_eq!(
             cost(&seen),
             "seen 3 times, 1.5 s on average, 4.5 s in all; 31.8 rows read for each row sent"
         );
-        let heard = Seen {
+        let heard = StatementStats {
             times: 1,
             total: Duration::from_micros(1_234),
-            ..Seen::default()
+            ..StatementStats::default()
         };
         assert_eq!(
             cost(&heard),

@@ -2,27 +2,29 @@
 
 use std::cmp::Reverse;
 
-use super::{Entry, Feeds, Is};
+use super::{FeedRegistry, TemplateEntry, TemplateStatus};
 
 /// More templates are not listed: those that came most often are.
-const MOST: usize = 20;
+const MAX_TEMPLATES_SHOWN: usize = 20;
 
-impl Feeds {
+impl FeedRegistry {
     /// A line for each feed, and one for each of the templates that came most often.
     #[must_use]
     pub fn tallies(&self) -> Vec<String> {
         let state = self.state();
         let feeds = state.feeds.iter().filter(|feed| feed.counted.total() > 0);
         let feeds = feeds.map(|feed| format!("feed {}: {}", feed.definition.name, feed.counted));
-        let mut entries: Vec<&Entry> = state.templates.iter().map(|(_, entry)| entry).collect();
+        let mut entries: Vec<&TemplateEntry> =
+            state.templates.iter().map(|(_, entry)| entry).collect();
         entries.sort_by_cached_key(|entry| (Reverse(entry.counted.total()), entry.shown.clone()));
-        let templates = entries.into_iter().take(MOST).map(|entry| {
+        let templates = entries.into_iter().take(MAX_TEMPLATES_SHOWN).map(|entry| {
             let (mut of, mut times) = (String::new(), String::new());
-            if let Is::Known {
-                is: Ok(template), ..
-            } = &entry.is
+            if let TemplateStatus::Known {
+                outcome: Ok(template),
+                ..
+            } = &entry.status
             {
-                let feed = state.feed(template.feed, self.first);
+                let feed = state.feed(template.feed, self.first_number);
                 of = feed.map_or_else(String::new, |feed| format!(" of {}", feed.definition.name));
                 if let Some((directly, narrowed)) = template.times() {
                     times = format!(

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The section of the settings file.
-pub const FEED: &str = r#"
+pub const CLASSIC_FEED: &str = r#"
 [[feed]]
 name = "classic"
 [feed.message]

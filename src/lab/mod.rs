@@ -16,7 +16,7 @@ use self::manual::{ManualError, ManualFlags};
 
 /// The laboratory's subcommands.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
+pub enum LabCommand {
     /// A private MariaDB with a million messages, and Headwater in front: left running, with what to type next
     Demo(DemoFlags),
     /// The same timelines side by side: plain SQL, the procedure, Headwater
@@ -44,11 +44,11 @@ pub enum LabError {
 ///
 /// # Errors
 /// When it fails.
-pub async fn run(command: Command, program: clap::Command) -> Result<(), LabError> {
+pub async fn run(command: LabCommand, program: clap::Command) -> Result<(), LabError> {
     match command {
-        Command::Demo(flags) => demo::run(flags).await?,
-        Command::Bench(flags) => bench::run(*flags).await?,
-        Command::Manual(flags) => manual::write(&flags, &program)?,
+        LabCommand::Demo(flags) => demo::run(flags).await?,
+        LabCommand::Bench(flags) => bench::run(*flags).await?,
+        LabCommand::Manual(flags) => manual::write(&flags, &program)?,
     }
     Ok(())
 }

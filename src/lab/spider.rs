@@ -4,22 +4,22 @@
 
 use std::path::{Path, PathBuf};
 
-use super::bench::client::{Client, ClientError};
-use super::bench::login::Account;
+use super::bench::client::{BenchClient, BenchClientError};
+use super::bench::login::BenchAccount;
 use super::demo::{load, script};
-use super::private_server::unpacked::Unpacked;
-use super::private_server::{Kind, PrivateServer, PrivateServerError};
+use super::private_server::package_folder::PackageFolder;
+use super::private_server::{PrivateServer, PrivateServerError, ServerKind};
 
 /// What `setup/spider.sh` unpacks.
 const LIBRARY: &str = "ha_spider.so";
 /// Room for the data, so that the disk plays no part.
-const POOL: &str = "--innodb-buffer-pool-size=256M";
+const BUFFER_POOL: &str = "--innodb-buffer-pool-size=256M";
 /// By default Spider connects to each data node anew for each statement: nobody who looks for speed leaves it there.
 const KEEP_CONNECTIONS: &str = "--spider-conn-recycle-mode=1";
 /// Columns and keys of the messages. A table in partitions by author has no key without the author; a data node's own table has.
 const MESSAGE: &str = "id int unsigned NOT NULL, user_id int unsigned NOT NULL, body varchar(255) NOT NULL, \
      PRIMARY KEY (id, user_id), KEY user_id_id (user_id, id)";
-const MESSAGE_THERE: &str = "id int unsigned NOT NULL, user_id int unsigned NOT NULL, body varchar(255) NOT NULL, \
+const DATA_NODE_MESSAGE: &str = "id int unsigned NOT NULL, user_id int unsigned NOT NULL, body varchar(255) NOT NULL, \
      PRIMARY KEY (id), KEY user_id_id (user_id, id)";
 const FOLLOWER: &str = "user_id int unsigned NOT NULL, follower_id int unsigned NOT NULL, \
      PRIMARY KEY (user_id, follower_id), KEY follower_id (follower_id)";
@@ -32,40 +32,46 @@ pub enum SpiderError {
     Server(#[from] PrivateServerError),
     /// A server refused a statement.
     #[error("could not make the tables of Spider")]
-    Client(#[from] ClientError),
+    Client(#[from] BenchClientError),
 }
 
 /// A Spider node and its data nodes. Dropped, all of them are gone.
 #[derive(Debug)]
-pub struct Spider {
+pub struct SpiderCluster {
     /// The server that clients talk to.
     pub node: PrivateServer,
     /// The servers that keep the rows.
-    pub data: Vec<PrivateServer>,
+    pub data_nodes: Vec<PrivateServer>,
 }
 
-impl Spider {
+impl SpiderCluster {
     /// Starts so many data nodes, and a Spider node that has no tables yet. `options` are further options of the Spider node.
     ///
     /// # Errors
     /// When a server cannot be had: [`PrivateServerError::Missing`] where Spider is not on this machine.
-    pub fn start(data: usize, options: &[&str]) -> Result<Spider, SpiderError> {
-        let folder = folder()?;
+    pub fn start(data: usize, options: &[&str]) -> Result<SpiderCluster, SpiderError> {
+        let folder = library_folder()?;
         let plugins = format!("--plugin-dir={}", folder.display());
         let own = [
             plugins.as_str(),
             "--plugin-load-add=ha_spider",
             KEEP_CONNECTIONS,
-            POOL,
+            BUFFER_POOL,
         ];
-        let node = PrivateServer::start(Kind::Mariadb, &[&own, options].concat())?;
+        let node = PrivateServer::start(ServerKind::Mariadb, &[&own, options].concat())?;
         let data = (0..data)
             .map(|number| {
                 let id = format!("--server-id={}", number.saturating_add(11));
-                PrivateServer::start(Kind::Mariadb, &[&id, POOL, "--max-connections=1000"])
+                PrivateServer::start(
+                    ServerKind::Mariadb,
+                    &[&id, BUFFER_POOL, "--max-connections=1000"],
+                )
             })
             .collect::<Result<_, _>>()?;
-        Ok(Spider { node, data })
+        Ok(SpiderCluster {
+            node,
+            data_nodes: data,
+        })
     }
 
     /// Makes the classic timeline in a new database of the Spider node, with no rows: the messages on the data nodes, and the follow lists
@@ -73,15 +79,15 @@ impl Spider {
     ///
     /// # Errors
     /// When a server refuses a statement.
-    pub fn furnish(&self, database: &str, follows_too: bool) -> Result<(), SpiderError> {
-        self.furnish_in_parts(database, follows_too, 1)
+    pub fn create_tables(&self, database: &str, follows_too: bool) -> Result<(), SpiderError> {
+        self.create_partitioned_tables(database, follows_too, 1)
     }
 
     /// The same with so many partitions of the messages on each data node, each a table of its own there.
     ///
     /// # Errors
     /// When a server refuses a statement.
-    pub fn furnish_in_parts(
+    pub fn create_partitioned_tables(
         &self,
         database: &str,
         follows_too: bool,
@@ -89,34 +95,41 @@ impl Spider {
     ) -> Result<(), SpiderError> {
         let more = (1..parts).map(|part| format!("message_{part}"));
         let more: Vec<String> = more.collect();
-        for server in &self.data {
+        for server in &self.data_nodes {
             let mut client = connect(server, "mysql")?;
-            client.run(&format!("CREATE DATABASE {database}"))?;
-            let messages = more.iter().map(|table| (&**table, MESSAGE_THERE));
-            let first = [("message", MESSAGE_THERE), ("follower", FOLLOWER)];
+            client.execute(&format!("CREATE DATABASE {database}"))?;
+            let messages = more.iter().map(|table| (&**table, DATA_NODE_MESSAGE));
+            let first = [("message", DATA_NODE_MESSAGE), ("follower", FOLLOWER)];
             for (table, columns) in first.into_iter().chain(messages) {
-                client.run(&format!(
+                client.execute(&format!(
                     "CREATE TABLE {database}.{table} ({columns}) ENGINE=InnoDB"
                 ))?;
             }
         }
         let mut client = connect(&self.node, "mysql")?;
-        client.run(&format!("CREATE DATABASE {database}"))?;
+        client.execute(&format!("CREATE DATABASE {database}"))?;
         let mut client = connect(&self.node, database)?;
-        client.run(&self.spread("message", MESSAGE, database, parts))?;
-        client.run(&match follows_too {
-            true => self.spread("follower", FOLLOWER, database, 1),
+        client.execute(&self.partitioned_table_sql("message", MESSAGE, database, parts))?;
+        client.execute(&match follows_too {
+            true => self.partitioned_table_sql("follower", FOLLOWER, database, 1),
             false => format!("CREATE TABLE follower ({FOLLOWER}) ENGINE=InnoDB"),
         })?;
         for statement in script::statements(load::PROCEDURES) {
-            client.run(&statement)?;
+            client.execute(&statement)?;
         }
         Ok(())
     }
 
     /// A table in partitions by its `user_id`, each on a data node.
-    fn spread(&self, table: &str, columns: &str, database: &str, parts: usize) -> String {
-        let nodes = (0..parts).flat_map(|part| self.data.iter().map(move |server| (part, server)));
+    fn partitioned_table_sql(
+        &self,
+        table: &str,
+        columns: &str,
+        database: &str,
+        parts: usize,
+    ) -> String {
+        let nodes =
+            (0..parts).flat_map(|part| self.data_nodes.iter().map(move |server| (part, server)));
         let partitions: Vec<String> = nodes
             .enumerate()
             .map(|(number, (part, server))| {
@@ -138,18 +151,18 @@ impl Spider {
     }
 }
 
-fn connect(server: &PrivateServer, database: &str) -> Result<Client, ClientError> {
-    let account = Account {
+fn connect(server: &PrivateServer, database: &str) -> Result<BenchClient, BenchClientError> {
+    let account = BenchAccount {
         user: "root".into(),
         password: String::new(),
         database: database.into(),
     };
-    Client::connect(&server.addr().to_string(), &account)
+    BenchClient::connect(&server.addr().to_string(), &account)
 }
 
 /// Where Spider's library is.
-fn folder() -> Result<PathBuf, PrivateServerError> {
-    let folder = Unpacked::at("HEADWATER_SPIDER_PREFIX", "spider");
+fn library_folder() -> Result<PathBuf, PrivateServerError> {
+    let folder = PackageFolder::at("HEADWATER_SPIDER_PREFIX", "spider");
     let folder: &Path = folder.prefix();
     if folder.join(LIBRARY).is_file() {
         return Ok(folder.to_owned());

@@ -25,13 +25,13 @@ thread_local! {
 /// One end of a connection.
 #[derive(Debug)]
 pub struct MemoryStream {
-    incoming: Arc<Mutex<Flow>>,
-    outgoing: Arc<Mutex<Flow>>,
+    incoming: Arc<Mutex<MemoryFlow>>,
+    outgoing: Arc<Mutex<MemoryFlow>>,
 }
 
 /// Bytes on their way from one end to the other.
 #[derive(Debug, Default)]
-struct Flow {
+struct MemoryFlow {
     bytes: VecDeque<u8>,
     /// The writer has said that no more will come.
     is_finished: bool,
@@ -41,7 +41,7 @@ struct Flow {
     writer: Option<Waker>,
 }
 
-impl Flow {
+impl MemoryFlow {
     fn wake(&mut self) {
         for waker in [self.reader.take(), self.writer.take()]
             .into_iter()
@@ -60,7 +60,7 @@ impl Flow {
     }
 }
 
-fn lock(flow: &Mutex<Flow>) -> MutexGuard<'_, Flow> {
+fn lock(flow: &Mutex<MemoryFlow>) -> MutexGuard<'_, MemoryFlow> {
     flow.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -68,7 +68,7 @@ impl MemoryStream {
     /// A connection's two ends.
     #[must_use]
     pub fn pair() -> (MemoryStream, MemoryStream) {
-        let [there, back] = [(); 2].map(|()| Arc::<Mutex<Flow>>::default());
+        let [there, back] = [(); 2].map(|()| Arc::<Mutex<MemoryFlow>>::default());
         let near = MemoryStream {
             incoming: Arc::clone(&back),
             outgoing: Arc::clone(&there),
@@ -110,7 +110,7 @@ impl MemoryStream {
     }
 
     /// Says that nothing more will be written.
-    pub(super) fn shut(&self) {
+    pub(super) fn shutdown_write(&self) {
         let mut flow = lock(&self.outgoing);
         flow.is_finished = true;
         flow.wake();
@@ -145,7 +145,7 @@ impl MemoryStream {
         Poll::Pending
     }
 
-    pub(super) fn take(&self, into: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         let mut flow = lock(&self.incoming);
         if flow.is_broken {
             return Err(io::ErrorKind::ConnectionReset.into());
@@ -163,7 +163,7 @@ impl MemoryStream {
         Ok(read)
     }
 
-    pub(super) fn put(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut flow = lock(&self.outgoing);
         if flow.is_broken || flow.is_finished {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -183,7 +183,7 @@ impl MemoryStream {
 
 impl Drop for MemoryStream {
     fn drop(&mut self) {
-        self.shut();
+        self.shutdown_write();
         let mut flow = lock(&self.incoming);
         flow.is_broken = true;
         flow.wake();
@@ -197,7 +197,7 @@ impl AsyncRead for MemoryStream {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         ready!(self.poll_readable(context))?;
-        let read = self.take(into.initialize_unfilled())?;
+        let read = self.try_read(into.initialize_unfilled())?;
         into.advance(read);
         Poll::Ready(Ok(()))
     }
@@ -210,7 +210,7 @@ impl AsyncWrite for MemoryStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_writable(context))?;
-        Poll::Ready(self.put(bytes))
+        Poll::Ready(self.try_write(bytes))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -218,7 +218,7 @@ impl AsyncWrite for MemoryStream {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.shut();
+        self.shutdown_write();
         Poll::Ready(Ok(()))
     }
 }
@@ -272,12 +272,12 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::link::{Link, Socket};
+    use crate::link::{NetworkLink, StreamSocket};
 
     #[tokio::test]
     async fn what_one_end_writes_the_other_reads_and_then_the_end() {
         let (near, mut far) = MemoryStream::pair();
-        let mut near = Link::new(Socket::Memory(near));
+        let mut near = NetworkLink::new(StreamSocket::Memory(near));
         let mut into = [0; 9];
         assert_eq!(
             near.read(&mut into).unwrap_err().kind(),
@@ -287,7 +287,7 @@ mod tests {
         near.readable().await.unwrap();
         assert_eq!(near.read(&mut into).unwrap(), 5);
         near.send_all(b"back").await.unwrap();
-        near.finish().await.unwrap();
+        near.shutdown_write().await.unwrap();
         let mut all = Vec::new();
         far.read_to_end(&mut all).await.unwrap();
         assert_eq!(all, b"back");
@@ -300,12 +300,12 @@ mod tests {
     #[tokio::test]
     async fn who_is_not_read_is_not_written_to_without_bound() {
         let (near, mut far) = MemoryStream::pair();
-        let mut near = Link::new(Socket::Memory(near));
+        let mut near = NetworkLink::new(StreamSocket::Memory(near));
         let sent = vec![7; 3 * BUFFER_BYTES];
         near.send(&sent).unwrap();
-        assert!(!near.is_clear());
+        assert!(!near.is_flushed());
         let mut read = vec![0; sent.len()];
-        let (cleared, whole) = tokio::join!(near.cleared(), far.read_exact(&mut read));
+        let (cleared, whole) = tokio::join!(near.flush_all(), far.read_exact(&mut read));
         cleared.unwrap();
         assert_eq!((whole.unwrap(), read == sent), (sent.len(), true));
     }
@@ -315,7 +315,7 @@ mod tests {
         let (near, mut far) = MemoryStream::pair();
         far.write_all(b"lost").await.unwrap();
         far.reset();
-        let mut near = Link::new(Socket::Memory(near));
+        let mut near = NetworkLink::new(StreamSocket::Memory(near));
         let read = near.read(&mut [0; 9]);
         assert_eq!(read.unwrap_err().kind(), ErrorKind::ConnectionReset);
         assert_eq!(near.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -327,11 +327,11 @@ mod tests {
         let limit = Duration::from_secs(5);
         let listener = MemoryListener::bind("primary:3306").unwrap();
         assert!(MemoryListener::bind("primary:3306").is_err());
-        let _near = Socket::dial("primary:3306", limit).await.unwrap();
+        let _near = StreamSocket::dial("primary:3306", limit).await.unwrap();
         listener.accept().await;
         drop(listener);
         for nobody in ["primary:3306", "replica:3306"] {
-            let dialed = Socket::dial(nobody, limit).await;
+            let dialed = StreamSocket::dial(nobody, limit).await;
             assert_eq!(dialed.unwrap_err().kind(), ErrorKind::ConnectionRefused);
         }
         let _again = MemoryListener::bind("primary:3306").unwrap();

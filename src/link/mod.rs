@@ -1,14 +1,14 @@
 //! One side of a session: a socket, TLS on it or not, and the bytes that it did not take yet.
 //!
 //! Nothing here waits unless its name says so: what can be read or written at once is, the rest is told by `WouldBlock` or
-//! kept. Who has bytes waiting here is not given more ([`Link::is_clear`]).
+//! kept. Who has bytes waiting here is not given more ([`NetworkLink::is_flushed`]).
 
-mod carry;
-mod compressed;
+mod compression;
 #[cfg(feature = "lab")]
 pub mod memory;
 pub mod proxy_header;
 mod socket;
+mod splice;
 mod tls;
 
 use std::future::poll_fn;
@@ -20,63 +20,63 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
-use crate::wire::compression::Algorithm;
+use crate::wire::compression::CompressionAlgorithm;
 
-pub use carry::{Stopped, carry};
-use compressed::Compressed;
-pub use socket::{Parked, Socket, is_path, prepare};
-use tls::Tls;
+use compression::CompressionLayer;
+pub use socket::{DetachedSocket, StreamSocket, configure_socket, is_path};
+pub use splice::{SpliceStop, splice_bytes};
+use tls::TlsLayer;
 
 /// Read at a time into a buffer of its own.
 const FILL_BYTES: usize = 16 * 1024;
 /// So often it is looked whether what was sent has arrived, where no event tells.
-const LOOK: Duration = Duration::from_millis(2);
+const DELIVERY_POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// What an idle link may keep allocated.
 const IDLE_BYTES: usize = 1024;
 
 /// A connection to a client or to the server.
 #[derive(Debug)]
-pub struct Link {
-    socket: Socket,
-    tls: Option<Box<Tls>>,
-    compressed: Option<Box<Compressed>>,
+pub struct NetworkLink {
+    socket: StreamSocket,
+    tls: Option<Box<TlsLayer>>,
+    compression: Option<Box<CompressionLayer>>,
     backlog: Vec<u8>,
 }
 
-impl Link {
+impl NetworkLink {
     /// A connection on which nothing was said yet.
     #[must_use]
-    pub fn new(socket: Socket) -> Link {
-        Link {
+    pub fn new(socket: StreamSocket) -> NetworkLink {
+        NetworkLink {
             socket,
             tls: None,
-            compressed: None,
+            compression: None,
             backlog: Vec::new(),
         }
     }
 
     /// True when everything that was sent has left.
     #[must_use]
-    pub fn is_clear(&self) -> bool {
-        self.backlog.is_empty() && self.tls.as_ref().is_none_or(|tls| tls.is_clear())
+    pub fn is_flushed(&self) -> bool {
+        self.backlog.is_empty() && self.tls.as_ref().is_none_or(|tls| tls.is_flushed())
     }
 
     /// True when bytes are on the socket as they are here.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.tls.is_none() && self.compressed.is_none()
+        self.tls.is_none() && self.compression.is_none()
     }
 
     /// True when the other side is on this machine, and nobody in between can listen.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        matches!(self.socket, Socket::Unix(_))
+        matches!(self.socket, StreamSocket::Unix(_))
     }
 
     /// True when the other side is on this machine, and the same user of it as this process.
     #[must_use]
-    pub fn is_own_user(&self) -> bool {
-        let Socket::Unix(stream) = &self.socket else {
+    pub fn is_same_user(&self) -> bool {
+        let StreamSocket::Unix(stream) = &self.socket else {
             return false;
         };
         let uid = stream.peer_cred().map(|peer| peer.uid());
@@ -86,28 +86,28 @@ impl Link {
     /// True where both sides speak in compressed frames.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
-        self.compressed.is_some()
+        self.compression.is_some()
     }
 
     /// From here on both sides speak in compressed frames; `begun` are bytes of them that have come already. `commands`: the other
     /// side is a server.
-    pub fn compress(&mut self, algorithm: Algorithm, commands: bool, begun: &[u8]) {
-        let compressed = Compressed::new(algorithm, commands, begun);
-        self.compressed = Some(Box::new(compressed));
+    pub fn compress(&mut self, algorithm: CompressionAlgorithm, commands: bool, begun: &[u8]) {
+        let compressed = CompressionLayer::new(algorithm, commands, begun);
+        self.compression = Some(Box::new(compressed));
     }
 
     /// What is sent to the server from here on came in the client's last frame. Servers number a reply from the number of
     /// frames that a command had, which are others here.
-    pub fn comes_from(&mut self, client: &Link) {
-        if let (Some(server), Some(client)) = (&mut self.compressed, &client.compressed) {
-            server.packer.came_in(client.seq());
+    pub fn follow_client_sequence(&mut self, client: &NetworkLink) {
+        if let (Some(server), Some(client)) = (&mut self.compression, &client.compression) {
+            server.packer.set_origin_seq(client.seq());
         }
     }
 
     /// The number of the client's last frame, where both sides speak in frames; else 0.
     #[must_use]
-    pub fn frames_of(&self, client: &Link) -> u8 {
-        match (&self.compressed, &client.compressed) {
+    pub fn client_frame_sequence(&self, client: &NetworkLink) -> u8 {
+        match (&self.compression, &client.compression) {
             (Some(_), Some(client)) => client.seq(),
             _ => 0,
         }
@@ -116,15 +116,15 @@ impl Link {
     /// The number with which the server would have begun the reply that it begins with this one, had the client's frames come
     /// to it as they are.
     #[must_use]
-    pub fn answered(&self, seq: u8) -> u8 {
-        let compressed = self.compressed.as_ref();
-        compressed.map_or(seq, |it| it.packer.answered(seq))
+    pub fn direct_sequence(&self, seq: u8) -> u8 {
+        let compressed = self.compression.as_ref();
+        compressed.map_or(seq, |it| it.packer.origin_reply_seq(seq))
     }
 
     /// The next frame has this number.
-    pub fn go_on_from(&mut self, seq: u8) {
-        if let Some(compressed) = &mut self.compressed {
-            compressed.packer.go_on_from(seq);
+    pub fn set_next_sequence(&mut self, seq: u8) {
+        if let Some(compressed) = &mut self.compression {
+            compressed.packer.set_next_seq(seq);
         }
     }
 
@@ -133,8 +133,8 @@ impl Link {
     /// # Errors
     /// When the connection fails, or the two sides cannot agree.
     pub async fn accept_tls(&mut self, config: Arc<ServerConfig>, begun: &[u8]) -> io::Result<()> {
-        self.tls = Some(Box::new(Tls::server(config, begun)?));
-        self.shake_hands().await
+        self.tls = Some(Box::new(TlsLayer::server(config, begun)?));
+        self.handshake().await
     }
 
     /// Begins TLS with a server that was asked for it.
@@ -146,27 +146,27 @@ impl Link {
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
     ) -> io::Result<()> {
-        self.tls = Some(Box::new(Tls::client(config, name)?));
-        self.shake_hands().await
+        self.tls = Some(Box::new(TlsLayer::client(config, name)?));
+        self.handshake().await
     }
 
     /// True where both sides have agreed on TLS.
     #[must_use]
-    pub fn is_enciphered(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| !tls.is_shaking_hands())
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| !tls.is_handshaking())
     }
 
-    async fn shake_hands(&mut self) -> io::Result<()> {
+    async fn handshake(&mut self) -> io::Result<()> {
         let Some(tls) = &mut self.tls else {
             return Ok(());
         };
         loop {
             tls.flush(&mut self.socket)?;
-            if !tls.is_clear() {
+            if !tls.is_flushed() {
                 poll_fn(|context| self.socket.poll_writable(context)).await?;
-            } else if tls.is_shaking_hands() {
+            } else if tls.is_handshaking() {
                 poll_fn(|context| self.socket.poll_readable(context)).await?;
-                match tls.take(&mut self.socket) {
+                match tls.read_records(&mut self.socket) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     taken => taken?,
                 }
@@ -181,9 +181,9 @@ impl Link {
     /// # Errors
     /// As the operating system says.
     pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let unpacked = self.compressed.as_deref();
+        let unpacked = self.compression.as_deref();
         match &self.tls {
-            _ if unpacked.is_some_and(Compressed::is_readable) => Poll::Ready(Ok(())),
+            _ if unpacked.is_some_and(CompressionLayer::is_readable) => Poll::Ready(Ok(())),
             Some(tls) if tls.is_readable() => Poll::Ready(Ok(())),
             _ => self.socket.poll_readable(context),
         }
@@ -219,7 +219,7 @@ impl Link {
     /// `WouldBlock` when nothing is there; others as the operating system says.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let (socket, tls) = (&mut self.socket, &mut self.tls);
-        match &mut self.compressed {
+        match &mut self.compression {
             None => read(socket, tls, into),
             Some(compressed) => compressed.read(into, |raw| read(socket, tls, raw)),
         }
@@ -231,7 +231,7 @@ impl Link {
     /// When the connection failed.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let frames;
-        let mut rest = match &mut self.compressed {
+        let mut rest = match &mut self.compression {
             None => bytes,
             Some(compressed) => {
                 frames = compressed.pack(bytes);
@@ -263,7 +263,7 @@ impl Link {
         match write(&mut self.socket, &mut self.tls, &self.backlog) {
             Ok(written) => {
                 self.backlog.drain(..written);
-                release(&mut self.backlog);
+                release_if_empty(&mut self.backlog);
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
@@ -280,16 +280,16 @@ impl Link {
     /// Ends the connection by a reset once the other side has what was sent. Between processes of one machine there are none:
     /// there it is closed.
     pub async fn reset(self) {
-        if self.socket.keep_little().is_ok() {
+        if self.socket.shrink_send_buffer().is_ok() {
             while !self.socket.has_room() {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(DELIVERY_POLL_INTERVAL).await;
             }
         }
-        let _ = self.socket.reset_at_end();
+        let _ = self.socket.reset_on_close();
     }
 
     /// Forgets what the socket did not take.
-    pub fn forget(&mut self) {
+    pub fn discard_backlog(&mut self) {
         self.backlog = Vec::new();
     }
 
@@ -297,8 +297,8 @@ impl Link {
     ///
     /// # Errors
     /// When the connection failed.
-    pub async fn cleared(&mut self) -> io::Result<()> {
-        while !self.is_clear() {
+    pub async fn flush_all(&mut self) -> io::Result<()> {
+        while !self.is_flushed() {
             self.writable().await?;
             self.flush()?;
         }
@@ -311,7 +311,7 @@ impl Link {
     /// When the connection failed.
     pub async fn send_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.send(bytes)?;
-        self.cleared().await
+        self.flush_all().await
     }
 
     /// Waits for something to read and adds it: 0 bytes when the other side has said that no more will come.
@@ -335,18 +335,22 @@ impl Link {
     ///
     /// # Errors
     /// When the connection failed.
-    pub async fn finish(&mut self) -> io::Result<()> {
-        self.cleared().await?;
+    pub async fn shutdown_write(&mut self) -> io::Result<()> {
+        self.flush_all().await?;
         if let Some(tls) = &mut self.tls {
-            tls.finish();
-            self.cleared().await?;
+            tls.send_close_notify();
+            self.flush_all().await?;
         }
-        self.socket.shut()
+        self.socket.shutdown_write()
     }
 }
 
 /// Reads what is there.
-fn read(socket: &mut Socket, tls: &mut Option<Box<Tls>>, into: &mut [u8]) -> io::Result<usize> {
+fn read(
+    socket: &mut StreamSocket,
+    tls: &mut Option<Box<TlsLayer>>,
+    into: &mut [u8],
+) -> io::Result<usize> {
     match tls {
         None => socket.read(into),
         Some(tls) => tls.read(socket, into),
@@ -354,7 +358,11 @@ fn read(socket: &mut Socket, tls: &mut Option<Box<Tls>>, into: &mut [u8]) -> io:
 }
 
 /// Writes what is taken at once.
-fn write(socket: &mut Socket, tls: &mut Option<Box<Tls>>, bytes: &[u8]) -> io::Result<usize> {
+fn write(
+    socket: &mut StreamSocket,
+    tls: &mut Option<Box<TlsLayer>>,
+    bytes: &[u8],
+) -> io::Result<usize> {
     match tls {
         None => socket.write(bytes),
         Some(tls) => tls.write(socket, bytes),
@@ -362,7 +370,7 @@ fn write(socket: &mut Socket, tls: &mut Option<Box<Tls>>, bytes: &[u8]) -> io::R
 }
 
 /// An idle session keeps no buffers.
-pub(crate) fn release(buffer: &mut Vec<u8>) {
+pub(crate) fn release_if_empty(buffer: &mut Vec<u8>) {
     if buffer.is_empty() && buffer.capacity() > IDLE_BYTES {
         *buffer = Vec::new();
     }

@@ -6,15 +6,15 @@ use std::net::{IpAddr, SocketAddr};
 use ppp::{HeaderResult, PartialResult, v1, v2};
 use serde::{Deserialize, Serialize};
 
-use super::Link;
+use super::NetworkLink;
 
 /// No header is longer: addresses take 52 bytes, the rest is for extensions.
-const MOST: usize = 4 * 1024;
+const MAX_HEADER_BYTES: usize = 4 * 1024;
 
 /// Which form of the header a server is sent (`proxy_protocol.send`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Send {
+pub enum ProxyHeaderVersion {
     /// No header: the server sees Headwater's address.
     #[default]
     None,
@@ -28,7 +28,7 @@ pub enum Send {
 ///
 /// # Errors
 /// `InvalidData` when something else comes; others when the connection fails.
-pub async fn read(link: &mut Link) -> io::Result<(Option<SocketAddr>, Vec<u8>)> {
+pub async fn read(link: &mut NetworkLink) -> io::Result<(Option<SocketAddr>, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {
         if link.read_more(&mut bytes).await? == 0 {
@@ -46,7 +46,7 @@ pub async fn read(link: &mut Link) -> io::Result<(Option<SocketAddr>, Vec<u8>)> 
 /// `InvalidData` when it is something else, or too long.
 pub fn parse(bytes: &[u8]) -> io::Result<Option<(Option<SocketAddr>, usize)>> {
     let header = HeaderResult::parse(bytes);
-    if header.is_incomplete() && bytes.len() < MOST {
+    if header.is_incomplete() && bytes.len() < MAX_HEADER_BYTES {
         return Ok(None);
     }
     match header {
@@ -91,15 +91,15 @@ fn source_v2(header: &v2::Header<'_>) -> Option<SocketAddr> {
 
 /// The header for a server: who the client is, and where it connected to; `None`: not known.
 #[must_use]
-pub fn header(send: Send, ends: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
-    let ends = ends.map(|(source, destination)| alike(source, destination));
+pub fn header(send: ProxyHeaderVersion, ends: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
+    let ends = ends.map(|(source, destination)| same_family(source, destination));
     match send {
-        Send::None => Vec::new(),
-        Send::V1 => {
+        ProxyHeaderVersion::None => Vec::new(),
+        ProxyHeaderVersion::V1 => {
             let addresses = ends.map_or(v1::Addresses::Unknown, Into::into);
             addresses.to_string().into_bytes()
         }
-        Send::V2 => {
+        ProxyHeaderVersion::V2 => {
             let (command, protocol) = match ends {
                 Some(_) => (v2::Command::Proxy, v2::Protocol::Stream),
                 None => (v2::Command::Local, v2::Protocol::Unspecified),
@@ -113,7 +113,7 @@ pub fn header(send: Send, ends: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
 }
 
 /// Two addresses of one family.
-fn alike(source: SocketAddr, destination: SocketAddr) -> (SocketAddr, SocketAddr) {
+fn same_family(source: SocketAddr, destination: SocketAddr) -> (SocketAddr, SocketAddr) {
     let [one, other] = [source, destination]
         .map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()));
     if one.is_ipv4() == other.is_ipv4() {
@@ -142,19 +142,22 @@ mod tests {
         };
         let four = ends("192.0.2.7:4000", "127.0.0.1:3307");
         assert_eq!(
-            header(Send::V1, four),
+            header(ProxyHeaderVersion::V1, four),
             b"PROXY TCP4 192.0.2.7 127.0.0.1 4000 3307\r\n"
         );
         let mixed = ends("[::ffff:192.0.2.7]:4000", "127.0.0.1:3307");
-        assert_eq!(header(Send::V1, mixed), header(Send::V1, four));
-        assert_eq!(header(Send::V1, None), b"PROXY UNKNOWN\r\n");
-        assert_eq!(header(Send::None, four), b"");
+        assert_eq!(
+            header(ProxyHeaderVersion::V1, mixed),
+            header(ProxyHeaderVersion::V1, four)
+        );
+        assert_eq!(header(ProxyHeaderVersion::V1, None), b"PROXY UNKNOWN\r\n");
+        assert_eq!(header(ProxyHeaderVersion::None, four), b"");
         for known in [four, ends("[2001:db8::7]:4000", "127.0.0.1:3307")] {
-            let header = header(Send::V2, known);
+            let header = header(ProxyHeaderVersion::V2, known);
             let read = v2::Header::try_from(&header[..]).unwrap();
             assert_eq!(source_v2(&read), known.map(|(source, _)| source));
         }
-        let local = header(Send::V2, None);
+        let local = header(ProxyHeaderVersion::V2, None);
         let read = v2::Header::try_from(&local[..]).unwrap();
         assert_eq!((source_v2(&read), read.len()), (None, 16));
     }
@@ -162,7 +165,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_fuzz_target_holds_for_headers_that_are_nearly_right(
-            form in prop::sample::select(&[Send::V1, Send::V2][..]),
+            form in prop::sample::select(&[ProxyHeaderVersion::V1, ProxyHeaderVersion::V2][..]),
             known in any::<bool>(),
             begun in prop::collection::vec(any::<u8>(), 0..40),
             at in any::<prop::sample::Index>(),

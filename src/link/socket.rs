@@ -23,26 +23,28 @@ pub fn is_path(address: &str) -> bool {
 
 /// A side that has been silent for so long is asked whether it is there, then so often, so many times: a minute in all. The system's own
 /// times are two hours and more.
-const IDLE: Duration = Duration::from_secs(30);
-const BETWEEN: Duration = Duration::from_secs(10);
-const TIMES: u32 = 3;
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_RETRIES: u32 = 3;
 
 /// Small packets go out at once, and a side that vanished without a word is noticed within a minute. What a listener has, those have that it
 /// accepts.
 ///
 /// # Errors
 /// As the operating system says.
-pub fn prepare(socket: &impl AsFd) -> io::Result<()> {
+pub fn configure_socket(socket: &impl AsFd) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_tcp_nodelay(true)?;
     let keepalive = TcpKeepalive::new();
-    let keepalive = keepalive.with_time(IDLE).with_interval(BETWEEN);
-    socket.set_tcp_keepalive(&keepalive.with_retries(TIMES))
+    let keepalive = keepalive
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL);
+    socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_RETRIES))
 }
 
 /// A connected socket.
 #[derive(Debug)]
-pub enum Socket {
+pub enum StreamSocket {
     /// Over the network.
     Tcp(TcpStream),
     /// Within the machine.
@@ -54,7 +56,7 @@ pub enum Socket {
 
 /// A socket that belongs to no runtime.
 #[derive(Debug)]
-pub enum Parked {
+pub enum DetachedSocket {
     /// Over the network.
     Tcp(std::net::TcpStream),
     /// Within the machine.
@@ -64,38 +66,38 @@ pub enum Parked {
     Memory(MemoryStream),
 }
 
-impl Parked {
+impl DetachedSocket {
     /// Gives it to the current runtime.
     ///
     /// # Errors
     /// As the operating system says.
-    pub fn resume(self) -> io::Result<Socket> {
+    pub fn attach(self) -> io::Result<StreamSocket> {
         match self {
-            Parked::Tcp(stream) => TcpStream::from_std(stream).map(Socket::Tcp),
-            Parked::Unix(stream) => UnixStream::from_std(stream).map(Socket::Unix),
+            DetachedSocket::Tcp(stream) => TcpStream::from_std(stream).map(StreamSocket::Tcp),
+            DetachedSocket::Unix(stream) => UnixStream::from_std(stream).map(StreamSocket::Unix),
             #[cfg(feature = "lab")]
-            Parked::Memory(stream) => Ok(Socket::Memory(stream)),
+            DetachedSocket::Memory(stream) => Ok(StreamSocket::Memory(stream)),
         }
     }
 }
 
-impl Socket {
+impl StreamSocket {
     /// Connects to an address (`HOST:PORT`, or the path of a socket), within `limit`.
     ///
     /// # Errors
     /// As the operating system says; a timeout is `TimedOut`.
-    pub async fn dial(address: &str, limit: Duration) -> io::Result<Socket> {
+    pub async fn dial(address: &str, limit: Duration) -> io::Result<StreamSocket> {
         #[cfg(feature = "lab")]
         if let Some(dialed) = MemoryStream::dial(address) {
-            return dialed.map(Socket::Memory);
+            return dialed.map(StreamSocket::Memory);
         }
         let connecting = async {
             match is_path(address) {
-                true => UnixStream::connect(address).await.map(Socket::Unix),
+                true => UnixStream::connect(address).await.map(StreamSocket::Unix),
                 false => {
                     let stream = TcpStream::connect(address).await?;
-                    prepare(&stream)?;
-                    Ok(Socket::Tcp(stream))
+                    configure_socket(&stream)?;
+                    Ok(StreamSocket::Tcp(stream))
                 }
             }
         };
@@ -110,40 +112,40 @@ impl Socket {
     /// As the operating system says.
     pub fn local_addr(&self) -> io::Result<Option<SocketAddr>> {
         match self {
-            Socket::Tcp(stream) => stream.local_addr().map(Some),
-            Socket::Unix(_) => Ok(None),
+            StreamSocket::Tcp(stream) => stream.local_addr().map(Some),
+            StreamSocket::Unix(_) => Ok(None),
             #[cfg(feature = "lab")]
-            Socket::Memory(_) => Ok(None),
+            StreamSocket::Memory(_) => Ok(None),
         }
     }
 
     pub(super) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Socket::Tcp(stream) => stream.poll_read_ready(context),
-            Socket::Unix(stream) => stream.poll_read_ready(context),
+            StreamSocket::Tcp(stream) => stream.poll_read_ready(context),
+            StreamSocket::Unix(stream) => stream.poll_read_ready(context),
             #[cfg(feature = "lab")]
-            Socket::Memory(stream) => stream.poll_readable(context),
+            StreamSocket::Memory(stream) => stream.poll_readable(context),
         }
     }
 
     pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Socket::Tcp(stream) => stream.poll_write_ready(context),
-            Socket::Unix(stream) => stream.poll_write_ready(context),
+            StreamSocket::Tcp(stream) => stream.poll_write_ready(context),
+            StreamSocket::Unix(stream) => stream.poll_write_ready(context),
             #[cfg(feature = "lab")]
-            Socket::Memory(stream) => stream.poll_writable(context),
+            StreamSocket::Memory(stream) => stream.poll_writable(context),
         }
     }
 
     /// Says that nothing more will be written.
-    pub(super) fn shut(&self) -> io::Result<()> {
+    pub(super) fn shutdown_write(&self) -> io::Result<()> {
         let how = std::net::Shutdown::Write;
         match self {
-            Socket::Tcp(stream) => SockRef::from(stream).shutdown(how),
-            Socket::Unix(stream) => SockRef::from(stream).shutdown(how),
+            StreamSocket::Tcp(stream) => SockRef::from(stream).shutdown(how),
+            StreamSocket::Unix(stream) => SockRef::from(stream).shutdown(how),
             #[cfg(feature = "lab")]
-            Socket::Memory(stream) => {
-                stream.shut();
+            StreamSocket::Memory(stream) => {
+                stream.shutdown_write();
                 Ok(())
             }
         }
@@ -151,7 +153,7 @@ impl Socket {
 }
 
 /// What of this is so now, beside errors and ends, as the system says without being waited for.
-fn now(socket: &impl AsFd, wanted: PollFlags) -> PollFlags {
+fn poll_events(socket: &impl AsFd, wanted: PollFlags) -> PollFlags {
     let mut sockets = [PollFd::new(socket, wanted)];
     // What cannot be asked has not happened.
     let asked = poll(&mut sockets, Some(&Timespec::default()));
@@ -161,26 +163,26 @@ fn now(socket: &impl AsFd, wanted: PollFlags) -> PollFlags {
     }
 }
 
-impl Socket {
+impl StreamSocket {
     /// True when the other side has ended, whatever is still to be read of it.
     pub(super) fn has_ended(&self) -> bool {
         let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         match self {
-            Socket::Tcp(stream) => now(stream, PollFlags::RDHUP).intersects(ended),
-            Socket::Unix(stream) => now(stream, PollFlags::RDHUP).intersects(ended),
+            StreamSocket::Tcp(stream) => poll_events(stream, PollFlags::RDHUP).intersects(ended),
+            StreamSocket::Unix(stream) => poll_events(stream, PollFlags::RDHUP).intersects(ended),
             #[cfg(feature = "lab")]
-            Socket::Memory(stream) => stream.has_ended(),
+            StreamSocket::Memory(stream) => stream.has_ended(),
         }
     }
 
     /// Has the system keep so little for the other side that what it says of room to write tells whether the other side has
     /// all but the last small packet.
-    pub(super) fn keep_little(&self) -> io::Result<()> {
+    pub(super) fn shrink_send_buffer(&self) -> io::Result<()> {
         match self {
-            Socket::Tcp(stream) => SockRef::from(stream).set_send_buffer_size(1),
-            Socket::Unix(stream) => SockRef::from(stream).set_send_buffer_size(1),
+            StreamSocket::Tcp(stream) => SockRef::from(stream).set_send_buffer_size(1),
+            StreamSocket::Unix(stream) => SockRef::from(stream).set_send_buffer_size(1),
             #[cfg(feature = "lab")]
-            Socket::Memory(_) => Ok(()),
+            StreamSocket::Memory(_) => Ok(()),
         }
     }
 
@@ -188,51 +190,51 @@ impl Socket {
     pub(super) fn has_room(&self) -> bool {
         let room = PollFlags::OUT | PollFlags::HUP | PollFlags::ERR;
         match self {
-            Socket::Tcp(stream) => now(stream, PollFlags::OUT).intersects(room),
-            Socket::Unix(stream) => now(stream, PollFlags::OUT).intersects(room),
+            StreamSocket::Tcp(stream) => poll_events(stream, PollFlags::OUT).intersects(room),
+            StreamSocket::Unix(stream) => poll_events(stream, PollFlags::OUT).intersects(room),
             #[cfg(feature = "lab")]
-            Socket::Memory(stream) => stream.has_room(),
+            StreamSocket::Memory(stream) => stream.has_room(),
         }
     }
 
     /// Closing it will be a reset, as far as its kind has such a thing.
-    pub(super) fn reset_at_end(&self) -> io::Result<()> {
+    pub(super) fn reset_on_close(&self) -> io::Result<()> {
         match self {
-            Socket::Tcp(stream) => SockRef::from(stream).set_linger(Some(Duration::ZERO)),
-            Socket::Unix(_) => Ok(()),
+            StreamSocket::Tcp(stream) => SockRef::from(stream).set_linger(Some(Duration::ZERO)),
+            StreamSocket::Unix(_) => Ok(()),
             #[cfg(feature = "lab")]
-            Socket::Memory(_) => Ok(()),
+            StreamSocket::Memory(_) => Ok(()),
         }
     }
 
     /// Does `what` if the socket is ready for it, as far as the runtime knows.
-    pub(super) fn attempt<T>(
+    pub(super) fn try_io<T>(
         &self,
         interest: Interest,
         what: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
     ) -> io::Result<T> {
         match self {
-            Socket::Tcp(stream) => stream.try_io(interest, || what(stream.as_fd())),
-            Socket::Unix(stream) => stream.try_io(interest, || what(stream.as_fd())),
+            StreamSocket::Tcp(stream) => stream.try_io(interest, || what(stream.as_fd())),
+            StreamSocket::Unix(stream) => stream.try_io(interest, || what(stream.as_fd())),
             // The system has nothing to do with it.
             #[cfg(feature = "lab")]
-            Socket::Memory(_) => Err(io::ErrorKind::Unsupported.into()),
+            StreamSocket::Memory(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }
 
 /// Reads what is there; `WouldBlock` when nothing is.
-impl Read for Socket {
+impl Read for StreamSocket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         #[cfg(feature = "lab")]
-        if let Socket::Memory(stream) = self {
-            return stream.take(into);
+        if let StreamSocket::Memory(stream) = self {
+            return stream.try_read(into);
         }
         // A read that left room has left nothing behind: to the runtime it is one that found nothing, so that it does not ask the
         // system again before something has come.
         let mut left_room = None;
         let room = into.len();
-        let read = self.attempt(Interest::READABLE, |socket| {
+        let read = self.try_io(Interest::READABLE, |socket| {
             let (read, _) = recv(socket, into, RecvFlags::empty())?;
             if (1..room).contains(&read) {
                 left_room = Some(read);
@@ -245,25 +247,25 @@ impl Read for Socket {
 }
 
 /// Writes what the system takes; `WouldBlock` when it takes nothing.
-impl Write for Socket {
+impl Write for StreamSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         #[cfg(feature = "lab")]
-        if let Socket::Memory(stream) = self {
-            return stream.put(bytes);
+        if let StreamSocket::Memory(stream) = self {
+            return stream.try_write(bytes);
         }
-        self.attempt(Interest::WRITABLE, |socket| {
+        self.try_io(Interest::WRITABLE, |socket| {
             Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)
         })
     }
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Socket::Tcp(stream) => stream.try_write_vectored(parts),
-            Socket::Unix(stream) => stream.try_write_vectored(parts),
+            StreamSocket::Tcp(stream) => stream.try_write_vectored(parts),
+            StreamSocket::Unix(stream) => stream.try_write_vectored(parts),
             #[cfg(feature = "lab")]
-            Socket::Memory(stream) => {
+            StreamSocket::Memory(stream) => {
                 let first = parts.iter().find(|part| !part.is_empty());
-                stream.put(first.map_or(&[], |part| part))
+                stream.try_write(first.map_or(&[], |part| part))
             }
         }
     }
@@ -284,7 +286,7 @@ mod tests {
         let stream = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
-        prepare(&stream).unwrap();
+        configure_socket(&stream).unwrap();
         let socket = SockRef::from(&stream);
         assert!(socket.keepalive().unwrap());
         let (idle, between) = (

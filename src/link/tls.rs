@@ -6,24 +6,24 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 
-use super::Socket;
+use super::StreamSocket;
 
 /// Ciphertext that is kept for a socket that takes no more.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// One TLS connection.
 #[derive(Debug)]
-pub(super) struct Tls {
+pub(super) struct TlsLayer {
     connection: Connection,
     /// Bytes that are deciphered and not read yet.
     readable: usize,
 }
 
-impl Tls {
+impl TlsLayer {
     /// The side of who was connected to. `begun`: what the other side has said already.
-    pub(super) fn server(config: Arc<ServerConfig>, begun: &[u8]) -> io::Result<Tls> {
+    pub(super) fn server(config: Arc<ServerConfig>, begun: &[u8]) -> io::Result<TlsLayer> {
         let connection = ServerConnection::new(config).map_err(io::Error::other)?;
-        let mut tls = Tls::new(connection.into());
+        let mut tls = TlsLayer::new(connection.into());
         let mut rest = begun;
         while !rest.is_empty() {
             tls.connection.read_tls(&mut rest)?;
@@ -33,21 +33,24 @@ impl Tls {
     }
 
     /// The side of who connects.
-    pub(super) fn client(config: Arc<ClientConfig>, name: ServerName<'static>) -> io::Result<Tls> {
+    pub(super) fn client(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> io::Result<TlsLayer> {
         let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
-        Ok(Tls::new(connection.into()))
+        Ok(TlsLayer::new(connection.into()))
     }
 
-    fn new(mut connection: Connection) -> Tls {
+    fn new(mut connection: Connection) -> TlsLayer {
         connection.set_buffer_limit(Some(BUFFER_BYTES));
-        Tls {
+        TlsLayer {
             connection,
             readable: 0,
         }
     }
 
     /// True while the two sides have not agreed on keys.
-    pub(super) fn is_shaking_hands(&self) -> bool {
+    pub(super) fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
 
@@ -57,18 +60,18 @@ impl Tls {
     }
 
     /// True when everything that was written has reached the socket.
-    pub(super) fn is_clear(&self) -> bool {
+    pub(super) fn is_flushed(&self) -> bool {
         !self.connection.wants_write()
     }
 
     /// Takes what the socket has, once.
-    pub(super) fn take(&mut self, socket: &mut Socket) -> io::Result<()> {
+    pub(super) fn read_records(&mut self, socket: &mut StreamSocket) -> io::Result<()> {
         let taken = self.connection.read_tls(socket)?;
         let processed = self.process();
         // An alert, or the next step of the agreement.
         self.flush(socket)?;
         processed?;
-        if taken == 0 && self.is_shaking_hands() {
+        if taken == 0 && self.is_handshaking() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(())
@@ -83,7 +86,7 @@ impl Tls {
         Ok(())
     }
 
-    pub(super) fn read(&mut self, socket: &mut Socket, into: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, socket: &mut StreamSocket, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.connection.reader().read(into) {
                 Ok(read) => {
@@ -92,15 +95,17 @@ impl Tls {
                 }
                 // Many clients close without a word; what was said before is authentic.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.take(socket)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.read_records(socket)?
+                }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    pub(super) fn write(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+    pub(super) fn write(&mut self, socket: &mut StreamSocket, bytes: &[u8]) -> io::Result<usize> {
         self.flush(socket)?;
-        if !self.is_clear() {
+        if !self.is_flushed() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let written = self.connection.writer().write(bytes)?;
@@ -109,7 +114,7 @@ impl Tls {
     }
 
     /// Hands to the socket what it takes.
-    pub(super) fn flush(&mut self, socket: &mut Socket) -> io::Result<()> {
+    pub(super) fn flush(&mut self, socket: &mut StreamSocket) -> io::Result<()> {
         while self.connection.wants_write() {
             match self.connection.write_tls(socket) {
                 Ok(_) => {}
@@ -121,7 +126,7 @@ impl Tls {
     }
 
     /// Says that nothing more will be written.
-    pub(super) fn finish(&mut self) {
+    pub(super) fn send_close_notify(&mut self) {
         self.connection.send_close_notify();
     }
 }

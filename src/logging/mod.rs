@@ -3,7 +3,7 @@
 //! Clients can cause lines without end: of each place in the program where a line is made (its call site), the first few in a minute are
 //! written, and how many more there were is said once that minute is over. Nothing is left out without its count.
 
-mod lines;
+mod line_format;
 mod throttle;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,38 +17,38 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-pub use self::lines::{JsonLines, fields};
-use self::throttle::{Admitted, LeftOut, Sites};
+pub use self::line_format::{JsonLogWriter, fields};
+use self::throttle::{CallSites, LineDecision, SuppressedLines};
 
 use crate::clock;
 
 /// Of lines that sessions cause so many are written of a call site in an interval.
-const OF_SESSIONS: u32 = 10;
+const MAX_SESSION_LINES: u32 = 10;
 /// Of all others, which settings and the server bound: one for each definition in each database, for example.
-const OF_OTHERS: u32 = 100;
+const MAX_OTHER_LINES: u32 = 100;
 /// Debug lines are asked for, and all of them are wanted.
-const THROTTLED: Level = Level::INFO;
+const THROTTLED_LEVEL: Level = Level::INFO;
 /// So often it is looked whether an interval is over.
-const LOOK: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// By this the line that says how many were left out is known: it is neither counted nor left out itself.
 const SUMMARY: &str = "headwater::logging::summary";
 
 /// What was said, and what was left out.
 #[derive(Debug)]
-pub struct Messages {
+pub struct LogState {
     /// What the settings have written.
     level: RwLock<LevelFilter>,
     warnings: AtomicU64,
     errors: AtomicU64,
     suppressed: AtomicU64,
-    sites: Mutex<Sites>,
+    sites: Mutex<CallSites>,
 }
 
-impl Messages {
+impl LogState {
     /// Nothing yet. What is above this level is not written, and counted nevertheless.
     #[must_use]
-    pub fn new(level: LevelFilter) -> Messages {
-        Messages {
+    pub fn new(level: LevelFilter) -> LogState {
+        LogState {
             level: RwLock::new(level),
             warnings: AtomicU64::new(0),
             errors: AtomicU64::new(0),
@@ -59,7 +59,7 @@ impl Messages {
 
     /// So much has to come here for everything to be counted.
     #[must_use]
-    pub fn wants(&self) -> LevelFilter {
+    pub fn required_level(&self) -> LevelFilter {
         self.level().max(LevelFilter::WARN)
     }
 
@@ -74,7 +74,7 @@ impl Messages {
 
     /// How many warnings and errors there were, by their level, written or not.
     #[must_use]
-    pub fn counted(&self) -> [(&'static str, u64); 2] {
+    pub fn message_counts(&self) -> [(&'static str, u64); 2] {
         [("warn", &self.warnings), ("error", &self.errors)]
             .map(|(level, count)| (level, count.load(Ordering::Relaxed)))
     }
@@ -86,22 +86,22 @@ impl Messages {
     }
 
     /// Says for good what was left out.
-    pub async fn say(&self) -> std::convert::Infallible {
-        let mut looks = tokio::time::interval(LOOK);
+    pub async fn report_suppressed(&self) -> std::convert::Infallible {
+        let mut looks = tokio::time::interval(REPORT_INTERVAL);
         loop {
             looks.tick().await;
-            let over = self.sites().over(clock::now());
-            over.iter().for_each(say);
+            let over = self.sites().take_finished(clock::now());
+            over.iter().for_each(log_suppressed);
         }
     }
 
     /// Says what was left out up to now: the process ends.
-    pub fn say_rest(&self) {
-        let rest = self.sites().rest(clock::now());
-        rest.iter().for_each(say);
+    pub fn report_remainder(&self) {
+        let rest = self.sites().take_remainder(clock::now());
+        rest.iter().for_each(log_suppressed);
     }
 
-    fn sites(&self) -> std::sync::MutexGuard<'_, Sites> {
+    fn sites(&self) -> std::sync::MutexGuard<'_, CallSites> {
         self.sites.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,12 +115,12 @@ impl Messages {
     }
 }
 
-fn say(left_out: &LeftOut) {
-    let LeftOut {
+fn log_suppressed(left_out: &SuppressedLines) {
+    let SuppressedLines {
         level,
         count,
         within,
-        like,
+        example: like,
     } = left_out;
     let seconds = within.as_secs().max(1);
     macro_rules! say {
@@ -142,9 +142,9 @@ fn say(left_out: &LeftOut) {
 
 /// Counts what is said, and leaves out what is said too often.
 #[derive(Debug)]
-pub struct Throttle(pub std::sync::Arc<Messages>);
+pub struct ThrottleLayer(pub std::sync::Arc<LogState>);
 
-impl<S> Layer<S> for Throttle
+impl<S> Layer<S> for ThrottleLayer
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
@@ -158,19 +158,19 @@ where
         if self.0.level() < level {
             return false;
         }
-        if level > THROTTLED {
+        if level > THROTTLED_LEVEL {
             return true;
         }
         // Sessions alone have spans.
         let most = match context.lookup_current() {
-            Some(_) => OF_SESSIONS,
-            None => OF_OTHERS,
+            Some(_) => MAX_SESSION_LINES,
+            None => MAX_OTHER_LINES,
         };
         let site = (metadata.callsite(), level);
         let mut sites = self.0.sites();
         match sites.admit(site, most, clock::now(), || message(event)) {
-            Admitted::Yes => true,
-            Admitted::No => {
+            LineDecision::Write => true,
+            LineDecision::Suppress => {
                 self.0.suppressed.fetch_add(1, Ordering::Relaxed);
                 false
             }
@@ -181,9 +181,9 @@ where
 /// What an event says, without its fields.
 fn message(event: &Event<'_>) -> String {
     #[derive(Default)]
-    struct Message(String);
+    struct MessageVisitor(String);
 
-    impl Visit for Message {
+    impl Visit for MessageVisitor {
         fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
             if field.name() == "message" {
                 self.0 = format!("{value:?}");
@@ -191,7 +191,7 @@ fn message(event: &Event<'_>) -> String {
         }
     }
 
-    let mut message = Message::default();
+    let mut message = MessageVisitor::default();
     event.record(&mut message);
     message.0
 }

@@ -12,9 +12,9 @@ use super::throttle::INTERVAL;
 use super::*;
 
 #[derive(Clone, Debug, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Written {
+impl Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -25,26 +25,26 @@ impl Write for Written {
     }
 }
 
-impl<'a> MakeWriter<'a> for Written {
-    type Writer = Written;
+impl<'a> MakeWriter<'a> for LogBuffer {
+    type Writer = LogBuffer;
 
-    fn make_writer(&'a self) -> Written {
+    fn make_writer(&'a self) -> LogBuffer {
         self.clone()
     }
 }
 
 /// What is written, line by line, of what is said meanwhile.
-fn lines(level: LevelFilter, said: impl FnOnce(&Messages)) -> Vec<String> {
-    let (messages, written) = (Arc::new(Messages::new(level)), Written::default());
+fn lines(level: LevelFilter, said: impl FnOnce(&LogState)) -> Vec<String> {
+    let (messages, written) = (Arc::new(LogState::new(level)), LogBuffer::default());
     let subscriber = tracing_subscriber::fmt()
-        .with_max_level(messages.wants())
+        .with_max_level(messages.required_level())
         .with_target(false)
         .with_ansi(false)
         .without_time()
         .fmt_fields(fields())
         .with_writer(written.clone())
         .finish()
-        .with(Throttle(Arc::clone(&messages)));
+        .with(ThrottleLayer(Arc::clone(&messages)));
     tracing::subscriber::with_default(subscriber, || said(&messages));
     let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
     text.lines().map(|line| line.trim().to_owned()).collect()
@@ -59,14 +59,14 @@ fn a_flood_is_written_in_part_and_counted_in_whole() {
     let lines = lines(LevelFilter::INFO, |messages| {
         (0..1_000).for_each(refuse);
         tracing::warn!("another");
-        assert_eq!(messages.counted(), [("warn", 1_001), ("error", 0)]);
+        assert_eq!(messages.message_counts(), [("warn", 1_001), ("error", 0)]);
         assert_eq!(messages.suppressed(), 990);
         // Not over yet.
-        assert_eq!(messages.sites().over(Instant::now()), []);
-        let over = messages.sites().over(Instant::now() + INTERVAL);
-        over.iter().for_each(say);
+        assert_eq!(messages.sites().take_finished(Instant::now()), []);
+        let over = messages.sites().take_finished(Instant::now() + INTERVAL);
+        over.iter().for_each(log_suppressed);
         // Neither counted nor left out.
-        assert_eq!(messages.counted(), [("warn", 1_001), ("error", 0)]);
+        assert_eq!(messages.message_counts(), [("warn", 1_001), ("error", 0)]);
         // The next interval begins with the next line.
         (0..3).for_each(refuse);
     });
@@ -83,8 +83,8 @@ fn a_flood_is_written_in_part_and_counted_in_whole() {
 fn what_no_client_causes_is_written_more_often_and_bounded_too() {
     let lines = lines(LevelFilter::INFO, |messages| {
         (0..150).for_each(|number| tracing::info!("database {number}"));
-        messages.say_rest();
-        messages.say_rest();
+        messages.report_remainder();
+        messages.report_remainder();
     });
     assert_eq!(lines.len(), 101, "{lines:?}");
     assert!(lines[100].starts_with("INFO … and 50 more like it in the last 1 s: database 100"));
@@ -95,8 +95,8 @@ fn errors_and_debug_lines_keep_their_levels() {
     let written = lines(LevelFilter::DEBUG, |messages| {
         (0..200).for_each(|number| tracing::debug!("detail {number}"));
         (0..101).for_each(|_| tracing::error!("bad"));
-        messages.say_rest();
-        assert_eq!(messages.counted(), [("warn", 0), ("error", 101)]);
+        messages.report_remainder();
+        assert_eq!(messages.message_counts(), [("warn", 0), ("error", 101)]);
     });
     assert_eq!(written.len(), 200 + 100 + 1);
     assert!(
@@ -110,7 +110,7 @@ fn warnings_are_counted_where_they_are_not_written() {
     let written = lines(LevelFilter::ERROR, |messages| {
         tracing::warn!("quiet");
         tracing::error!("loud");
-        assert_eq!(messages.counted(), [("warn", 1), ("error", 1)]);
+        assert_eq!(messages.message_counts(), [("warn", 1), ("error", 1)]);
         assert_eq!(messages.suppressed(), 0);
     });
     assert_eq!(written, ["ERROR loud"]);
@@ -118,21 +118,27 @@ fn warnings_are_counted_where_they_are_not_written() {
 
 #[test]
 fn an_interval_that_ends_with_the_next_line_is_told_of_too() {
-    let (mut sites, begun) = (Sites::default(), Instant::now());
+    let (mut sites, begun) = (CallSites::default(), Instant::now());
     let site = tracing::subscriber::with_default(tracing_subscriber::registry(), || {
         let span = tracing::info_span!("anything");
         (span.metadata().unwrap().callsite(), Level::INFO)
     });
-    let admit =
-        |sites: &mut Sites, after| sites.admit(site.clone(), 2, begun + after, || "é".repeat(300));
-    for expected in [Admitted::Yes, Admitted::Yes, Admitted::No, Admitted::No] {
+    let admit = |sites: &mut CallSites, after| {
+        sites.admit(site.clone(), 2, begun + after, || "é".repeat(300))
+    };
+    for expected in [
+        LineDecision::Write,
+        LineDecision::Write,
+        LineDecision::Suppress,
+        LineDecision::Suppress,
+    ] {
         assert_eq!(admit(&mut sites, Duration::ZERO), expected);
     }
-    assert_eq!(admit(&mut sites, INTERVAL), Admitted::Yes);
-    let over = sites.over(begun + INTERVAL);
+    assert_eq!(admit(&mut sites, INTERVAL), LineDecision::Write);
+    let over = sites.take_finished(begun + INTERVAL);
     assert_eq!(over.len(), 1);
-    assert_eq!((over[0].count, over[0].like.chars().count()), (2, 200));
-    assert_eq!(sites.rest(begun + INTERVAL), []);
+    assert_eq!((over[0].count, over[0].example.chars().count()), (2, 200));
+    assert_eq!(sites.take_remainder(begun + INTERVAL), []);
 }
 
 /// Texts of others, one for each control character and for what ends lines or turns the direction of writing.
@@ -152,7 +158,7 @@ fn nobody_writes_a_line_of_their_own_into_the_text_log() {
             });
         });
         assert_eq!(lines.len(), 1, "{lines:?}");
-        let hidden = |letter: char| crate::sql::shown::is_hidden(letter);
+        let hidden = |letter: char| crate::sql::display_escape::is_hidden(letter);
         assert!(!lines[0].contains(hidden), "{lines:?}");
         assert_eq!(lines[0].matches("ERROR forged").count(), 5, "{lines:?}");
     }
@@ -161,9 +167,9 @@ fn nobody_writes_a_line_of_their_own_into_the_text_log() {
 #[test]
 fn nobody_writes_a_line_of_their_own_into_the_json_log() {
     for text in forged() {
-        let written = Written::default();
+        let written = LogBuffer::default();
         let subscriber = tracing_subscriber::fmt()
-            .with_writer(JsonLines(written.clone()))
+            .with_writer(JsonLogWriter(written.clone()))
             .json()
             .finish();
         tracing::subscriber::with_default(subscriber, || {
@@ -173,7 +179,7 @@ fn nobody_writes_a_line_of_their_own_into_the_json_log() {
         let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         assert_eq!(line.lines().count(), 1, "{line}");
         let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-        let shown = crate::sql::shown(&text).into_owned();
+        let shown = crate::sql::escape_hidden(&text).into_owned();
         assert_eq!(told["fields"]["name"], shown);
         assert_eq!(told["fields"]["message"], format!("in database {shown}"));
         assert_eq!(told["span"]["account"], shown);

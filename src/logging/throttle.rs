@@ -9,45 +9,45 @@ use tracing::callsite::Identifier;
 /// In so long the first few lines of a call site are written.
 pub(super) const INTERVAL: Duration = Duration::from_secs(60);
 /// So much of a line is said again with the count of those like it, in characters.
-const LIKE_LETTERS: usize = 200;
+const EXAMPLE_CHARS: usize = 200;
 
 /// Lines of each call site in the interval that runs for it. There are no more of them than places in the program.
 #[derive(Debug, Default)]
-pub(super) struct Sites {
-    sites: HashMap<Identifier, Site>,
+pub(super) struct CallSites {
+    sites: HashMap<Identifier, CallSite>,
     /// Of intervals that are over, and of which nothing was said yet.
-    due: Vec<LeftOut>,
+    unreported: Vec<SuppressedLines>,
 }
 
 #[derive(Debug)]
-struct Site {
+struct CallSite {
     level: Level,
     begun: Instant,
     written: u32,
-    left_out: u64,
+    suppressed: u64,
     /// The first that was left out.
-    like: String,
+    example: String,
 }
 
 /// Whether a line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Admitted {
-    Yes,
-    No,
+pub(super) enum LineDecision {
+    Write,
+    Suppress,
 }
 
 /// Lines that were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LeftOut {
+pub(super) struct SuppressedLines {
     pub(super) level: Level,
     pub(super) count: u64,
     /// In so long.
     pub(super) within: Duration,
     /// One of them.
-    pub(super) like: String,
+    pub(super) example: String,
 }
 
-impl Sites {
+impl CallSites {
     /// A line is to be written, of which there are to be no more than `most` in an interval.
     pub(super) fn admit(
         &mut self,
@@ -55,54 +55,54 @@ impl Sites {
         most: u32,
         now: Instant,
         message: impl FnOnce() -> String,
-    ) -> Admitted {
+    ) -> LineDecision {
         let site = self
             .sites
             .entry(callsite)
-            .or_insert_with(|| Site::new(level, now));
+            .or_insert_with(|| CallSite::new(level, now));
         if site.is_over(now) {
-            let before = std::mem::replace(site, Site::new(level, now));
-            self.due.extend(before.left_out(INTERVAL));
+            let before = std::mem::replace(site, CallSite::new(level, now));
+            self.unreported.extend(before.into_suppressed(INTERVAL));
         }
         if site.written < most {
             site.written += 1;
-            return Admitted::Yes;
+            return LineDecision::Write;
         }
-        if site.left_out == 0 {
-            site.like = message().chars().take(LIKE_LETTERS).collect();
+        if site.suppressed == 0 {
+            site.example = message().chars().take(EXAMPLE_CHARS).collect();
         }
-        site.left_out += 1;
-        Admitted::No
+        site.suppressed += 1;
+        LineDecision::Suppress
     }
 
     /// What was left out in intervals that are over by now.
-    pub(super) fn over(&mut self, now: Instant) -> Vec<LeftOut> {
+    pub(super) fn take_finished(&mut self, now: Instant) -> Vec<SuppressedLines> {
         let over = self.sites.extract_if(|_, site| site.is_over(now));
-        self.due
-            .extend(over.filter_map(|(_, site)| site.left_out(INTERVAL)));
-        std::mem::take(&mut self.due)
+        self.unreported
+            .extend(over.filter_map(|(_, site)| site.into_suppressed(INTERVAL)));
+        std::mem::take(&mut self.unreported)
     }
 
     /// What was left out up to now.
-    pub(super) fn rest(&mut self, now: Instant) -> Vec<LeftOut> {
-        let mut rest = std::mem::take(&mut self.due);
+    pub(super) fn take_remainder(&mut self, now: Instant) -> Vec<SuppressedLines> {
+        let mut rest = std::mem::take(&mut self.unreported);
         let sites = self.sites.drain();
         rest.extend(sites.filter_map(|(_, site)| {
             let within = now.saturating_duration_since(site.begun);
-            site.left_out(within.min(INTERVAL))
+            site.into_suppressed(within.min(INTERVAL))
         }));
         rest
     }
 }
 
-impl Site {
-    fn new(level: Level, now: Instant) -> Site {
-        Site {
+impl CallSite {
+    fn new(level: Level, now: Instant) -> CallSite {
+        CallSite {
             level,
             begun: now,
             written: 0,
-            left_out: 0,
-            like: String::new(),
+            suppressed: 0,
+            example: String::new(),
         }
     }
 
@@ -110,12 +110,12 @@ impl Site {
         now.saturating_duration_since(self.begun) >= INTERVAL
     }
 
-    fn left_out(self, within: Duration) -> Option<LeftOut> {
-        (self.left_out > 0).then_some(LeftOut {
+    fn into_suppressed(self, within: Duration) -> Option<SuppressedLines> {
+        (self.suppressed > 0).then_some(SuppressedLines {
             level: self.level,
-            count: self.left_out,
+            count: self.suppressed,
             within,
-            like: self.like,
+            example: self.example,
         })
     }
 }

@@ -3,20 +3,20 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use crate::feeds::{Cause, TemplateSeen, in_letters};
-use crate::session::calls::Answer;
-use crate::session::narrowing::Why;
-use crate::session::reason::Reason;
-use crate::session::shared::Shared;
-use crate::session::table::{Cell, Table};
-use crate::session::watched::STATEMENTS;
+use crate::feeds::{RelayCause, TemplateOverview, hex_digest};
+use crate::session::call_counters::CallAnswer;
+use crate::session::call_relay_reason::CallRelayReason;
+use crate::session::feed_decision::FeedRelayReason;
+use crate::session::measurements::STATEMENTS;
+use crate::session::overview_table::{OverviewCell, OverviewTable};
+use crate::session::shared_state::SharedState;
 use crate::shadow::Shadow;
-use crate::timeline::check::{Facts, Verdict};
+use crate::timeline::check::{DefinitionFacts, DefinitionVerdict};
 use crate::timeline::definition::DefinitionId;
 
 /// One row for each definition and each feed in each database.
-pub(super) fn feeds(shared: &Shared) -> Table {
-    let mut table = Table::of(&[
+pub(super) fn feeds(shared: &SharedState) -> OverviewTable {
+    let mut table = OverviewTable::with_columns(&[
         "name",
         "kind",
         "database",
@@ -33,7 +33,11 @@ pub(super) fn feeds(shared: &Shared) -> Table {
         return table;
     };
     for feed in feeds.overview() {
-        let kind = if feed.found { "feed (found)" } else { "feed" };
+        let kind = if feed.is_discovered {
+            "feed (found)"
+        } else {
+            "feed"
+        };
         let of = |names: &[&str]| {
             let counted = feed.counted.iter().filter(|(name, _)| names.contains(name));
             counted.map(|(_, times)| times).sum::<u64>()
@@ -41,27 +45,27 @@ pub(super) fn feeds(shared: &Shared) -> Table {
         let all: u64 = feed.counted.iter().map(|(_, times)| times).sum();
         let from_memory = of(&["kept", "narrowed"]);
         // What the settings name they have.
-        let section = || match feed.found {
-            true => Cell::lines(&feed.section),
-            false => Cell::Null,
+        let section = || match feed.is_discovered {
+            true => OverviewCell::lines(&feed.section),
+            false => OverviewCell::Null,
         };
         if feed.databases.is_empty() {
             table.add([
                 feed.name.as_str().into(),
                 kind.into(),
-                Cell::Null,
+                OverviewCell::Null,
                 "server".into(),
                 "no database is known that has its tables: it is looked at once a session asks there".into(),
                 all.into(),
                 from_memory.into(),
                 section(),
-                Why::Unchecked.label().into(),
+                FeedRelayReason::Unchecked.label().into(),
                 "connect with the database; where none has the table, correct `message.table` of the feed".into(),
             ]);
         }
         for (database, cause) in feed.databases {
             let from = if cause.is_none() { "memory" } else { "server" };
-            let (why_not, reason, cure) = told(cause);
+            let (why_not, reason, cure) = cause_cells(cause);
             table.add([
                 feed.name.as_str().into(),
                 kind.into(),
@@ -76,37 +80,40 @@ pub(super) fn feeds(shared: &Shared) -> Table {
             ]);
         }
     }
-    for suggested in feeds.suggested() {
+    for suggested in feeds.suggested_feeds() {
         let why_not = match suggested.obstacles.is_empty() {
             true => "nobody has named it: paste the section into the settings file".to_owned(),
             false => suggested.obstacles,
         };
         table.add([
-            Cell::Null,
+            OverviewCell::Null,
             "feed (suggested)".into(),
             suggested.database.into(),
             "server".into(),
             why_not.into(),
-            Cell::Null,
+            OverviewCell::Null,
             0_u64.into(),
-            Cell::lines(&suggested.section),
-            Cell::Null,
-            Cell::Null,
+            OverviewCell::lines(&suggested.section),
+            OverviewCell::Null,
+            OverviewCell::Null,
         ]);
     }
     table
 }
 
-fn definitions(shared: &Shared, table: &mut Table) {
+fn definitions(shared: &SharedState, table: &mut OverviewTable) {
     let catalogue = &shared.catalogue;
-    let became = shared.counts.calls().became(catalogue.definitions());
+    let became = shared
+        .counters
+        .calls()
+        .outcome_counts(catalogue.definitions());
     for (number, definition) in catalogue.in_use() {
         let own = || became.iter().filter(|it| it.definition == Some(number));
         let all: u64 = own().map(|it| it.calls).sum();
-        let memory = own().filter(|it| it.answer == Answer::Memory.name());
+        let memory = own().filter(|it| it.answer == CallAnswer::Memory.name());
         let memory: u64 = memory.map(|it| it.calls).sum();
-        let mut row = |database: Cell, from: &str, cause: Option<Cause>| {
-            let (why_not, reason, cure) = told(cause);
+        let mut row = |database: OverviewCell, from: &str, cause: Option<RelayCause>| {
+            let (why_not, reason, cure) = cause_cells(cause);
             table.add([
                 definition.name.as_str().into(),
                 "definition".into(),
@@ -115,12 +122,12 @@ fn definitions(shared: &Shared, table: &mut Table) {
                 why_not,
                 all.into(),
                 memory.into(),
-                Cell::Null,
+                OverviewCell::Null,
                 reason,
                 cure,
             ]);
         };
-        let databases = catalogue.known().into_iter();
+        let databases = catalogue.checked_databases().into_iter();
         let own = databases.filter(|(of, _)| *of == number);
         let mut known = false;
         for (_, database) in own {
@@ -130,61 +137,61 @@ fn definitions(shared: &Shared, table: &mut Table) {
             known = true;
             let name = String::from_utf8_lossy(&database).into_owned().into();
             let (from, cause) = match &*verdict {
-                Verdict::Relay(found) => {
-                    let cause = Cause::of_reason(Reason::Definition);
-                    ("server", Some(cause.with(found.to_string())))
+                DefinitionVerdict::Relay(found) => {
+                    let cause = RelayCause::of_reason(CallRelayReason::Definition);
+                    ("server", Some(cause.with_text(found.to_string())))
                 }
-                Verdict::Accelerate(facts) => accelerated(shared, number, facts),
+                DefinitionVerdict::Accelerate(facts) => answer_source(shared, number, facts),
             };
             row(name, from, cause);
         }
         // Who has feeds alone asked for no timeline.
         let is_wanted = !shared.classic_by_default || shared.feeds.is_none();
         if !known && is_wanted {
-            let cause = Cause::of_reason(Reason::Unchecked);
+            let cause = RelayCause::of_reason(CallRelayReason::Unchecked);
             let none = "no database is known that has its tables".to_owned();
-            row(Cell::Null, "server", Some(cause.with(none)));
+            row(OverviewCell::Null, "server", Some(cause.with_text(none)));
         }
     }
 }
 
 /// Where an accelerated definition is answered from, and what is in the way of more.
-fn accelerated(
-    shared: &Shared,
+fn answer_source(
+    shared: &SharedState,
     number: DefinitionId,
-    facts: &Facts,
-) -> (&'static str, Option<Cause>) {
+    facts: &DefinitionFacts,
+) -> (&'static str, Option<RelayCause>) {
     let distrusts = |shadow: &Arc<Shadow>| shadow.distrusts(number);
     if shared.shadow.as_ref().is_some_and(distrusts) {
         let why = "an answer differed from the procedure's: both are in the log. SIGHUP has it answered again";
-        let cause = Cause::of_reason(Reason::Distrusted);
-        return ("server", Some(cause.with(why.to_owned())));
+        let cause = RelayCause::of_reason(CallRelayReason::Distrusted);
+        return ("server", Some(cause.with_text(why.to_owned())));
     }
     let of_log = match &shared.binlog {
-        None => Some(Cause::no_memory()),
-        Some(binlog) => binlog.aside().map(Cause::of_log),
+        None => Some(RelayCause::no_memory()),
+        Some(binlog) => binlog.suspension().map(RelayCause::log_suspended),
     };
     if of_log.is_some() {
         return ("lookups", of_log);
     }
-    let in_part = (!facts.are_whole()).then(|| {
-        let cause = Cause::of_reason(Reason::Definition);
-        cause.with(format!("in part: {facts}"))
+    let in_part = (!facts.serves_all_forms()).then(|| {
+        let cause = RelayCause::of_reason(CallRelayReason::Definition);
+        cause.with_text(format!("in part: {facts}"))
     });
     ("memory", in_part)
 }
 
 /// What is in the way, the name that counters have for it, and what mends it.
-fn told(cause: Option<Cause>) -> (Cell, Cell, Cell) {
+fn cause_cells(cause: Option<RelayCause>) -> (OverviewCell, OverviewCell, OverviewCell) {
     match cause {
-        None => ("".into(), Cell::Null, Cell::Null),
-        Some(Cause { reason, text, cure }) => (text.into(), reason.into(), cure.into()),
+        None => ("".into(), OverviewCell::Null, OverviewCell::Null),
+        Some(RelayCause { reason, text, cure }) => (text.into(), reason.into(), cure.into()),
     }
 }
 
 /// One row for each template that is remembered, those first on which the server spends most.
-pub(super) fn statements(shared: &Shared) -> Table {
-    let mut table = Table::of(&[
+pub(super) fn statements(shared: &SharedState) -> OverviewTable {
+    let mut table = OverviewTable::with_columns(&[
         "statement",
         "feed",
         "database",
@@ -204,7 +211,7 @@ pub(super) fn statements(shared: &Shared) -> Table {
     };
     let mut templates = feeds.templates();
     // Of what is not known how long it takes, those come first that the server was sent most often.
-    let sent = |it: &TemplateSeen| it.total().saturating_sub(it.times("kept"));
+    let sent = |it: &TemplateOverview| it.total().saturating_sub(it.times("kept"));
     templates.sort_by_key(|it| Reverse((it.spent.unwrap_or_default(), sent(it))));
     for seen in templates {
         let relayed = seen
@@ -215,8 +222,9 @@ pub(super) fn statements(shared: &Shared) -> Table {
         let why_not = relayed
             .max_by_key(|(_, times)| *times)
             .map(|(name, _)| *name);
-        let cure = why_not.and_then(|name| Why::all().find(|why| why.label() == name));
-        let cure = cure.map(|why| crate::session::why::plain(why.explained().2));
+        let cure = why_not.and_then(|name| FeedRelayReason::all().find(|why| why.label() == name));
+        let cure =
+            cure.map(|why| crate::session::statement_explanation::plain_text(why.explanation().2));
         table.add([
             seen.shown.as_str().into(),
             seen.feed.clone().into(),
@@ -230,7 +238,7 @@ pub(super) fn statements(shared: &Shared) -> Table {
             seen.times.map(|(directly, _)| directly / 1_000.0).into(),
             seen.times.map(|(_, narrowed)| narrowed / 1_000.0).into(),
             seen.spent.map(|spent| spent as f64 / 1_000_000.0).into(),
-            in_letters(seen.digest).into(),
+            hex_digest(seen.digest).into(),
         ]);
     }
     table

@@ -1,12 +1,12 @@
 //! What memory holds, and its bounds.
 
-use super::process::Process;
-use crate::session::shared::Shared;
-use crate::session::table::{Cell, Table};
+use super::process::ProcessStats;
+use crate::session::overview_table::{OverviewCell, OverviewTable};
+use crate::session::shared_state::SharedState;
 
 /// One row for each kind of thing that is kept.
-pub(super) fn memory(shared: &Shared) -> Table {
-    let mut table = Table::of(&[
+pub(super) fn memory(shared: &SharedState) -> OverviewTable {
+    let mut table = OverviewTable::with_columns(&[
         "name",
         "entries",
         "bytes",
@@ -14,16 +14,18 @@ pub(super) fn memory(shared: &Shared) -> Table {
         "evicted",
         "setting",
     ]);
-    let process = Process::now(0.0);
+    let process = ProcessStats::now(0.0);
     table.add([
         "process".into(),
-        Cell::Null,
-        process.resident_bytes.map_or(Cell::Null, Cell::Number),
+        OverviewCell::Null,
+        process
+            .resident_bytes
+            .map_or(OverviewCell::Null, OverviewCell::Number),
         shared.memory_limit.into(),
-        Cell::Null,
+        OverviewCell::Null,
         "memory.limit".into(),
     ]);
-    let (Some(binlog), Some(held)) = (&shared.binlog, shared.held()) else {
+    let (Some(binlog), Some(held)) = (&shared.binlog, shared.index_usage()) else {
         return table;
     };
     let [bytes, follows, authors, messages] = held.sizes;
@@ -31,7 +33,7 @@ pub(super) fn memory(shared: &Shared) -> Table {
         "timelines".into(),
         held.timelines.into(),
         bytes.into(),
-        held.most_bytes.into(),
+        held.max_bytes.into(),
         held.evicted.into(),
         "index.memory_bytes".into(),
     ]);
@@ -43,19 +45,19 @@ pub(super) fn memory(shared: &Shared) -> Table {
         table.add([
             name.into(),
             entries.into(),
-            Cell::Null,
-            Cell::Null,
-            Cell::Null,
-            Cell::Null,
+            OverviewCell::Null,
+            OverviewCell::Null,
+            OverviewCell::Null,
+            OverviewCell::Null,
         ]);
     }
-    if let Some(rows) = binlog.rows() {
+    if let Some(rows) = binlog.row_cache() {
         table.add([
             "rows".into(),
-            (rows.messages() as u64).into(),
-            rows.bytes().into(),
+            (rows.cached_messages() as u64).into(),
+            rows.memory_bytes().into(),
             binlog.limits().rows_bytes.into(),
-            rows.evicted().into(),
+            rows.evicted_rows().into(),
             "rows.memory_bytes".into(),
         ]);
     }

@@ -17,40 +17,40 @@ pub(crate) mod process;
 mod sessions;
 mod upstreams;
 
-use crate::session::own::Overview;
-use crate::session::shared::Shared;
-use crate::session::table::Table;
-use crate::statement::OwnTable;
+use crate::session::overview_table::OverviewTable;
+use crate::session::shared_state::SharedState;
+use crate::session::show_statements::OverviewSource;
+use crate::statement::HeadwaterTable;
 
 /// Makes the tables.
 #[derive(Clone, Copy, Debug)]
-pub struct Tables;
+pub struct OverviewBuilder;
 
-impl Overview for Tables {
-    fn table(&self, shared: &Shared, table: OwnTable) -> Table {
+impl OverviewSource for OverviewBuilder {
+    fn table(&self, shared: &SharedState, table: HeadwaterTable) -> OverviewTable {
         match table {
-            OwnTable::Status => status(shared),
-            OwnTable::Feeds => feeds::feeds(shared),
-            OwnTable::Statements => feeds::statements(shared),
-            OwnTable::Sessions => sessions::sessions(shared),
-            OwnTable::Memory => memory::memory(shared),
-            OwnTable::Settings => settings(shared),
-            OwnTable::Upstreams => upstreams::upstreams(shared),
+            HeadwaterTable::Status => status(shared),
+            HeadwaterTable::Feeds => feeds::feeds(shared),
+            HeadwaterTable::Statements => feeds::statements(shared),
+            HeadwaterTable::Sessions => sessions::sessions(shared),
+            HeadwaterTable::Memory => memory::memory(shared),
+            HeadwaterTable::Settings => settings(shared),
+            HeadwaterTable::Upstreams => upstreams::upstreams(shared),
         }
     }
 }
 
 /// Everything that is counted, by the names of the metrics. Who asks has been let in by the server, so it is there.
-fn status(shared: &Shared) -> Table {
-    let mut table = Table::of(&["name", "value"]);
-    for (name, value) in metrics::flat(shared, true) {
+fn status(shared: &SharedState) -> OverviewTable {
+    let mut table = OverviewTable::with_columns(&["name", "value"]);
+    for (name, value) in metrics::flat_values(shared, true) {
         table.add([name.into(), value]);
     }
     table
 }
 
-fn settings(shared: &Shared) -> Table {
-    let mut table = Table::of(&["name", "value"]);
+fn settings(shared: &SharedState) -> OverviewTable {
+    let mut table = OverviewTable::with_columns(&["name", "value"]);
     for (name, value) in &shared.settings {
         table.add([name.as_str().into(), value.as_str().into()]);
     }

@@ -5,16 +5,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Numbers of this process, as far as the system tells them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Process {
+pub(crate) struct ProcessStats {
     /// Processor time, in seconds.
-    pub(crate) cpu: Option<f64>,
+    pub(crate) cpu_seconds: Option<f64>,
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) virtual_bytes: Option<u64>,
     pub(crate) open_files: Option<u64>,
-    pub(crate) most_files: Option<u64>,
+    pub(crate) max_open_files: Option<u64>,
     pub(crate) threads: Option<u64>,
     /// Since 1970, in seconds.
-    pub(crate) begun: Option<f64>,
+    pub(crate) start_time: Option<f64>,
 }
 
 /// Fields of `/proc/self/stat` behind the name, which ends with the last bracket.
@@ -24,9 +24,9 @@ const THREADS: usize = 17;
 const VIRTUAL: usize = 20;
 const RESIDENT_PAGES: usize = 21;
 
-impl Process {
+impl ProcessStats {
     /// As it is now; it has run for so many seconds.
-    pub(crate) fn now(runs: f64) -> Process {
+    pub(crate) fn now(runs: f64) -> ProcessStats {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let behind = stat.rsplit_once(") ").map_or("", |(_, behind)| behind);
         let fields: Vec<u64> = behind
@@ -45,8 +45,8 @@ impl Process {
         let page = per(nix::unistd::SysconfVar::PAGE_SIZE);
         let limits = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-        Process {
-            cpu,
+        ProcessStats {
+            cpu_seconds: cpu,
             resident_bytes: field(RESIDENT_PAGES)
                 .zip(page)
                 .map(|(pages, page)| pages * page),
@@ -55,9 +55,9 @@ impl Process {
             open_files: fs::read_dir("/proc/self/fd")
                 .ok()
                 .map(|files| (files.count() as u64).saturating_sub(1)),
-            most_files: limits.ok().map(|(soft, _)| soft),
+            max_open_files: limits.ok().map(|(soft, _)| soft),
             threads: field(THREADS),
-            begun: since.map(|since| since.as_secs_f64() - runs),
+            start_time: since.map(|since| since.as_secs_f64() - runs),
         }
     }
 }
@@ -69,12 +69,12 @@ mod tests {
 
     #[test]
     fn the_system_tells_what_this_process_takes() {
-        let process = Process::now(2.0);
+        let process = ProcessStats::now(2.0);
         assert!(process.resident_bytes.unwrap() > 1 << 20);
         assert!(process.virtual_bytes.unwrap() > process.resident_bytes.unwrap());
-        assert!(process.open_files.unwrap() >= 3 && process.most_files.unwrap() > 3);
+        assert!(process.open_files.unwrap() >= 3 && process.max_open_files.unwrap() > 3);
         assert!(process.threads.unwrap() >= 1);
-        assert!(process.cpu.unwrap() < 10_000.0);
-        assert!(process.begun.unwrap() > 1.7e9);
+        assert!(process.cpu_seconds.unwrap() < 10_000.0);
+        assert!(process.start_time.unwrap() > 1.7e9);
     }
 }

@@ -1,11 +1,11 @@
 //! Client sessions.
 
-use crate::session::shared::Shared;
-use crate::session::table::{Cell, Table};
+use crate::session::overview_table::{OverviewCell, OverviewTable};
+use crate::session::shared_state::SharedState;
 
 /// One row a session, the oldest first.
-pub(super) fn sessions(shared: &Shared) -> Table {
-    let mut table = Table::of(&[
+pub(super) fn sessions(shared: &SharedState) -> OverviewTable {
+    let mut table = OverviewTable::with_columns(&[
         "id",
         "account",
         "client",
@@ -21,10 +21,10 @@ pub(super) fn sessions(shared: &Shared) -> Table {
         let client = listed.client.map(|client| client.to_string());
         let [to_server, to_client] = listed.bytes();
         table.add([
-            listed.thread().map(u64::from).into(),
+            listed.thread_id().map(u64::from).into(),
             listed.account().into(),
-            client.map_or_else(|| Cell::from("socket"), Cell::from),
-            listed.doing().name().into(),
+            client.map_or_else(|| OverviewCell::from("socket"), OverviewCell::from),
+            listed.activity().name().into(),
             listed.since().as_secs_f64().into(),
             listed.age().as_secs_f64().into(),
             to_server.into(),

@@ -3,14 +3,14 @@
 use std::time::Instant;
 
 use crate::clock;
-use crate::cluster::{Seen, Status};
-use crate::session::shared::Shared;
-use crate::session::table::{Cell, Table};
-use crate::upstreams::why;
+use crate::cluster::{ServerObservation, ServerStatus};
+use crate::session::overview_table::{OverviewCell, OverviewTable};
+use crate::session::shared_state::SharedState;
+use crate::upstreams::unfit_reason;
 
 /// One row a server, in the order of the list. Of one that is the only one nothing is asked.
-pub(super) fn upstreams(shared: &Shared) -> Table {
-    let mut table = Table::of(&[
+pub(super) fn upstreams(shared: &SharedState) -> OverviewTable {
+    let mut table = OverviewTable::with_columns(&[
         "server",
         "role",
         "role_seconds",
@@ -21,15 +21,15 @@ pub(super) fn upstreams(shared: &Shared) -> Table {
     ]);
     for (place, (server, status)) in shared.upstreams.statuses().into_iter().enumerate() {
         let cells = match status {
-            Some(status) => told(server, &status, &shared.upstreams.leads(place)),
+            Some(status) => server_cells(server, &status, &shared.upstreams.ports_led_to(place)),
             None => [
                 server.into(),
                 "primary".into(),
-                Cell::Null,
+                OverviewCell::Null,
                 "listen".into(),
-                Cell::Null,
-                Cell::Null,
-                Cell::Null,
+                OverviewCell::Null,
+                OverviewCell::Null,
+                OverviewCell::Null,
             ],
         };
         table.add(cells);
@@ -38,21 +38,27 @@ pub(super) fn upstreams(shared: &Shared) -> Table {
 }
 
 /// `leads`: the ports whose clients are led to it, each with since when.
-fn told(server: &str, status: &Status, leads: &[(&str, Option<Instant>)]) -> [Cell; 7] {
-    let read_only = match &status.seen {
-        Seen::Told(facts) => u64::from(facts.read_only).into(),
-        Seen::Not | Seen::Away(_) | Seen::Refuses(_) => Cell::Null,
+fn server_cells(
+    server: &str,
+    status: &ServerStatus,
+    leads: &[(&str, Option<Instant>)],
+) -> [OverviewCell; 7] {
+    let read_only = match &status.observation {
+        ServerObservation::Reported(facts) => u64::from(facts.read_only).into(),
+        ServerObservation::Unasked
+        | ServerObservation::Unreachable(_)
+        | ServerObservation::Refused(_) => OverviewCell::Null,
     };
-    let says = match &status.seen {
-        Seen::Told(facts) if facts.fault().is_none() => Cell::Null,
-        seen => why(seen).as_str().into(),
+    let says = match &status.observation {
+        ServerObservation::Reported(facts) if facts.primary_fault().is_none() => OverviewCell::Null,
+        seen => unfit_reason(seen).as_str().into(),
     };
     let ports: Vec<&str> = leads.iter().map(|(port, _)| *port).collect();
     let serves = match ports.is_empty() {
-        true => Cell::Null,
+        true => OverviewCell::Null,
         false => ports.join(", ").into(),
     };
-    // The first of them is `listen`, where that leads there.
+    // The first of them is `relay_listener`, where that leads there.
     let since = leads.first().and_then(|(_, since)| *since);
     [
         server.into(),

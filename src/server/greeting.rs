@@ -4,34 +4,39 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::account::Aim;
-use crate::account::login::{Login, response};
-use crate::backend::Backend;
-use crate::session::shared::Shared;
-use crate::tls::{Acceptor, Connector, is_disagreement};
-use crate::upstreams::Entry;
+use crate::account::SelectedServer;
+use crate::account::login::{LoginCredentials, handshake_response};
+use crate::backend::BackendConnection;
+use crate::session::shared_state::SharedState;
+use crate::tls::{TlsAcceptor, TlsConnector, is_disagreement};
+use crate::upstreams::ListenerRoute;
 use crate::wire::capability::Capabilities;
-use crate::wire::frame;
-use crate::wire::handshake::{Greeting, login_with, ssl_request};
+use crate::wire::handshake::{ServerGreeting, login_with_flags, ssl_request};
+use crate::wire::packet;
 
 /// Says which server it is and what of the settings it makes void, or that there is none.
-pub(super) async fn introduce(entry: &Entry, shared: &Shared) {
+pub(super) async fn announce_server(entry: &ListenerRoute, shared: &SharedState) {
     let limit = Duration::from_millis(shared.limits.connect_ms);
-    let Some(aim) = entry.target.aim_within(limit).await else {
+    let Some(aim) = entry.target.select_within(limit).await else {
         return tracing::warn!(
             "none of the servers {} is the primary yet (--upstream, HEADWATER_UPSTREAM, upstream)",
-            entry.upstreams.shown()
+            entry.upstreams.address_list()
         );
     };
     let upstream = aim.server.address();
     match greet(upstream, limit).await {
         Ok(greeting) => {
-            tracing::info!("in front of {} at {upstream}", named(&greeting));
-            if let Some(void) = shared.transport.ways.legs.void(has_tls(&greeting)) {
+            tracing::info!("in front of {} at {upstream}", product_version(&greeting));
+            if let Some(void) = shared
+                .transport
+                .session_policy
+                .tls
+                .voided_settings(has_tls(&greeting))
+            {
                 tracing::warn!("{void}");
             }
             if has_tls(&greeting) {
-                offer_own(&aim, shared, limit).await;
+                announce_generated_certificate(&aim, shared, limit).await;
             }
         }
         Err(error) => tracing::warn!(
@@ -42,15 +47,21 @@ pub(super) async fn introduce(entry: &Entry, shared: &Shared) {
 }
 
 /// Says that clients are offered TLS by a certificate that nobody asked for; or takes it back, where the server's side cannot have TLS.
-async fn offer_own(aim: &Aim, shared: &Shared, limit: Duration) {
+async fn announce_generated_certificate(
+    aim: &SelectedServer,
+    shared: &SharedState,
+    limit: Duration,
+) {
     let transport = &shared.transport;
-    let Some(own) = transport.acceptor.as_ref().and_then(Acceptor::own) else {
+    let Some(own) = transport.acceptor.as_ref().and_then(TlsAcceptor::generated) else {
         return;
     };
     let server = &aim.server;
     match try_tls(server.address(), server.connector(), limit).await {
         Err(error)
-            if is_disagreement(&error) && transport.ways.legs.are_free() && own.withdraw() =>
+            if is_disagreement(&error)
+                && transport.session_policy.tls.is_optional()
+                && own.withdraw() =>
         {
             tracing::warn!(
                 "no TLS with the server (upstream_tls): {error}; {}",
@@ -60,7 +71,7 @@ async fn offer_own(aim: &Aim, shared: &Shared, limit: Duration) {
         Err(error) => tracing::warn!("no TLS with the server (upstream_tls): {error}"),
         Ok(()) => tracing::info!(
             "clients are offered TLS by a certificate that Headwater has made, {}. Those who verify it need another one (tls.cert, tls.key)",
-            own.told()
+            own.location_text()
         ),
     }
 }
@@ -68,29 +79,29 @@ async fn offer_own(aim: &Aim, shared: &Shared, limit: Duration) {
 /// Whether TLS with a server begins, as with a client's sessions.
 pub(crate) async fn try_tls(
     upstream: &str,
-    connector: &Connector,
+    connector: &TlsConnector,
     limit: Duration,
 ) -> io::Result<()> {
-    let mut backend = Backend::dial(upstream, limit).await?;
+    let mut backend = BackendConnection::dial(upstream, limit).await?;
     let tried = async {
-        let greeting = greeting_of(&mut backend).await?;
+        let greeting = read_greeting(&mut backend).await?;
         if !has_tls(&greeting) {
             return Err(io::Error::other("the server offers no TLS"));
         }
-        let nobody = Login {
+        let nobody = LoginCredentials {
             user: "",
             password: "",
             database: None,
         };
-        let (response, _) = response(&greeting, &nobody);
+        let (response, _) = handshake_response(&greeting, &nobody);
         let ssl = Capabilities::SSL;
         let request = ssl_request(
-            &login_with(&response, ssl, ssl),
+            &login_with_flags(&response, ssl, ssl),
             Capabilities::NONE,
             Capabilities::NONE,
         );
         let mut packet = Vec::new();
-        frame::encode(1, &request, &mut packet);
+        packet::encode(1, &request, &mut packet);
         backend.link.send_all(&packet).await?;
         let config = Arc::clone(&connector.config);
         backend
@@ -103,12 +114,12 @@ pub(crate) async fn try_tls(
 }
 
 /// True for a server that has TLS.
-pub(crate) fn has_tls(greeting: &Greeting) -> bool {
+pub(crate) fn has_tls(greeting: &ServerGreeting) -> bool {
     greeting.capabilities.contains(Capabilities::SSL)
 }
 
 /// Product and version of a server.
-pub(crate) fn named(greeting: &Greeting) -> String {
+pub(crate) fn product_version(greeting: &ServerGreeting) -> String {
     let product = if greeting.is_mariadb() {
         "MariaDB"
     } else {
@@ -119,16 +130,16 @@ pub(crate) fn named(greeting: &Greeting) -> String {
 }
 
 /// Reads a server's greeting, to know it by name.
-pub(crate) async fn greet(upstream: &str, limit: Duration) -> io::Result<Greeting> {
-    let mut backend = Backend::dial(upstream, limit).await?;
-    let greeted = tokio::time::timeout(limit, greeting_of(&mut backend)).await;
+pub(crate) async fn greet(upstream: &str, limit: Duration) -> io::Result<ServerGreeting> {
+    let mut backend = BackendConnection::dial(upstream, limit).await?;
+    let greeted = tokio::time::timeout(limit, read_greeting(&mut backend)).await;
     greeted.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
-async fn greeting_of(backend: &mut Backend) -> io::Result<Greeting> {
+async fn read_greeting(backend: &mut BackendConnection) -> io::Result<ServerGreeting> {
     loop {
-        if let Some(payload) = frame::whole(&backend.inbox) {
-            return Greeting::parse(payload).map_err(io::Error::other);
+        if let Some(payload) = packet::complete_payload(&backend.inbox) {
+            return ServerGreeting::parse(payload).map_err(io::Error::other);
         }
         backend.fill().await?;
     }

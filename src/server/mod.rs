@@ -2,19 +2,19 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `build` | settings become what sessions share |
+//! | `state_builder` | settings become what sessions share |
 //! | `reload` | settings are read again |
-//! | `background` | what goes on beside the sessions |
+//! | `background_tasks` | what goes on beside the sessions |
 //! | `greeting` | which server it is |
-//! | `welcome` | one client's arrival |
+//! | `connection_setup` | one client's arrival |
 
-mod background;
-mod build;
+mod background_tasks;
+mod connection_setup;
 mod greeting;
 mod reload;
+mod state_builder;
 mod takeover;
-mod warm;
-mod welcome;
+mod warm_up;
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,107 +27,114 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Ready, select_all};
 use tokio::sync::{Semaphore, watch};
 
-use self::background::{Background, discover, uncompared, watch_servers};
-use self::build::{Built, Inboxes, Lasting, doors, posts};
-use self::greeting::introduce;
-pub(crate) use self::greeting::{greet, has_tls, named, try_tls};
-pub use self::reload::{Reloaded, Reloads, Source};
-pub use self::takeover::{Offer, Predecessor, TakeoverError};
-use self::welcome::{TOO_MANY_CONNECTIONS, Turn, ends, is_announced, refuse, serve, spoken_for};
-use crate::account::Account;
-use crate::admin::{Admin, AdminSection, Seen};
+use self::background_tasks::{
+    BackgroundTasks, check_definitions, report_uncompared, watch_servers,
+};
+use self::connection_setup::{
+    DialPermit, TOO_MANY_CONNECTIONS, address_pair, expects_proxy_header, read_proxy_header,
+    refuse, serve,
+};
+use self::greeting::announce_server;
+pub(crate) use self::greeting::{greet, has_tls, product_version, try_tls};
+pub use self::reload::{ReloadOutcome, SettingsReloader, SettingsSource};
+use self::state_builder::{
+    BuiltGeneration, PersistentState, TaskInboxes, additional_ports, replica_listeners,
+};
+pub use self::takeover::{PredecessorProcess, TakeoverError, TakeoverOffer};
+use crate::account::UpstreamAccount;
+use crate::admin::{AdminContext, AdminPort, AdminSection};
 use crate::catalogue::MOST_DEFINITIONS;
 use crate::clock;
-use crate::config::{ProxyProtocolSection, Settings};
-use crate::drain::{Drain, DrainSignal};
-use crate::feed::tally::Tally;
+use crate::config::{ProxyProtocolSection, ServeSettings};
+use crate::drain::{DrainSignal, DrainTrigger};
+use crate::feed::tally::StatementTally;
 use crate::feeds;
-use crate::link::{Link, is_path, proxy_header};
-use crate::listener::{Accepted, Backlog, Listener};
-use crate::logging::Messages;
-use crate::room::Room;
-use crate::session::admission::Admission;
-use crate::session::current::Current;
-use crate::session::legs::{Legs, ServerLeg};
-use crate::session::peer::OwnUser;
-use crate::session::shared::Shared;
-use crate::session::who::{log_in, span};
-use crate::shards::{Pulse, Shards};
-use crate::sockets::Sockets;
+use crate::link::{NetworkLink, is_path, proxy_header};
+use crate::listener::{AcceptedClient, ClientListener, ListenBacklog};
+use crate::logging::LogState;
+use crate::session::admission::SessionAdmission;
+use crate::session::current_generation::CurrentGeneration;
+use crate::session::log_span::{log_in, session_span};
+use crate::session::process_user::ProcessUser;
+use crate::session::shared_state::SharedState;
+use crate::session::tls_policy::{ServerLegTls, TlsPolicy};
+use crate::session_capacity::SessionCapacity;
+use crate::shards::{LivenessProbe, ShardPool};
+use crate::sockets::InheritedSockets;
 use crate::tls::{TlsError, TlsMode};
-use crate::upstreams::Entry;
+use crate::upstreams::ListenerRoute;
 
 /// As many as can be counted where all are waited for.
-const MOST_SESSIONS: usize = (u32::MAX >> 4) as usize;
+const MAX_SESSIONS: usize = (u32::MAX >> 4) as usize;
 /// A port that takes nobody is complained of so often.
-const COMPLAINT: Duration = Duration::from_secs(60);
+const ACCEPT_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 /// So long sessions that were let be beside another process may end between two commands at last.
-const LAST_CALL: Duration = Duration::from_secs(1);
+const FINAL_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A bound listener and all that its sessions share.
 #[derive(Debug)]
-pub struct Server {
-    listener: Listener,
-    entry: Arc<Entry>,
+pub struct ProxyServer {
+    listener: ClientListener,
+    entry: Arc<ListenerRoute>,
     /// Further ports.
-    doors: Vec<Door>,
+    additional_ports: Vec<AdditionalPort>,
     /// What is shared by the sessions of each port for replicas.
-    replicas: Vec<Replicas>,
+    replica_listeners: Vec<ReplicaListener>,
     /// Who asks them what they are, where there are several.
-    account: Option<Account>,
-    current: Arc<Current>,
-    sessions: Arc<Semaphore>,
+    account: Option<UpstreamAccount>,
+    current: Arc<CurrentGeneration>,
+    session_permits: Arc<Semaphore>,
     /// Room for those that have no place any more.
-    lingering: Arc<Semaphore>,
-    room: Room,
-    shards: Shards,
+    linger_permits: Arc<Semaphore>,
+    capacity: SessionCapacity,
+    shards: ShardPool,
     proxy_protocol: Arc<ProxyProtocolSection>,
-    admin: Option<Admin>,
-    reloads: Arc<Reloads>,
-    inboxes: Inboxes,
-    templates: Option<feeds::Inbox>,
-    background: Vec<Background>,
+    admin: Option<AdminPort>,
+    reloader: Arc<SettingsReloader>,
+    inboxes: TaskInboxes,
+    template_inbox: Option<feeds::FeedInbox>,
+    background_tasks: Vec<BackgroundTasks>,
     /// True once all that can be told before clients come is told, and definitions are checked.
     announced: watch::Sender<bool>,
     /// Where the next process asks for the sockets, if the one before was asked there.
     control: Option<UnixListener>,
     /// The files of sockets are the next process's to remove.
-    files_kept: Arc<AtomicBool>,
+    files_handed_over: Arc<AtomicBool>,
     /// The file of the clients' socket is a service manager's.
-    keeps_file: bool,
+    file_is_external: bool,
 }
 
 /// A further port: where its clients are led to, and what their sessions share.
 #[derive(Debug)]
-struct Door {
-    listener: Listener,
-    entry: Arc<Entry>,
-    current: Arc<Current>,
+struct AdditionalPort {
+    listener: ClientListener,
+    entry: Arc<ListenerRoute>,
+    current: Arc<CurrentGeneration>,
 }
 
 /// What is shared by the sessions of a port for replicas, and what is to go on beside them.
 #[derive(Debug)]
-struct Replicas {
+struct ReplicaListener {
     listen: String,
-    entry: Arc<Entry>,
-    current: Arc<Current>,
-    inboxes: Inboxes,
-    templates: Option<feeds::Inbox>,
+    entry: Arc<ListenerRoute>,
+    current: Arc<CurrentGeneration>,
+    inboxes: TaskInboxes,
+    template_inbox: Option<feeds::FeedInbox>,
 }
 
 /// When a session has TLS on its legs.
-pub(crate) fn legs(settings: &Settings) -> Legs {
+pub(crate) fn tls_legs(settings: &ServeSettings) -> TlsPolicy {
     let (tls, upstream) = (&settings.tls, &settings.upstream_tls);
-    Legs {
+    TlsPolicy {
         offered: tls.is_offered(upstream),
-        unasked: tls.offers_own(upstream),
+        implicit: tls.offers_generated(upstream),
         client_required: tls.required,
         server_required: upstream.mode.is_required() && !tls.passthrough,
         server: match upstream.mode {
-            _ if upstream.mirror => ServerLeg::Mirror,
-            TlsMode::Disabled => ServerLeg::Never,
-            TlsMode::Preferred => ServerLeg::IfOffered,
-            TlsMode::Required | TlsMode::VerifyCa | TlsMode::VerifyIdentity => ServerLeg::Always,
+            _ if upstream.mirror => ServerLegTls::Mirror,
+            TlsMode::Disabled => ServerLegTls::Never,
+            TlsMode::Preferred => ServerLegTls::IfOffered,
+            TlsMode::Required | TlsMode::VerifyCa | TlsMode::VerifyIdentity => ServerLegTls::Always,
         },
         passthrough: tls.passthrough,
         local_client: false,
@@ -136,14 +143,16 @@ pub(crate) fn legs(settings: &Settings) -> Legs {
 }
 
 /// The user whose accounts have to be kept from clients of the server at this address; `None` where it asks for passwords of all.
-fn own_user(upstream: &str) -> Result<Option<OwnUser>, ServeError> {
+fn process_user(upstream: &str) -> Result<Option<ProcessUser>, ServeError> {
     if !is_path(upstream) {
         return Ok(None);
     }
     let uid = nix::unistd::geteuid();
     let user = nix::unistd::User::from_uid(uid).ok().flatten();
-    let name = user.ok_or(ServeError::Nameless { uid: uid.as_raw() })?.name;
-    Ok(Some(OwnUser::named(&name)))
+    let name = user
+        .ok_or(ServeError::UnnamedUser { uid: uid.as_raw() })?
+        .name;
+    Ok(Some(ProcessUser::named(&name)))
 }
 
 /// Why Headwater cannot serve.
@@ -159,7 +168,7 @@ pub enum ServeError {
     },
     /// A further port cannot be opened.
     #[error("cannot listen on {listen} (listener.listen)")]
-    Door {
+    AdditionalPort {
         /// The address.
         listen: String,
         /// Why.
@@ -178,7 +187,7 @@ pub enum ServeError {
         "the operating system has no name for the user {uid} that Headwater runs as, which the server takes all clients for at its \
          socket: give the user a name, or have --upstream (HEADWATER_UPSTREAM, upstream) be HOST:PORT"
     )]
-    Nameless {
+    UnnamedUser {
         /// The user's number.
         uid: u32,
     },
@@ -207,46 +216,52 @@ pub enum ServeError {
     Tls(#[from] TlsError),
 }
 
-impl Server {
+impl ProxyServer {
     /// Opens the port.
     ///
     /// # Errors
     /// When the port cannot be opened.
-    pub async fn bind(settings: &Settings) -> Result<Server, ServeError> {
-        Server::on(&mut Sockets::default(), settings, None, None).await
+    pub async fn bind(settings: &ServeSettings) -> Result<ProxyServer, ServeError> {
+        ProxyServer::bind_on(&mut InheritedSockets::default(), settings, None, None).await
     }
 
     /// The same on sockets that are open already, as far as there are some, where settings can be read again while it runs.
     ///
     /// # Errors
-    /// As [`Server::bind`].
-    pub async fn reloadable(
-        sockets: &mut Sockets,
-        settings: &Settings,
-        source: Box<dyn Source>,
-    ) -> Result<Server, ServeError> {
-        Server::on(sockets, settings, None, Some(source)).await
+    /// As [`ProxyServer::bind`].
+    pub async fn bind_reloadable(
+        sockets: &mut InheritedSockets,
+        settings: &ServeSettings,
+        source: Box<dyn SettingsSource>,
+    ) -> Result<ProxyServer, ServeError> {
+        ProxyServer::bind_on(sockets, settings, None, Some(source)).await
     }
 
     /// The same, where SELECTs are counted as they go by.
     ///
     /// # Errors
-    /// As [`Server::bind`].
-    pub async fn counting(
-        settings: &Settings,
-        tally: Arc<Mutex<Tally>>,
-    ) -> Result<Server, ServeError> {
-        Server::on(&mut Sockets::default(), settings, Some(tally), None).await
+    /// As [`ProxyServer::bind`].
+    pub async fn bind_counting(
+        settings: &ServeSettings,
+        tally: Arc<Mutex<StatementTally>>,
+    ) -> Result<ProxyServer, ServeError> {
+        ProxyServer::bind_on(
+            &mut InheritedSockets::default(),
+            settings,
+            Some(tally),
+            None,
+        )
+        .await
     }
 
-    async fn on(
-        sockets: &mut Sockets,
-        settings: &Settings,
-        tally: Option<Arc<Mutex<Tally>>>,
-        source: Option<Box<dyn Source>>,
-    ) -> Result<Server, ServeError> {
-        let backlog = Backlog::new(settings.listen_backlog);
-        let listener = Listener::port(sockets.port.take(), &settings.listen, backlog)
+    async fn bind_on(
+        sockets: &mut InheritedSockets,
+        settings: &ServeSettings,
+        tally: Option<Arc<Mutex<StatementTally>>>,
+        source: Option<Box<dyn SettingsSource>>,
+    ) -> Result<ProxyServer, ServeError> {
+        let backlog = ListenBacklog::new(settings.listen_backlog);
+        let listener = ClientListener::bind_port(sockets.port.take(), &settings.listen, backlog)
             .await
             .map_err(|source| ServeError::Listen {
                 listen: settings.listen.clone(),
@@ -254,55 +269,62 @@ impl Server {
             })?;
         let files_kept = Arc::new(AtomicBool::new(sockets.in_use));
         let listener = listener
-            .and_socket(sockets, settings.socket.as_deref(), &files_kept)
+            .with_socket(sockets, settings.socket.as_deref(), &files_kept)
             .map_err(|source| ServeError::Socket {
                 path: settings.socket.clone().unwrap_or_default(),
                 source,
             })?;
-        let shards = Shards::start(settings.worker_threads())
+        let shards = ShardPool::start(settings.worker_threads())
             .map_err(|source| ServeError::Threads { source })?;
-        let (lasting, room, inboxes) = Lasting::new(settings, tally)?;
-        let Built { shared, templates } = lasting.build(settings, None)?;
-        let current = Arc::new(Current::new(shared));
+        let (lasting, room, inboxes) = PersistentState::new(settings, tally)?;
+        let BuiltGeneration {
+            shared,
+            template_inbox: templates,
+        } = lasting.build(settings, None)?;
+        let current = Arc::new(CurrentGeneration::new(shared));
         let upstreams = lasting.upstreams();
-        let entry = Arc::new(upstreams.entry());
+        let entry = Arc::new(upstreams.primary_route());
         let mut sets = vec![(Arc::clone(&current), lasting.clone())];
         let mut replicas = Vec::new();
-        for ((listen, _), entry) in posts(settings).zip(upstreams.entries()) {
-            let (lasting, inboxes) = lasting.beside(settings, &entry.target);
-            let Built { shared, templates } = lasting.build(settings, None)?;
-            let current = Arc::new(Current::new(shared));
+        for ((listen, _), entry) in replica_listeners(settings).zip(upstreams.replica_routes()) {
+            let (lasting, inboxes) = lasting.for_replica_port(settings, &entry.target);
+            let BuiltGeneration {
+                shared,
+                template_inbox: templates,
+            } = lasting.build(settings, None)?;
+            let current = Arc::new(CurrentGeneration::new(shared));
             sets.push((Arc::clone(&current), lasting));
-            replicas.push(Replicas {
+            replicas.push(ReplicaListener {
                 listen: listen.to_owned(),
                 entry: Arc::new(entry),
                 current,
                 inboxes,
-                templates,
+                template_inbox: templates,
             });
         }
-        let doors = doors(sockets, settings, backlog, (&entry, &current), &replicas).await?;
-        Ok(Server {
+        let doors =
+            additional_ports(sockets, settings, backlog, (&entry, &current), &replicas).await?;
+        Ok(ProxyServer {
             listener,
             entry,
-            doors,
-            replicas,
+            additional_ports: doors,
+            replica_listeners: replicas,
             account: lasting.account(),
-            sessions: lasting.room(),
-            lingering: Admission::room_to_linger(),
-            room,
+            session_permits: lasting.session_permits(),
+            linger_permits: SessionAdmission::linger_permits(),
+            capacity: room,
             shards,
             proxy_protocol: Arc::new(settings.proxy_protocol.clone()),
             admin: None,
-            reloads: Arc::new(Reloads::new(settings, sets, source)),
+            reloader: Arc::new(SettingsReloader::new(settings, sets, source)),
             current,
             inboxes,
-            templates,
-            background: Vec::new(),
+            template_inbox: templates,
+            background_tasks: Vec::new(),
             announced: watch::Sender::new(false),
             control: None,
-            files_kept,
-            keeps_file: sockets.keeps_file,
+            files_handed_over: files_kept,
+            file_is_external: sockets.file_is_external,
         })
     }
 
@@ -312,37 +334,37 @@ impl Server {
     /// When that port cannot be opened.
     pub fn with_admin(
         self,
-        sockets: &mut Sockets,
+        sockets: &mut InheritedSockets,
         section: &AdminSection,
-    ) -> Result<Server, ServeError> {
+    ) -> Result<ProxyServer, ServeError> {
         let admin = match sockets.admin.take() {
-            Some(port) => Admin::on(port, section).map(Some),
-            None => Admin::bind(section),
+            Some(port) => AdminPort::on_listener(port, section).map(Some),
+            None => AdminPort::bind(section),
         };
         let admin = admin.map_err(|source| ServeError::Admin {
             listen: section.address().unwrap_or_default().to_owned(),
             source,
         })?;
-        Ok(Server { admin, ..self })
+        Ok(ProxyServer { admin, ..self })
     }
 
     /// The same, whose metrics tell of this log.
     #[must_use]
-    pub fn with_messages(self, messages: Arc<Messages>) -> Server {
-        let _ = self.current.shared().messages.set(messages);
+    pub fn with_log_state(self, messages: Arc<LogState>) -> ProxyServer {
+        let _ = self.current.shared().log_state.set(messages);
         self
     }
 
     /// By which it can be felt that all threads run.
     #[must_use]
-    pub fn pulse(&self) -> Pulse {
-        self.shards.pulse()
+    pub fn liveness_probe(&self) -> LivenessProbe {
+        self.shards.liveness_probe()
     }
 
     /// By which settings are read again.
     #[must_use]
-    pub fn reloads(&self) -> Arc<Reloads> {
-        Arc::clone(&self.reloads)
+    pub fn reloader(&self) -> Arc<SettingsReloader> {
+        Arc::clone(&self.reloader)
     }
 
     /// The address that clients connect to.
@@ -355,13 +377,13 @@ impl Server {
 
     /// What its sessions share now.
     #[must_use]
-    pub fn shared(&self) -> Arc<Shared> {
+    pub fn shared(&self) -> Arc<SharedState> {
         self.current.shared()
     }
 
     /// Where that is found as it is later.
     #[must_use]
-    pub fn current(&self) -> Arc<Current> {
+    pub fn current(&self) -> Arc<CurrentGeneration> {
         Arc::clone(&self.current)
     }
 
@@ -370,17 +392,17 @@ impl Server {
         let address = self.local_addr();
         let (entry, shared) = (Arc::clone(&self.entry), self.shared());
         let doors: Vec<SocketAddr> = self
-            .doors
+            .additional_ports
             .iter()
             .filter_map(|door| door.listener.local_addr().ok())
             .collect();
         let replicas: Vec<_> = self
-            .replicas
+            .replica_listeners
             .iter()
             .map(|it| (Arc::clone(&it.entry), Arc::clone(&it.current)))
             .collect();
         let socket = self.listener.socket().map(Path::to_owned);
-        let room = self.room;
+        let room = self.capacity;
         let admin = self
             .admin
             .as_ref()
@@ -403,14 +425,14 @@ impl Server {
             for problem in [room.shortage(), too_little_memory].into_iter().flatten() {
                 tracing::warn!("{problem}");
             }
-            if let Some(own_user) = &shared.transport.ways.own_user {
+            if let Some(own_user) = &shared.transport.session_policy.process_user {
                 tracing::info!(
                     "the server's socket takes all clients for the user {0} that Headwater runs as: who comes by network may not log \
                      in as {0}; accounts of other names that are identified by it (unix_socket, auth_socket) are open to all",
                     own_user.name()
                 );
             }
-            introduce(&entry, &shared).await;
+            announce_server(&entry, &shared).await;
             if !shared.accelerate {
                 tracing::info!("every statement is relayed (--relay-only, accelerate = false)");
             } else if shared.catalogue.service.is_none() {
@@ -419,41 +441,41 @@ impl Server {
                      session whose account may see the procedures"
                 );
             } else {
-                discover(&shared).await;
-                uncompared(&shared).await;
+                check_definitions(&shared).await;
+                report_uncompared(&shared).await;
             }
             for (entry, current) in replicas {
                 let shared = current.shared();
                 let limit = Duration::from_millis(shared.limits.connect_ms);
-                let led = entry.target.aim_within(limit).await;
+                let led = entry.target.select_within(limit).await;
                 if led.is_some() && shared.accelerate {
-                    discover(&shared).await;
+                    check_definitions(&shared).await;
                 }
             }
             announced.send_replace(true);
         }
     }
 
-    /// Accepts clients until `stop` resolves; then lets commands and transactions in flight end,
+    /// Accepts clients until `stop_feed_probes` resolves; then lets commands and transactions in flight end,
     /// for at most `limits.drain_ms`.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
-        let drain = Drain::default();
+        let drain = DrainTrigger::default();
         self.start_admin(drain.signal());
-        self.begin().await;
+        self.start_background().await;
         tokio::pin!(stop);
         let connecting = Arc::new(Semaphore::new(
-            self.shared().limits.connecting.min(MOST_SESSIONS),
+            self.shared().limits.connecting.min(MAX_SESSIONS),
         ));
         let mut complained: Option<Instant> = None;
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => break,
-                (accepted, door, turn) = self.next(&connecting) => match accepted {
+                (accepted, door, turn) = self.accept_next(&connecting) => match accepted {
                     Ok(client) => self.admit(client, door, turn, drain.signal()),
                     Err(error) => {
                         // Out of descriptors, most likely: sessions that end will free some.
-                        if complained.is_none_or(|at| clock::since(at) > COMPLAINT) {
+                        if complained.is_none_or(|at| clock::since(at) > ACCEPT_WARNING_INTERVAL) {
                             complained = Some(clock::now());
                             tracing::warn!("clients have to wait, the port cannot take them (ulimit -n, LimitNOFILE): {error}");
                         }
@@ -465,44 +487,46 @@ impl Server {
         // Who finds the port closed shall not find a session at rest that goes on.
         drain.begin();
         drop(self.listener);
-        self.doors.clear();
-        for background in &self.background {
-            background.end();
+        self.additional_ports.clear();
+        for background in &self.background_tasks {
+            background.abort();
         }
         let shared = self.current.shared();
-        let replicas = self.replicas.iter().map(|it| it.current.shared());
+        let replicas = self.replica_listeners.iter().map(|it| it.current.shared());
         for shared in [Arc::clone(&shared)].into_iter().chain(replicas) {
             if let Some(binlog) = &shared.binlog {
                 // Nobody follows the log any more.
-                binlog.step_aside();
+                binlog.discard_memory();
             }
         }
-        self.reloads.stop().await;
+        self.reloader.stop_feed_probes().await;
         let limit = Duration::from_millis(shared.limits.drain_ms);
-        let all = u32::try_from(self.room.sessions).unwrap_or(u32::MAX);
-        let ended = || self.sessions.acquire_many(all);
+        let all = u32::try_from(self.capacity.sessions).unwrap_or(u32::MAX);
+        let ended = || self.session_permits.acquire_many(all);
         let mut in_time = tokio::time::timeout(limit, ended()).await.is_ok();
         if !in_time && shared.handed_over.load(Ordering::Relaxed) {
             // Who was let be is busy now, or not: it ends behind its command, if that ends soon.
-            shared.last_call.store(true, Ordering::Relaxed);
-            in_time = tokio::time::timeout(LAST_CALL, ended()).await.is_ok();
+            shared.grace_period_over.store(true, Ordering::Relaxed);
+            in_time = tokio::time::timeout(FINAL_DRAIN_TIMEOUT, ended())
+                .await
+                .is_ok();
         }
         if !in_time {
             tracing::warn!(
                 "sessions still {} after limits.drain_ms = {} were cut off",
-                warm::left(&shared),
+                warm_up::remaining_sessions(&shared),
                 limit.as_millis()
             );
         }
     }
 
     /// Has go on beside the sessions what does, from now on.
-    async fn begin(&mut self) {
-        if !self.background.is_empty() {
+    async fn start_background(&mut self) {
+        if !self.background_tasks.is_empty() {
             return;
         }
         let upstreams = &self.entry.upstreams;
-        let replicas = self.replicas.iter().map(|it| &it.current);
+        let replicas = self.replica_listeners.iter().map(|it| &it.current);
         let sets: Vec<_> = [&self.current]
             .into_iter()
             .chain(replicas)
@@ -512,23 +536,23 @@ impl Server {
             let announced = self.announced.subscribe();
             watch_servers(Arc::clone(upstreams), account, sets, &announced)
         });
-        let started = Background::start(&self.current, &mut self.inboxes, watch);
-        let started = started.reading_names(&self.current, self.reloads());
-        self.background.push(started);
-        let mut templates = vec![self.templates.take()];
-        for replicas in &mut self.replicas {
+        let started = BackgroundTasks::start(&self.current, &mut self.inboxes, watch);
+        let started = started.with_name_case_updates(&self.current, self.reloader());
+        self.background_tasks.push(started);
+        let mut templates = vec![self.template_inbox.take()];
+        for replicas in &mut self.replica_listeners {
             let (current, inboxes) = (&replicas.current, &mut replicas.inboxes);
-            let started = Background::start(current, inboxes, None::<Ready<()>>);
-            self.background.push(started);
-            templates.push(replicas.templates.take());
+            let started = BackgroundTasks::start(current, inboxes, None::<Ready<()>>);
+            self.background_tasks.push(started);
+            templates.push(replicas.template_inbox.take());
         }
-        self.reloads.look(templates).await;
+        self.reloader.start_feed_probes(templates).await;
     }
 
     fn start_admin(&mut self, draining: DrainSignal) {
-        let seen = Seen {
+        let seen = AdminContext {
             current: self.current(),
-            reloads: self.reloads(),
+            reloader: self.reloader(),
             upstreams: Arc::clone(&self.entry.upstreams),
             draining,
             runtime: tokio::runtime::Handle::current(),
@@ -540,15 +564,15 @@ impl Server {
     }
 
     /// The next client, once there is a turn to connect to the server for it.
-    async fn next(
+    async fn accept_next(
         &self,
         connecting: &Arc<Semaphore>,
-    ) -> (io::Result<Accepted>, Option<usize>, Turn) {
-        let turn = Turn::take(connecting).await;
-        if self.doors.is_empty() {
+    ) -> (io::Result<AcceptedClient>, Option<usize>, DialPermit) {
+        let turn = DialPermit::acquire(connecting).await;
+        if self.additional_ports.is_empty() {
             return (self.listener.accept().await, None, turn);
         }
-        let doors = self.doors.iter();
+        let doors = self.additional_ports.iter();
         let doors = select_all(doors.map(|door| Box::pin(door.listener.accept())));
         let (accepted, door) = tokio::select! {
             accepted = self.listener.accept() => (accepted, None),
@@ -560,46 +584,51 @@ impl Server {
     /// `door`: which of the further ports it came to.
     fn admit(
         &self,
-        accepted: Accepted,
+        accepted: AcceptedClient,
         door: Option<usize>,
-        mut turn: Turn,
+        mut turn: DialPermit,
         draining: DrainSignal,
     ) {
-        let door = door.and_then(|door| self.doors.get(door));
+        let door = door.and_then(|door| self.additional_ports.get(door));
         let (entry, current) = match door {
             Some(door) => (Arc::clone(&door.entry), Arc::clone(&door.current)),
             None => (Arc::clone(&self.entry), self.current()),
         };
-        let Accepted { socket, source } = accepted;
-        let Ok(permit) = Arc::clone(&self.sessions).try_acquire_owned() else {
-            let message = self.room.refusal();
+        let AcceptedClient { socket, source } = accepted;
+        let Ok(permit) = Arc::clone(&self.session_permits).try_acquire_owned() else {
+            let message = self.capacity.refusal();
             tokio::spawn(async move {
-                if let Ok(socket) = socket.resume() {
-                    refuse(&mut Link::new(socket), TOO_MANY_CONNECTIONS, &message).await;
+                if let Ok(socket) = socket.attach() {
+                    refuse(
+                        &mut NetworkLink::new(socket),
+                        TOO_MANY_CONNECTIONS,
+                        &message,
+                    )
+                    .await;
                 }
             });
             return;
         };
-        let admission = Admission::new(permit, Arc::clone(&self.lingering));
-        let seat = self.shards.seat();
+        let admission = SessionAdmission::new(permit, Arc::clone(&self.linger_permits));
+        let seat = self.shards.acquire_slot();
         let proxy_protocol = Arc::clone(&self.proxy_protocol);
         seat.spawn(socket, move |socket| async move {
-            let ends = ends(&proxy_protocol, source, &socket);
-            let mut client = Link::new(socket);
-            let span = || span(source, None, None);
+            let ends = address_pair(&proxy_protocol, source, &socket);
+            let mut client = NetworkLink::new(socket);
+            let span = || session_span(source, None, None);
             let limit = Duration::from_millis(current.shared().limits.connect_ms);
-            if is_announced(ends, &proxy_protocol) {
+            if expects_proxy_header(ends, &proxy_protocol) {
                 // It has a time of its own for what it says first.
-                turn.give_back();
+                turn.release();
             }
             let spoken =
-                tokio::time::timeout(limit, spoken_for(&mut client, ends, &proxy_protocol));
+                tokio::time::timeout(limit, read_proxy_header(&mut client, ends, &proxy_protocol));
             match spoken.await {
                 Ok(Ok((ends, begun))) => {
                     let header = proxy_header::header(proxy_protocol.send, ends);
                     let source = ends.map(|(source, _)| source).or(source);
                     let session = (client, source, begun);
-                    let server = (&*entry, &*header, turn.again().await);
+                    let server = (&*entry, &*header, turn.reacquire().await);
                     serve(session, server, (&current, admission), draining).await;
                 }
                 // A balancer that looks whether somebody is there.

@@ -9,89 +9,89 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 
-use super::background::{discover, look};
-use super::build::{Built, Lasting};
-use crate::config::{Changes, LogLevel, Settings};
+use super::background_tasks::{check_definitions, probe_feeds};
+use super::state_builder::{BuiltGeneration, PersistentState};
+use crate::config::{LogLevel, ServeSettings, SettingChanges};
 use crate::feeds;
 use crate::report::with_causes;
-use crate::session::current::Current;
-use crate::session::shared::Shared;
+use crate::session::current_generation::CurrentGeneration;
+use crate::session::shared_state::SharedState;
 use crate::sql::NameCase;
 
 /// New definitions and feeds are looked at for so long before they are in force. What is not known by then is found out when it is asked for.
-const FIRST_LOOK: Duration = Duration::from_secs(5);
+const FIRST_PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where settings come from.
-pub trait Source: Debug + Send + Sync {
+pub trait SettingsSource: Debug + Send + Sync {
     /// Reads them again.
     ///
     /// # Errors
     /// What is wrong with them, for people.
-    fn read(&self) -> Result<Settings, String>;
+    fn read(&self) -> Result<ServeSettings, String>;
 
     /// Has the log say so much from now on.
-    fn log_at(&self, level: LogLevel);
+    fn set_log_level(&self, level: LogLevel);
 }
 
 /// What was done about settings that were read again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reloaded {
+pub struct ReloadOutcome {
     /// What differs.
     #[serde(flatten)]
-    pub changes: Changes,
+    pub changes: SettingChanges,
     /// Definitions, and kept rows, that are answered again after an answer had differed.
     pub trusted_again: usize,
 }
 
 /// Reads settings again.
 #[derive(Debug)]
-pub struct Reloads {
-    source: Option<Box<dyn Source>>,
+pub struct SettingsReloader {
+    source: Option<Box<dyn SettingsSource>>,
     /// What sessions share, and what that is made of: of those on the primary first, then of those of each port for replicas.
-    sets: Vec<(Arc<Current>, Lasting)>,
+    generations: Vec<(Arc<CurrentGeneration>, PersistentState)>,
     /// The process was started to relay every call.
-    relays_only: bool,
-    state: Mutex<State>,
+    relay_only: bool,
+    state: Mutex<ReloadState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ReloadState {
     /// As they were written.
-    written: Settings,
+    written: ServeSettings,
     /// The same, in force.
-    settings: Settings,
+    settings: ServeSettings,
     /// Looks at the tables of the feeds that are in force, for each set.
-    looking: Vec<Option<AbortHandle>>,
+    feed_probes: Vec<Option<AbortHandle>>,
 }
 
-impl Reloads {
+impl SettingsReloader {
     pub(super) fn new(
-        settings: &Settings,
-        sets: Vec<(Arc<Current>, Lasting)>,
-        source: Option<Box<dyn Source>>,
-    ) -> Reloads {
-        Reloads {
+        settings: &ServeSettings,
+        sets: Vec<(Arc<CurrentGeneration>, PersistentState)>,
+        source: Option<Box<dyn SettingsSource>>,
+    ) -> SettingsReloader {
+        SettingsReloader {
             source,
-            relays_only: !settings.accelerate,
-            state: Mutex::new(State {
+            relay_only: !settings.accelerate,
+            state: Mutex::new(ReloadState {
                 written: settings.clone(),
                 settings: settings.clone(),
-                looking: sets.iter().map(|_| None).collect(),
+                feed_probes: sets.iter().map(|_| None).collect(),
             }),
-            sets,
+            generations: sets,
         }
     }
 
     /// Looks at the tables of feeds from now on.
-    pub(super) async fn look(&self, templates: Vec<Option<feeds::Inbox>>) {
-        let sets = self.sets.iter().zip(templates);
-        let looking = sets.map(|((current, _), inbox)| spawn_look(current.shared(), inbox));
-        self.state.lock().await.looking = looking.collect();
+    pub(super) async fn start_feed_probes(&self, templates: Vec<Option<feeds::FeedInbox>>) {
+        let sets = self.generations.iter().zip(templates);
+        let looking = sets.map(|((current, _), inbox)| spawn_feed_probe(current.shared(), inbox));
+        self.state.lock().await.feed_probes = looking.collect();
     }
 
     /// Ends that.
-    pub(super) async fn stop(&self) {
-        let looking = std::mem::take(&mut self.state.lock().await.looking);
+    pub(super) async fn stop_feed_probes(&self) {
+        let looking = std::mem::take(&mut self.state.lock().await.feed_probes);
         for looking in looking.into_iter().flatten() {
             looking.abort();
         }
@@ -101,10 +101,10 @@ impl Reloads {
     ///
     /// # Errors
     /// What is wrong with them. Then nothing has changed.
-    pub async fn reload(&self) -> Result<Reloaded, String> {
+    pub async fn reload(&self) -> Result<ReloadOutcome, String> {
         let reloaded = self.reload_quietly().await;
         match &reloaded {
-            Ok(reloaded) => tell(reloaded),
+            Ok(reloaded) => log_outcome(reloaded),
             Err(error) => {
                 tracing::error!("settings stay as they were: {error}");
             }
@@ -112,30 +112,32 @@ impl Reloads {
         reloaded
     }
 
-    async fn reload_quietly(&self) -> Result<Reloaded, String> {
+    async fn reload_quietly(&self) -> Result<ReloadOutcome, String> {
         let source = self.source.as_ref();
         let source = source.ok_or("settings cannot be read again here")?;
         let mut state = self.state.lock().await;
         let wished = source.read()?;
-        let (written, changes) = state.written.renewed(&wished, self.relays_only);
+        let (written, changes) = state.written.reloaded(&wished, self.relay_only);
         let case = state.settings.case;
-        let trusted_again = self.put_in_force(&mut state, written.folded(case)).await?;
-        source.log_at(written.log.level);
+        let trusted_again = self
+            .apply_settings(&mut state, written.folded(case))
+            .await?;
+        source.set_log_level(written.log.level);
         state.written = written;
-        Ok(Reloaded {
+        Ok(ReloadOutcome {
             changes,
             trusted_again,
         })
     }
 
     /// Reads names of databases and tables from now on as the server does.
-    pub(super) async fn read_names(&self, case: NameCase) {
+    pub(super) async fn set_name_case(&self, case: NameCase) {
         let mut state = self.state.lock().await;
         if state.settings.case == case {
             return;
         }
         let settings = state.written.folded(case);
-        match self.put_in_force(&mut state, settings).await {
+        match self.apply_settings(&mut state, settings).await {
             Ok(_) if case == NameCase::Folded => tracing::info!(
                 "names of databases and tables have no case on the server (lower_case_table_names = 1): they are read in small letters"
             ),
@@ -147,20 +149,25 @@ impl Reloads {
     }
 
     /// Builds anew what sessions share, and has it replace what they shared. Returns how much is trusted again.
-    async fn put_in_force(&self, state: &mut State, settings: Settings) -> Result<usize, String> {
-        let mut built = Vec::with_capacity(self.sets.len());
-        for (current, lasting) in &self.sets {
+    async fn apply_settings(
+        &self,
+        state: &mut ReloadState,
+        settings: ServeSettings,
+    ) -> Result<usize, String> {
+        let mut built = Vec::with_capacity(self.generations.len());
+        for (current, lasting) in &self.generations {
             let before = current.shared();
             let made = lasting.build(&settings, Some((&before, &state.settings)));
             built.push((before, made.map_err(|error| with_causes(&error))?));
         }
         let same_definitions = settings.definitions == state.settings.definitions;
         let mut trusted_again = 0;
-        for (at, (set, (before, built))) in self.sets.iter().zip(built).enumerate() {
-            let looking = state.looking.get_mut(at).and_then(Option::take);
-            let renewed = renew(set, (&before, built), &settings, same_definitions, looking);
+        for (at, (set, (before, built))) in self.generations.iter().zip(built).enumerate() {
+            let looking = state.feed_probes.get_mut(at).and_then(Option::take);
+            let renewed =
+                apply_generation(set, (&before, built), &settings, same_definitions, looking);
             let (looking, trusted) = renewed.await;
-            if let Some(place) = state.looking.get_mut(at) {
+            if let Some(place) = state.feed_probes.get_mut(at) {
                 *place = looking;
             }
             trusted_again += trusted;
@@ -171,31 +178,31 @@ impl Reloads {
 }
 
 /// Puts what was built in force. Returns what looks at the tables of feeds from now on, and how much is trusted again.
-async fn renew(
-    (current, lasting): &(Arc<Current>, Lasting),
-    (before, built): (&Arc<Shared>, Built),
-    settings: &Settings,
+async fn apply_generation(
+    (current, lasting): &(Arc<CurrentGeneration>, PersistentState),
+    (before, built): (&Arc<SharedState>, BuiltGeneration),
+    settings: &ServeSettings,
     same_definitions: bool,
     mut looking: Option<AbortHandle>,
 ) -> (Option<AbortHandle>, usize) {
     let shared = Arc::new(built.shared);
-    lasting.obey(settings);
+    lasting.apply(settings);
     if !same_definitions {
-        let _ = tokio::time::timeout(FIRST_LOOK, discover(&shared)).await;
+        let _ = tokio::time::timeout(FIRST_PROBE_TIMEOUT, check_definitions(&shared)).await;
     }
-    if built.templates.is_some() || shared.feeds.is_none() {
-        let next = spawn_look(Arc::clone(&shared), built.templates);
+    if built.template_inbox.is_some() || shared.feeds.is_none() {
+        let next = spawn_feed_probe(Arc::clone(&shared), built.template_inbox);
         if let (Some(feeds), Some(_)) = (&shared.feeds, &next) {
-            let mut looked = feeds.looked.subscribe();
+            let mut looked = feeds.databases_checked.subscribe();
             let looked = looked.wait_for(|looked| *looked);
-            let _ = tokio::time::timeout(FIRST_LOOK, looked).await;
+            let _ = tokio::time::timeout(FIRST_PROBE_TIMEOUT, looked).await;
         }
         if let Some(before) = std::mem::replace(&mut looking, next) {
             before.abort();
         }
     }
     current.replace(Arc::clone(&shared));
-    let same = |now: &Arc<feeds::Feeds>| {
+    let same = |now: &Arc<feeds::FeedRegistry>| {
         let before = before.feeds.as_ref();
         before.is_some_and(|before| Arc::ptr_eq(before, now))
     };
@@ -207,13 +214,16 @@ async fn renew(
     (looking, shared.trust_again())
 }
 
-fn spawn_look(shared: Arc<Shared>, templates: Option<feeds::Inbox>) -> Option<AbortHandle> {
+fn spawn_feed_probe(
+    shared: Arc<SharedState>,
+    templates: Option<feeds::FeedInbox>,
+) -> Option<AbortHandle> {
     let templates = templates?;
-    Some(tokio::spawn(look(shared, templates)).abort_handle())
+    Some(tokio::spawn(probe_feeds(shared, templates)).abort_handle())
 }
 
-fn tell(reloaded: &Reloaded) {
-    let Changes {
+fn log_outcome(reloaded: &ReloadOutcome) {
+    let SettingChanges {
         changed,
         need_restart,
     } = &reloaded.changes;

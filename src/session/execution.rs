@@ -1,49 +1,54 @@
 //! An execution of a feed's statement: as its text, but for what was prepared.
 
-use super::feed::Waits;
-use super::narrowing::{Lesson, Narrowing, Prepare, Reply};
-use super::prepared::{Executed, ExecutedByName};
-use super::state::{Ended, Session};
-use crate::statement::Effects;
-use crate::wire::frame::HEADER_BYTES;
+use super::feed_decision::{FeedDecision, InternalReply, MetadataSample, PrepareRequest};
+use super::feed_statements::WaitingPacket;
+use super::prepared_statements::{FeedExecution, NamedExecution};
+use super::state::{Session, SessionEnd};
+use crate::statement::StatementEffects;
+use crate::wire::packet::HEADER_BYTES;
 
 impl Session {
     /// Answers the execution whose packet waits, or has it go on as it is.
-    pub(super) async fn execution(
+    pub(super) async fn serve_execution(
         &mut self,
         length: usize,
-        effects: Effects,
-        executed: Executed,
-    ) -> Result<(), Ended> {
+        effects: StatementEffects,
+        executed: FeedExecution,
+    ) -> Result<(), SessionEnd> {
         let packet = self.client_in.get(HEADER_BYTES..length);
         let payload = packet.unwrap_or_default().to_vec();
-        let policy = self.narrowing_policy();
-        let decision = Narrowing::of_execution(payload, executed, policy);
-        self.narrow(Waits::alone(length, effects), decision).await
+        let policy = self.feed_policy();
+        let decision = FeedDecision::of_execution(payload, executed, policy);
+        self.narrow(WaitingPacket::single(length, effects), decision)
+            .await
     }
 
     /// The same by its name.
-    pub(super) async fn execution_by_name(
+    pub(super) async fn serve_named_execution(
         &mut self,
         length: usize,
-        effects: Effects,
-        executed: ExecutedByName,
-    ) -> Result<(), Ended> {
+        effects: StatementEffects,
+        executed: NamedExecution,
+    ) -> Result<(), SessionEnd> {
         let packet = self.client_in.get(HEADER_BYTES..length);
         let payload = packet.unwrap_or_default().to_vec();
-        let policy = self.narrowing_policy();
-        let decision = Narrowing::of_named(payload, executed, policy);
-        self.narrow(Waits::alone(length, effects), decision).await
+        let policy = self.feed_policy();
+        let decision = FeedDecision::of_named(payload, executed, policy);
+        self.narrow(WaitingPacket::single(length, effects), decision)
+            .await
     }
 
     /// Prepares a statement of Headwater's own.
-    pub(super) async fn prepare_own(&mut self, prepare: &Prepare) -> Result<Reply, Ended> {
+    pub(super) async fn prepare_internal(
+        &mut self,
+        prepare: &PrepareRequest,
+    ) -> Result<InternalReply, SessionEnd> {
         if !prepare.before.is_empty() {
             self.backend
                 .link
                 .send_all(&prepare.before)
                 .await
-                .map_err(Ended::Server)?;
+                .map_err(SessionEnd::ServerClosed)?;
         }
         self.run_in_place(&prepare.payload).await
     }
@@ -52,24 +57,24 @@ impl Session {
     pub(super) fn relay_execution(
         &mut self,
         length: usize,
-        effects: Effects,
+        effects: StatementEffects,
         statement: u32,
-        lesson: Option<Lesson>,
-    ) -> Result<(), Ended> {
+        lesson: Option<MetadataSample>,
+    ) -> Result<(), SessionEnd> {
         let packet = self.client_in.get(HEADER_BYTES..length);
         let payload = packet.unwrap_or_default();
         let commands = self.machine.commands();
         let own = commands.and_then(|it| it.relay_execution(statement, payload, effects, lesson));
         let Some(own) = own else {
-            return self.pass_client(length);
+            return self.relay_from_client(length);
         };
         let whole = own.len();
         self.client_in.splice(..length, own);
-        self.pass_client(whole)
+        self.relay_from_client(whole)
     }
 
     /// Gives the packet that waits another statement's id.
-    pub(super) fn name_statement(&mut self, id: u32) {
+    pub(super) fn set_statement_id(&mut self, id: u32) {
         const AT: usize = HEADER_BYTES + 1;
         let own = id.to_le_bytes();
         if let Some(named) = self.client_in.get_mut(AT..AT + own.len()) {

@@ -5,26 +5,29 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 use std::time::Instant;
 
-use headwater_rows::template::KeptRows;
+use headwater_rows::template::TemplateCache;
 
-use super::ownership::Knowledge;
-use super::rights::Course;
-use super::shared::Shared;
-use crate::catalogue::{DefinerRights, Epoch};
-use crate::source::hints::Hints;
-use crate::timeline::Form;
-use crate::timeline::check::{Reason, Verdict};
-use crate::timeline::definition::{Definition, DefinitionId};
+use super::call_decision::CallKnowledge;
+use super::definer_rights::CallStrategy;
+use super::shared_state::SharedState;
+use crate::catalogue::{DefinerRights, DefinitionEpoch};
+use crate::source::hints::LookupHints;
+use crate::timeline::ProcedureForm;
+use crate::timeline::check::{DefinitionVerdict, RelayReason};
+use crate::timeline::definition::{DefinitionId, TimelineDefinition};
 
 /// What all sessions share, and a session's own way to what is known of its procedures' definers.
-pub(super) struct SharedKnowledge<'a> {
-    shared: &'a Shared,
+pub(super) struct SharedCallKnowledge<'a> {
+    shared: &'a SharedState,
     rights: &'a RefCell<Option<Arc<DefinerRights>>>,
 }
 
-impl<'a> SharedKnowledge<'a> {
-    pub(super) fn new(shared: &'a Shared, rights: &'a RefCell<Option<Arc<DefinerRights>>>) -> Self {
-        SharedKnowledge { shared, rights }
+impl<'a> SharedCallKnowledge<'a> {
+    pub(super) fn new(
+        shared: &'a SharedState,
+        rights: &'a RefCell<Option<Arc<DefinerRights>>>,
+    ) -> Self {
+        SharedCallKnowledge { shared, rights }
     }
 
     fn rights(&self, definition: DefinitionId, database: &[u8]) -> Arc<DefinerRights> {
@@ -39,12 +42,12 @@ impl<'a> SharedKnowledge<'a> {
     }
 }
 
-impl Knowledge for SharedKnowledge<'_> {
-    fn definitions(&self) -> &[Definition] {
+impl CallKnowledge for SharedCallKnowledge<'_> {
+    fn definitions(&self) -> &[TimelineDefinition] {
         self.shared.catalogue.definitions()
     }
 
-    fn verdict(&self, definition: DefinitionId, database: &[u8]) -> Option<Arc<Verdict>> {
+    fn verdict(&self, definition: DefinitionId, database: &[u8]) -> Option<Arc<DefinitionVerdict>> {
         self.shared.catalogue.verdict(definition, database)
     }
 
@@ -52,7 +55,7 @@ impl Knowledge for SharedKnowledge<'_> {
         &self,
         definition: DefinitionId,
         database: &[u8],
-    ) -> Option<(Arc<Verdict>, bool)> {
+    ) -> Option<(Arc<DefinitionVerdict>, bool)> {
         self.shared.catalogue.last_verdict(definition, database)
     }
 
@@ -60,17 +63,17 @@ impl Knowledge for SharedKnowledge<'_> {
         &self,
         definition: DefinitionId,
         database: &[u8],
-        verdict: Verdict,
+        verdict: DefinitionVerdict,
         epoch: u64,
-    ) -> Arc<Verdict> {
-        let epoch = Epoch::from(epoch);
+    ) -> Arc<DefinitionVerdict> {
+        let epoch = DefinitionEpoch::from(epoch);
         self.shared
             .catalogue
             .record(definition, database, verdict, epoch)
     }
 
-    fn unseen(&self, definition: DefinitionId, reason: &Reason) {
-        self.shared.catalogue.say_unseen(definition, reason);
+    fn unseen(&self, definition: DefinitionId, reason: &RelayReason) {
+        self.shared.catalogue.log_unseen(definition, reason);
     }
 
     fn epoch(&self) -> u64 {
@@ -81,36 +84,42 @@ impl Knowledge for SharedKnowledge<'_> {
         self.shared.catalogue.expire();
     }
 
-    fn distrusts(&self, definition: DefinitionId) -> bool {
+    fn is_distrusted(&self, definition: DefinitionId) -> bool {
         let shadow = self.shared.shadow.as_ref();
         shadow.is_some_and(|shadow| shadow.distrusts(definition))
     }
 
-    fn course(
+    fn strategy(
         &self,
         definition: DefinitionId,
         database: &[u8],
-        form: Form,
+        form: ProcedureForm,
         now: Instant,
-    ) -> Course {
+    ) -> CallStrategy {
         let ttl = self.shared.privileges_ttl;
         self.rights(definition, database).call_came(form, now, ttl)
     }
 
-    fn run_succeeded(&self, definition: DefinitionId, database: &[u8], form: Form, sent: Instant) {
+    fn run_succeeded(
+        &self,
+        definition: DefinitionId,
+        database: &[u8],
+        form: ProcedureForm,
+        sent: Instant,
+    ) {
         self.rights(definition, database).run_succeeded(form, sent);
     }
 
-    fn run_was_denied(&self, definition: DefinitionId, database: &[u8], form: Form) {
+    fn run_was_denied(&self, definition: DefinitionId, database: &[u8], form: ProcedureForm) {
         self.rights(definition, database).run_was_denied(form);
     }
 
-    fn rows_of(&self, database: &str, table: &str, text: &str) -> Option<Arc<KeptRows>> {
-        let tails = self.shared.tails.as_ref();
-        tails.and_then(|tails| tails.rows_of(database, table, text))
+    fn cached_rows(&self, database: &str, table: &str, text: &str) -> Option<Arc<TemplateCache>> {
+        let tails = self.shared.follow_ups.as_ref();
+        tails.and_then(|tails| tails.cached_rows(database, table, text))
     }
 
-    fn hints(&self) -> impl DerefMut<Target = Hints> {
+    fn hints(&self) -> impl DerefMut<Target = LookupHints> {
         self.shared.catalogue.hints()
     }
 

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tracing::Span;
 
-use super::who::log_in;
-use crate::wire::frame::HEADER_BYTES;
+use super::log_span::log_in;
+use crate::wire::packet::HEADER_BYTES;
 
 /// ER_HANDSHAKE_ERROR, ER_NET_PACKETS_OUT_OF_ORDER: the server counts them.
 const BAD_HANDSHAKE: u16 = 1043;
@@ -17,14 +17,14 @@ const HOST_IS_BLOCKED: u16 = 1129;
 const WARN_AT: u32 = 10;
 /// Logins that the server counts as errors of this host, since the last one that went well.
 #[derive(Debug, Default)]
-pub struct LoginErrors {
+pub struct LoginErrorCounter {
     in_a_row: AtomicU32,
     blocked: AtomicBool,
 }
 
-impl LoginErrors {
+impl LoginErrorCounter {
     /// A login went well: the server begins to count anew.
-    pub(super) fn passed(&self) {
+    pub(super) fn reset(&self) {
         self.in_a_row.store(0, Ordering::Relaxed);
         self.blocked.store(false, Ordering::Relaxed);
     }
@@ -48,20 +48,20 @@ impl LoginErrors {
     }
 
     /// What the server says to somebody who logs in may be of interest to all.
-    pub(super) fn hear(&self, packet: &[u8], span: impl FnOnce() -> Span) {
+    pub(super) fn observe(&self, packet: &[u8], span: impl FnOnce() -> Span) {
         const ERR: u8 = 0xff;
         let Some([ERR, low, high]) = packet.get(HEADER_BYTES..HEADER_BYTES + 3) else {
             return;
         };
         match u16::from_le_bytes([*low, *high]) {
             BAD_HANDSHAKE | OUT_OF_ORDER => self.add(span),
-            HOST_IS_BLOCKED => self.blocked(span),
+            HOST_IS_BLOCKED => self.warn_blocked(span),
             _ => {}
         }
     }
 
     /// Says once that the server does not let anybody in.
-    fn blocked(&self, span: impl FnOnce() -> Span) {
+    fn warn_blocked(&self, span: impl FnOnce() -> Span) {
         if !self.blocked.swap(true, Ordering::Relaxed) {
             log_in!(
                 span(),

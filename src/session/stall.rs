@@ -8,67 +8,69 @@ use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
-use super::counts::Event;
-use super::state::{Ended, Session};
-use super::who::log_in;
+use super::log_span::log_in;
+use super::session_counters::SessionEvent;
+use super::state::{Session, SessionEnd};
 
 /// So often such a client, and its server, are looked at.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long what waits for a client has waited.
 #[derive(Debug, Default)]
-pub(super) struct Stall {
+pub(super) struct ClientStall {
     /// There while bytes wait, or did when it was set.
-    next_look: Option<Pin<Box<Sleep>>>,
+    next_check: Option<Pin<Box<Sleep>>>,
     /// Everything was taken since the last look.
-    taken: bool,
+    was_taken: bool,
     /// Looks between which nothing but a part was.
-    looks: u32,
+    checks: u32,
     /// The server says that it has no such session any more: its last bytes may be in the way of that news.
-    gone: Option<Arc<AtomicBool>>,
+    session_gone: Option<Arc<AtomicBool>>,
 }
 
-impl Stall {
+impl ClientStall {
     /// Nothing waits.
-    pub(super) fn taken(&mut self) {
-        self.taken = true;
+    pub(super) fn mark_taken(&mut self) {
+        self.was_taken = true;
     }
 
     /// Ready when it is time to look. To be asked while bytes wait; an answer that comes later wakes the session once in vain.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let next_look = self.next_look.get_or_insert_with(|| Box::pin(sleep(LOOK)));
+        let next_look = self
+            .next_check
+            .get_or_insert_with(|| Box::pin(sleep(CHECK_INTERVAL)));
         next_look.as_mut().poll(context)
     }
 
     /// How long the same bytes have waited, or a part of them.
-    pub(super) fn look(&mut self) -> Duration {
-        self.next_look = None;
-        self.looks = match std::mem::take(&mut self.taken) {
+    pub(super) fn waited(&mut self) -> Duration {
+        self.next_check = None;
+        self.checks = match std::mem::take(&mut self.was_taken) {
             true => 0,
-            false => self.looks.saturating_add(1),
+            false => self.checks.saturating_add(1),
         };
-        LOOK.saturating_mul(self.looks)
+        CHECK_INTERVAL.saturating_mul(self.checks)
     }
 }
 
 impl Session {
     /// Ends the session if its client has had its time; before that, its places are given back once its server has ended it.
-    pub(super) fn look_at_stalled(&mut self) -> Result<(), Ended> {
-        let waited = self.stall.look();
+    pub(super) fn check_stall(&mut self) -> Result<(), SessionEnd> {
+        let waited = self.stall.waited();
         let has_ended = self.backend.link.has_ended();
-        if has_ended || waited >= LOOK && self.is_gone() {
-            self.admission.give_back();
+        if has_ended || waited >= CHECK_INTERVAL && self.server_session_is_gone() {
+            self.admission.release();
         }
         let limits = &self.shared.limits;
         let ended = |limit: &'static str, limit_ms: u64| {
             (waited >= Duration::from_millis(limit_ms))
-                .then_some(Ended::Stalled { limit, limit_ms })
+                .then_some(SessionEnd::Stalled { limit, limit_ms })
         };
         let by_now = ended("stalled_ms", limits.stalled_ms)
             .or_else(|| ended("last_words_ms", limits.last_words_ms).filter(|_| has_ended));
         match by_now {
             Some(ended) => {
-                self.shared.counts.add(Event::ClientStalled);
+                self.shared.counters.add(SessionEvent::ClientStalled);
                 log_in!(self.span(), INFO, "a session ended: {ended}");
                 Err(ended)
             }
@@ -77,8 +79,8 @@ impl Session {
     }
 
     /// What the service account was told of it at the last look; it is asked for the next one.
-    fn is_gone(&mut self) -> bool {
-        let gone = self.stall.gone.get_or_insert_default();
+    fn server_session_is_gone(&mut self) -> bool {
+        let gone = self.stall.session_gone.get_or_insert_default();
         let is_gone = gone.load(Ordering::Relaxed);
         // One question at a time.
         if !is_gone

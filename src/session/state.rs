@@ -10,39 +10,39 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 use tracing::Span;
 
-use super::admission::Admission;
-use super::counts::Event;
-use super::current::Current;
-use super::listed::Listed;
-use super::machine::{self, Machine};
-use super::ownership::{ProcedurePlace, Want};
-use super::shared::Shared;
-use super::slow::Slow;
-use super::stall::Stall;
-use super::who;
-use crate::account::Aim;
-use crate::backend::{AskError, Backend};
-use crate::binlog::{Mark, Place};
+use super::admission::SessionAdmission;
+use super::call_decision::{ProcedureLocation, TimelineRequest};
+use super::current_generation::CurrentGeneration;
+use super::log_span;
+use super::machine::{self, SessionMachine};
+use super::session_counters::SessionEvent;
+use super::session_registry::SessionRecord;
+use super::shared_state::SharedState;
+use super::slow_statements::SlowStatementTimer;
+use super::stall::ClientStall;
+use crate::account::SelectedServer;
+use crate::backend::{BackendConnection, InternalQueryError};
+use crate::binlog::{CachedTimeline, ReplicationMark};
 use crate::catalogue::DefinerRights;
-use crate::link::Link;
-use crate::tls::Acceptor;
-use crate::wire::frame::HEADER_BYTES;
+use crate::link::NetworkLink;
+use crate::tls::TlsAcceptor;
+use crate::wire::packet::HEADER_BYTES;
 
 /// The end of a row, and of the next one as much as it takes to know that it is long as well.
 const BETWEEN_ROWS_BYTES: usize = 1 + HEADER_BYTES + 1;
 
 /// Why a session ended.
 #[derive(Debug, thiserror::Error)]
-pub enum Ended {
+pub enum SessionEnd {
     /// The client closed its connection, or it failed.
     #[error("the client left")]
-    Client,
+    ClientLeft,
     /// The server closed its connection, or it failed.
     #[error("the server closed the connection: {0}")]
-    Server(io::Error),
+    ServerClosed(io::Error),
     /// The server is the primary no more, where there are several.
     #[error("its server is not the primary any more")]
-    Moved,
+    ServerMoved,
     /// The process shuts down.
     #[error("shutting down")]
     Drained,
@@ -51,7 +51,7 @@ pub enum Ended {
     Refused,
     /// The client did not log in.
     #[error("its client did not log in within limits.login_ms = {limit_ms}")]
-    Unknown {
+    LoginTimeout {
         /// In milliseconds.
         limit_ms: u64,
     },
@@ -65,18 +65,18 @@ pub enum Ended {
     },
 }
 
-impl From<AskError> for Ended {
-    fn from(error: AskError) -> Self {
+impl From<InternalQueryError> for SessionEnd {
+    fn from(error: InternalQueryError) -> Self {
         match error {
-            AskError::Lost(source) => Ended::Server(source),
-            other => Ended::Server(io::Error::other(other)),
+            InternalQueryError::ConnectionLost(source) => SessionEnd::ServerClosed(source),
+            other => SessionEnd::ServerClosed(io::Error::other(other)),
         }
     }
 }
 
 /// What becomes of the bytes that the client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Inbound {
+pub(super) enum InboundState {
     /// They go on to the server.
     Open,
     /// The client has closed its side; what it sent before still goes on.
@@ -92,39 +92,39 @@ pub(super) enum Inbound {
 
 /// The page that is wanted now, and where.
 #[derive(Debug)]
-pub(super) struct Wanted {
-    pub(super) place: Arc<Place>,
-    pub(super) want: Want,
+pub(super) struct RequestedPage {
+    pub(super) timeline: Arc<CachedTimeline>,
+    pub(super) request: TimelineRequest,
     /// The moment before the answer, if that is to be compared with the procedure's.
-    pub(super) mark: Option<Mark>,
+    pub(super) mark: Option<ReplicationMark>,
 }
 
 /// Whose messages memory named last, and when.
 #[derive(Debug)]
-pub(super) struct NamedFor {
-    pub(super) place: Arc<Place>,
+pub(super) struct CandidateScope {
+    pub(super) timeline: Arc<CachedTimeline>,
     pub(super) readers: Vec<u64>,
     pub(super) authors: Vec<u64>,
-    pub(super) mark: Mark,
+    pub(super) mark: ReplicationMark,
 }
 
 /// How the long rows of a reply go from the server to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LongRows {
+pub(super) enum LongRowMode {
     /// As all else, until there is one.
     Read,
     /// The last one was carried: the next may be as long.
-    Carried,
+    Spliced,
     /// These two connections have to be read from.
-    Unfit,
+    Unsupported,
 }
 
-impl LongRows {
+impl LongRowMode {
     /// How many bytes are to be read now, if not as many as there are.
-    pub(super) fn room(&mut self) -> Option<usize> {
-        let carried = *self == LongRows::Carried;
+    pub(super) fn read_limit(&mut self) -> Option<usize> {
+        let carried = *self == LongRowMode::Spliced;
         if carried {
-            *self = LongRows::Read;
+            *self = LongRowMode::Read;
         }
         carried.then_some(BETWEEN_ROWS_BYTES)
     }
@@ -133,93 +133,97 @@ impl LongRows {
 /// One client connection and its backend connection.
 #[derive(Debug)]
 pub struct Session {
-    pub(super) client: Link,
+    pub(super) client: NetworkLink,
     /// Its address; `None` at the socket.
     pub(super) source: Option<SocketAddr>,
-    pub(super) backend: Backend,
+    pub(super) backend: BackendConnection,
     /// The server, and what tells that it is followed no more.
-    pub(super) aim: Aim,
-    pub(super) machine: Machine,
-    pub(super) shared: Arc<Shared>,
+    pub(super) aim: SelectedServer,
+    pub(super) machine: SessionMachine,
+    pub(super) shared: Arc<SharedState>,
     /// Where a newer generation of it is found, and which one it is.
-    pub(super) current: Arc<Current>,
+    pub(super) current: Arc<CurrentGeneration>,
     pub(super) generation: u64,
     /// Client bytes that are not passed on yet.
     pub(super) client_in: Vec<u8>,
-    pub(super) inbound: Inbound,
+    pub(super) inbound: InboundState,
     pub(super) holding: bool,
     /// The login has not ended, as far as was looked.
-    pub(super) logs_in: bool,
+    pub(super) is_logging_in: bool,
     /// By when its client has to have logged in, until it has.
-    pub(super) login_until: Option<Pin<Box<Sleep>>>,
-    pub(super) admission: Admission,
+    pub(super) login_deadline: Option<Pin<Box<Sleep>>>,
+    pub(super) admission: SessionAdmission,
     /// Where those who watch see it.
-    pub(super) listed: Arc<Listed>,
-    pub(super) stall: Stall,
-    pub(super) long_rows: LongRows,
+    pub(super) record: Arc<SessionRecord>,
+    pub(super) stall: ClientStall,
+    pub(super) long_row_mode: LongRowMode,
     /// The server has been asked for something since the last page from memory.
-    pub(super) sent: bool,
+    pub(super) server_was_queried: bool,
     /// How many functions may have been made when the server was known to have none, for the first statement since the last proof that
     /// trusted in that.
-    pub(super) trusted: u64,
+    pub(super) trusted_function_count: u64,
     /// The last call was answered from memory.
-    pub(super) proved_call: bool,
+    pub(super) call_was_proved: bool,
     /// What the client is told together with what comes next.
-    pub(super) ahead: Vec<u8>,
+    pub(super) deferred_reply: Vec<u8>,
     /// The page that was looked for in memory last.
-    pub(super) wanted: Option<Wanted>,
+    pub(super) requested_page: Option<RequestedPage>,
     /// The page that is wanted now of a timeline whose messages are on data nodes.
-    pub(super) spread: Option<Want>,
+    pub(super) requested_node_page: Option<TimelineRequest>,
     /// The candidates that are in use.
-    pub(super) named_for: Option<NamedFor>,
+    pub(super) candidate_scope: Option<CandidateScope>,
     /// Where the messages are of the answer that was proved last, and since when.
-    pub(super) proved_since: Option<(Arc<Place>, Mark)>,
+    pub(super) proved_since: Option<(Arc<CachedTimeline>, ReplicationMark)>,
     /// A moment before the transaction that is open, if one is, began to read.
-    pub(super) opened: Option<Mark>,
+    pub(super) transaction_mark: Option<ReplicationMark>,
     /// What is known of the definers of the procedures that were called last.
     pub(super) definer_rights: RefCell<Option<Arc<DefinerRights>>>,
     /// The known procedure of the call that was relayed last.
-    pub(super) relayed: Option<ProcedurePlace>,
+    pub(super) relayed_procedure: Option<ProcedureLocation>,
     /// How long the statement that waits has taken, where that is told of.
-    pub(super) slow: Option<Slow>,
+    pub(super) slow_timer: Option<SlowStatementTimer>,
 }
 
 impl Session {
     /// A session whose two connections stand. Its client has that address, if not the socket, and has said `client_in` already.
     #[must_use]
     pub fn new(
-        client: Link,
+        client: NetworkLink,
         source: Option<SocketAddr>,
         client_in: Vec<u8>,
-        (backend, aim): (Backend, Aim),
-        current: &Arc<Current>,
-        admission: Admission,
+        (backend, aim): (BackendConnection, SelectedServer),
+        current: &Arc<CurrentGeneration>,
+        admission: SessionAdmission,
     ) -> Self {
         let (shared, generation) = current.with_generation();
         let login_ms = shared.limits.login_ms;
-        shared.counts.add(Event::Session);
-        let listed = shared.sessions.enter(source);
-        let limits = machine::Limits {
+        shared.counters.add(SessionEvent::Session);
+        let listed = shared.sessions.register(source);
+        let limits = machine::SessionLimits {
             statement_bytes: shared.limits.statement_bytes,
             in_flight: shared.limits.in_flight,
             prepared_statements: shared.limits.prepared_statements,
         };
-        let mut ways = shared.transport.ways.clone();
+        let mut ways = shared.transport.session_policy.clone();
         // The operating system says the same of this client as of Headwater.
-        if client.is_own_user() {
-            ways.own_user = None;
+        if client.is_same_user() {
+            ways.process_user = None;
         }
-        ways.legs.local_client = client.is_local();
-        ways.legs.local_server = backend.link.is_local();
-        let own = shared.transport.acceptor.as_ref().and_then(Acceptor::own);
-        if let Some(own) = own.filter(|_| ways.legs.are_free()) {
-            ways.legs.offered = own.is_offered_to(source.map(|source| source.ip()));
+        ways.tls.local_client = client.is_local();
+        ways.tls.local_server = backend.link.is_local();
+        let own = shared
+            .transport
+            .acceptor
+            .as_ref()
+            .and_then(TlsAcceptor::generated);
+        if let Some(own) = own.filter(|_| ways.tls.is_optional()) {
+            ways.tls.offered = own.is_offered_to(source.map(|source| source.ip()));
         }
-        let mut machine = Machine::new(limits, ways);
+        let mut machine = SessionMachine::new(limits, ways);
         if shared.tally.is_some() {
             machine.watch();
         }
-        let slow = Slow::of(&shared);
+        let slow = SlowStatementTimer::from_settings(&shared);
         Session {
             client,
             source,
@@ -230,32 +234,33 @@ impl Session {
             current: Arc::clone(current),
             generation,
             client_in,
-            inbound: Inbound::Open,
+            inbound: InboundState::Open,
             holding: false,
-            logs_in: true,
-            login_until: (login_ms > 0).then(|| Box::pin(sleep(Duration::from_millis(login_ms)))),
+            is_logging_in: true,
+            login_deadline: (login_ms > 0)
+                .then(|| Box::pin(sleep(Duration::from_millis(login_ms)))),
             admission,
-            listed,
-            stall: Stall::default(),
-            long_rows: LongRows::Read,
-            sent: true,
-            trusted: 0,
-            proved_call: false,
-            ahead: Vec::new(),
-            wanted: None,
-            spread: None,
-            named_for: None,
+            record: listed,
+            stall: ClientStall::default(),
+            long_row_mode: LongRowMode::Read,
+            server_was_queried: true,
+            trusted_function_count: 0,
+            call_was_proved: false,
+            deferred_reply: Vec::new(),
+            requested_page: None,
+            requested_node_page: None,
+            candidate_scope: None,
             proved_since: None,
-            opened: None,
+            transaction_mark: None,
             definer_rights: RefCell::default(),
-            relayed: None,
-            slow,
+            relayed_procedure: None,
+            slow_timer: slow,
         }
     }
 
     /// What is known of this session by now, for its log lines. Neither passwords nor statements are.
     pub(super) fn span(&self) -> Span {
-        who::span(
+        log_span::session_span(
             self.source,
             self.machine.thread_id(),
             self.machine.account(),

@@ -6,8 +6,8 @@
 //! freshness behind that. Where there was one, a new pair is taken. A difference without one is a fault of
 //! Headwater, or a change that no log tells of: it is logged with both answers, and the definition is relayed from then on.
 
-mod pace;
-pub(crate) mod real;
+mod page_pacing;
+pub(crate) mod procedure_call;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,19 +16,19 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc;
 
-use crate::account::{Account, AccountError, Conn, Purpose};
-use crate::binlog::{Binlog, Likely, Mark, Place};
+use crate::account::{AccountConnection, AccountError, ConnectionPurpose, UpstreamAccount};
+use crate::binlog::{Binlog, CachedTimeline, PageResidency, ReplicationMark};
 use crate::catalogue::MOST_DEFINITIONS;
 use crate::clock;
-use crate::session::counts::COMPARED;
-use crate::source::lookup::Found;
-use crate::timeline::definition::{Definition, DefinitionId, Form};
-use pace::Pace;
+use crate::session::session_counters::COMPARED;
+use crate::source::lookup::LookupResult;
+use crate::timeline::definition::{DefinitionId, ProcedureForm, TimelineDefinition};
+use page_pacing::PageComparisonPacing;
 
 /// Comparisons that wait; calls beyond them are not compared.
-const WAITING: usize = 1_000;
+const MAX_PENDING: usize = 1_000;
 /// Pairs of answers that are taken until one has seen no change.
-const PAIRS: usize = 10;
+const MAX_ATTEMPTS: usize = 10;
 
 /// Decides which calls are compared, and knows how that went.
 #[derive(Debug)]
@@ -36,23 +36,23 @@ pub struct Shadow {
     /// Of a million calls so many are compared.
     millionths: AtomicU64,
     /// Nobody asked for it: the account need not have the right.
-    unasked: AtomicBool,
+    by_default: AtomicBool,
     /// Where calls are not compared for want of that.
-    spared: Mutex<HashSet<(DefinitionId, String)>>,
+    excluded: Mutex<HashSet<(DefinitionId, String)>>,
     calls: AtomicU64,
-    asks: mpsc::Sender<Compared>,
+    queue: mpsc::Sender<ComparedAnswer>,
     distrusted: Vec<AtomicBool>,
     /// A page of kept rows was wrong.
     distrusts_rows: AtomicBool,
-    pace: Pace,
-    counts: Counts,
+    page_pacing: PageComparisonPacing,
+    counts: ShadowCounters,
     /// Written with a difference, and read by those who watch.
-    last: Mutex<Option<Difference>>,
+    last_difference: Mutex<Option<ShadowDifference>>,
 }
 
 /// An answer that differed from the procedure's.
 #[derive(Clone, Debug)]
-pub struct Difference {
+pub struct ShadowDifference {
     /// When it was found.
     pub at: SystemTime,
     /// The definition's name.
@@ -62,14 +62,14 @@ pub struct Difference {
     /// The call.
     pub call: String,
     /// What Headwater answered.
-    pub own: Found,
+    pub headwater: LookupResult,
     /// What the procedure did.
-    pub real: Found,
+    pub procedure: LookupResult,
 }
 
 /// How a comparison went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Went {
+pub enum ComparisonOutcome {
     /// Both are the same.
     Same,
     /// They are not.
@@ -80,18 +80,18 @@ pub enum Went {
 
 /// How comparisons went.
 #[derive(Debug, Default)]
-struct Counts {
+struct ShadowCounters {
     same: AtomicU64,
     different: AtomicU64,
     unsure: AtomicU64,
 }
 
-impl Counts {
-    fn add(&self, went: Went) {
+impl ShadowCounters {
+    fn add(&self, went: ComparisonOutcome) {
         let count = match went {
-            Went::Same => &self.same,
-            Went::Different => &self.different,
-            Went::Unsure => &self.unsure,
+            ComparisonOutcome::Same => &self.same,
+            ComparisonOutcome::Different => &self.different,
+            ComparisonOutcome::Unsure => &self.unsure,
         };
         count.fetch_add(1, Ordering::Relaxed);
     }
@@ -99,55 +99,58 @@ impl Counts {
 
 /// An answer to be compared.
 #[derive(Debug)]
-pub struct Compared {
+pub struct ComparedAnswer {
     /// The definition's number.
     pub definition: DefinitionId,
     /// Where its memory is.
-    pub place: Arc<Place>,
+    pub timeline: Arc<CachedTimeline>,
     /// Which procedure.
-    pub form: Form,
+    pub form: ProcedureForm,
     /// Whose timeline.
     pub reader: u64,
     /// Up to which id.
     pub bound: Option<u64>,
     /// From before the answer was begun.
-    pub mark: Mark,
+    pub mark: ReplicationMark,
     /// What the client was told.
-    pub answer: Found,
+    pub answer: LookupResult,
 }
 
 /// What compares: given to [`run`].
 #[derive(Debug)]
-pub struct Inbox {
+pub struct ShadowInbox {
     shadow: Arc<Shadow>,
-    account: Account,
-    asked: mpsc::Receiver<Compared>,
+    account: UpstreamAccount,
+    pending: mpsc::Receiver<ComparedAnswer>,
 }
 
 impl Shadow {
-    /// Compares this share of the calls, as the service account; `unasked`: where that may run the procedures.
+    /// Compares this share of the calls, as the service account; `by_default`: where that may run the procedures.
     #[must_use]
-    pub fn new((rate, unasked): (f64, bool), account: Account) -> (Arc<Shadow>, Inbox) {
-        let (asks, asked) = mpsc::channel(WAITING);
+    pub fn new(
+        (rate, unasked): (f64, bool),
+        account: UpstreamAccount,
+    ) -> (Arc<Shadow>, ShadowInbox) {
+        let (asks, asked) = mpsc::channel(MAX_PENDING);
         let shadow = Shadow {
             millionths: AtomicU64::new(millionths(rate)),
-            unasked: AtomicBool::new(unasked),
-            spared: Mutex::default(),
+            by_default: AtomicBool::new(unasked),
+            excluded: Mutex::default(),
             calls: AtomicU64::new(0),
-            asks,
+            queue: asks,
             distrusted: (0..MOST_DEFINITIONS)
                 .map(|_| AtomicBool::new(false))
                 .collect(),
             distrusts_rows: AtomicBool::new(false),
-            pace: Pace::default(),
-            counts: Counts::default(),
-            last: Mutex::default(),
+            page_pacing: PageComparisonPacing::default(),
+            counts: ShadowCounters::default(),
+            last_difference: Mutex::default(),
         };
         let shadow = Arc::new(shadow);
-        let inbox = Inbox {
+        let inbox = ShadowInbox {
             shadow: Arc::clone(&shadow),
             account,
-            asked,
+            pending: asked,
         };
         (shadow, inbox)
     }
@@ -155,13 +158,13 @@ impl Shadow {
     /// Compares this share of the calls from now on.
     pub fn set_rate(&self, (rate, unasked): (f64, bool)) {
         self.millionths.store(millionths(rate), Ordering::Relaxed);
-        self.unasked.store(unasked, Ordering::Relaxed);
+        self.by_default.store(unasked, Ordering::Relaxed);
     }
 
     /// How often comparisons went how.
     #[must_use]
     pub fn compared(&self) -> [(&'static str, u64); 3] {
-        let Counts {
+        let ShadowCounters {
             same,
             different,
             unsure,
@@ -172,14 +175,17 @@ impl Shadow {
 
     /// The last call whose answer differed.
     #[must_use]
-    pub fn last_difference(&self) -> Option<Difference> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn last_difference(&self) -> Option<ShadowDifference> {
+        let last = self
+            .last_difference
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         last.clone()
     }
 
     /// True if the call that is answered now is one to compare.
     #[must_use]
-    pub fn chooses(&self) -> bool {
+    pub fn is_sampled(&self) -> bool {
         let millionths = self.millionths.load(Ordering::Relaxed);
         let before = self.calls.fetch_add(1, Ordering::Relaxed) * millionths;
         before / 1_000_000 != (before + millionths) / 1_000_000
@@ -187,34 +193,34 @@ impl Shadow {
 
     /// True where nobody asked for comparisons.
     #[must_use]
-    pub fn is_unasked(&self) -> bool {
-        self.unasked.load(Ordering::Relaxed)
+    pub fn is_by_default(&self) -> bool {
+        self.by_default.load(Ordering::Relaxed)
     }
 
     /// Calls of this definition in this database are not compared: the account may not run its procedures.
-    pub fn spare(&self, definition: DefinitionId, database: &str) {
-        self.spared().insert((definition, database.to_owned()));
+    pub fn exclude(&self, definition: DefinitionId, database: &str) {
+        self.excluded().insert((definition, database.to_owned()));
     }
 
     /// Whether calls are, of those that are chosen.
     #[must_use]
     pub fn may_compare(&self, definition: DefinitionId, database: &str) -> bool {
-        !self.spared().contains(&(definition, database.to_owned()))
+        !self.excluded().contains(&(definition, database.to_owned()))
     }
 
     /// The account may have been given the right: it is tried again.
-    pub fn spare_none(&self) {
-        self.spared().clear();
+    pub fn clear_exclusions(&self) {
+        self.excluded().clear();
     }
 
-    fn spared(&self) -> std::sync::MutexGuard<'_, HashSet<(DefinitionId, String)>> {
-        self.spared.lock().unwrap_or_else(PoisonError::into_inner)
+    fn excluded(&self) -> std::sync::MutexGuard<'_, HashSet<(DefinitionId, String)>> {
+        self.excluded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has an answer compared.
-    pub fn compare(&self, answer: Compared) {
-        if self.asks.try_send(answer).is_err() {
-            self.counts.add(Went::Unsure);
+    pub fn compare(&self, answer: ComparedAnswer) {
+        if self.queue.try_send(answer).is_err() {
+            self.counts.add(ComparisonOutcome::Unsure);
         }
     }
 
@@ -228,14 +234,15 @@ impl Shadow {
     /// True if the page of kept rows that was made now is one to compare; `takes`: how long the server takes for its statement, as far as
     /// is known. Where nobody asked for that, nobody waits for it long.
     #[must_use]
-    pub fn chooses_page(&self, takes: impl FnOnce() -> Option<Duration>) -> bool {
-        self.chooses() && (!self.is_unasked() || self.pace.allows(takes(), clock::now()))
+    pub fn is_page_sampled(&self, takes: impl FnOnce() -> Option<Duration>) -> bool {
+        self.is_sampled()
+            && (!self.is_by_default() || self.page_pacing.allows(takes(), clock::now()))
     }
 
     /// A page of kept rows was compared with the server's reply, which took so long.
-    pub fn page_compared(&self, went: Went, took: Duration) {
-        self.pace.took(took, clock::now());
-        if went == Went::Different {
+    pub fn record_page(&self, went: ComparisonOutcome, took: Duration) {
+        self.page_pacing.record(took, clock::now());
+        if went == ComparisonOutcome::Different {
             self.distrusts_rows.store(true, Ordering::Relaxed);
         }
         self.counts.add(went);
@@ -250,7 +257,7 @@ impl Shadow {
     /// Has definitions be answered again whose answers differed, and rows be kept; returns how many there were.
     ///
     /// What memory held then is not to be trusted: it has to be emptied before.
-    pub fn trust_again(&self) -> usize {
+    pub fn restore_trust(&self) -> usize {
         let mut lifted = 0;
         for flag in self.flags() {
             lifted += usize::from(flag.swap(false, Ordering::Relaxed));
@@ -271,7 +278,7 @@ impl Shadow {
     /// Every counter as `name=value`, in the order of [`COMPARED`].
     #[must_use]
     pub fn summary(&self) -> String {
-        let Counts {
+        let ShadowCounters {
             same,
             different,
             unsure,
@@ -292,13 +299,13 @@ fn millionths(rate: f64) -> u64 {
 /// Compares for good, by the definitions as they are then.
 pub async fn run(
     binlog: Arc<Binlog>,
-    definition_of: impl Fn(DefinitionId) -> Option<Definition>,
-    mut inbox: Inbox,
+    definition_of: impl Fn(DefinitionId) -> Option<TimelineDefinition>,
+    mut inbox: ShadowInbox,
 ) {
     let shadow = Arc::clone(&inbox.shadow);
     let mut kept = None;
     let mut said = None;
-    while let Some(compared) = inbox.asked.recv().await {
+    while let Some(compared) = inbox.pending.recv().await {
         let Some(definition) = definition_of(compared.definition) else {
             continue;
         };
@@ -306,20 +313,20 @@ pub async fn run(
             continue;
         }
         let number = compared.definition;
-        let place = Arc::clone(&compared.place);
+        let place = Arc::clone(&compared.timeline);
         let judged = match connection(&mut kept, &inbox.account).await {
-            Ok(conn) => judge(&binlog, &definition, compared, conn).await,
+            Ok(conn) => compare_answer(&binlog, &definition, compared, conn).await,
             Err(error) => Err(error),
         };
         let went = match judged {
-            Ok(Judged::Same) => Went::Same,
-            Ok(Judged::Unsure) => Went::Unsure,
-            Ok(Judged::Elsewhere) => {
+            Ok(ShadowVerdict::Same) => ComparisonOutcome::Same,
+            Ok(ShadowVerdict::Unsure) => ComparisonOutcome::Unsure,
+            Ok(ShadowVerdict::OtherServer) => {
                 // The next connection may lead to where memory is of.
                 kept = None;
-                Went::Unsure
+                ComparisonOutcome::Unsure
             }
-            Ok(Judged::Different(text, difference)) => {
+            Ok(ShadowVerdict::Different(text, difference)) => {
                 tracing::error!("definition {}: {text}", definition.name);
                 tracing::error!(
                     "definition {} is relayed from now on. Either rows were changed where the server's log does not tell it (look for \
@@ -327,14 +334,17 @@ pub async fn run(
                      calls answered again",
                     definition.name
                 );
-                *shadow.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(*difference);
+                *shadow
+                    .last_difference
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(*difference);
                 if let Some(flag) = shadow.distrusted.get(number.0) {
                     flag.store(true, Ordering::Relaxed);
                 }
-                Went::Different
+                ComparisonOutcome::Different
             }
-            Err(error) if shadow.is_unasked() && is_denied(&error) => {
-                shadow.spare(number, place.database());
+            Err(error) if shadow.is_by_default() && is_denied(&error) => {
+                shadow.exclude(number, place.database());
                 continue;
             }
             Err(error) => {
@@ -344,7 +354,7 @@ pub async fn run(
                     tracing::warn!("answers cannot be compared (shadow.rate): {text}");
                     said = Some(text);
                 }
-                Went::Unsure
+                ComparisonOutcome::Unsure
             }
         };
         shadow.counts.add(went);
@@ -354,41 +364,41 @@ pub async fn run(
 /// True where the account may not run the procedure.
 fn is_denied(error: &AccountError) -> bool {
     let code = error.code();
-    code.is_some_and(|code| real::EXECUTE_DENIED.contains(&code))
+    code.is_some_and(|code| procedure_call::EXECUTE_DENIED.contains(&code))
 }
 
 /// The connection on which the procedure runs, made when it is needed and again when it was lost.
 async fn connection<'a>(
-    kept: &'a mut Option<Conn>,
-    account: &Account,
-) -> Result<&'a mut Conn, AccountError> {
+    kept: &'a mut Option<AccountConnection>,
+    account: &UpstreamAccount,
+) -> Result<&'a mut AccountConnection, AccountError> {
     if kept.as_mut().is_some_and(|conn| !conn.is_open()) {
         *kept = None;
     }
     if kept.is_none() {
-        *kept = Some(real::connect(account, Purpose::Comparisons).await?);
+        *kept = Some(procedure_call::connect(account, ConnectionPurpose::Comparisons).await?);
     }
     kept.as_mut().ok_or(AccountError::Unexpected)
 }
 
-enum Judged {
+enum ShadowVerdict {
     Same,
     /// It changed all the time.
     Unsure,
     /// The procedure would run on another server than the one that memory is of.
-    Elsewhere,
+    OtherServer,
     /// For the log, and for those who watch.
-    Different(String, Box<Difference>),
+    Different(String, Box<ShadowDifference>),
 }
 
-async fn judge(
+async fn compare_answer(
     binlog: &Binlog,
-    definition: &Definition,
-    compared: Compared,
-    conn: &mut Conn,
-) -> Result<Judged, AccountError> {
-    let Compared {
-        place,
+    definition: &TimelineDefinition,
+    compared: ComparedAnswer,
+    conn: &mut AccountConnection,
+) -> Result<ShadowVerdict, AccountError> {
+    let ComparedAnswer {
+        timeline: place,
         form,
         reader,
         bound,
@@ -396,26 +406,28 @@ async fn judge(
         mut answer,
         ..
     } = compared;
-    if !binlog.is_of(conn).await? {
-        return Ok(Judged::Elsewhere);
+    if !binlog.leads_to_followed_server(conn).await? {
+        return Ok(ShadowVerdict::OtherServer);
     }
-    for _ in 0..PAIRS {
-        let real = real::answer(definition, &place, form, (reader, bound), conn).await?;
-        if real::same(form, &answer, &real) {
-            return Ok(Judged::Same);
+    for _ in 0..MAX_ATTEMPTS {
+        let real =
+            procedure_call::run_procedure(definition, &place, form, (reader, bound), conn).await?;
+        if procedure_call::has_same_rows(form, &answer, &real) {
+            return Ok(ShadowVerdict::Same);
         }
-        if binlog.spared(&place, mark, reader).await {
+        if binlog.is_timeline_unchanged(&place, mark, reader).await {
             let asked = (reader, bound);
-            let text = real::difference(definition, &place, form, asked, &answer, &real);
-            let difference = Difference {
+            let text =
+                procedure_call::difference_text(definition, &place, form, asked, &answer, &real);
+            let difference = ShadowDifference {
                 at: SystemTime::now(),
                 definition: definition.name.clone(),
                 database: place.database().to_owned(),
-                call: real::call(definition, form, reader, bound),
-                own: answer,
-                real,
+                call: procedure_call::call_statement(definition, form, reader, bound),
+                headwater: answer,
+                procedure: real,
             };
-            return Ok(Judged::Different(text, Box::new(difference)));
+            return Ok(ShadowVerdict::Different(text, Box::new(difference)));
         }
         let n = usize::try_from(definition.n).unwrap_or(usize::MAX);
         let Some(next) = binlog.mark() else {
@@ -423,11 +435,11 @@ async fn judge(
         };
         mark = next;
         let wanted = (reader, bound, n);
-        let page = binlog.page(&place, None, wanted, true, Likely::Resident);
+        let page = binlog.page(&place, None, wanted, true, PageResidency::Resident);
         let Some(page) = page.await else {
             break;
         };
-        answer = Found::from_page(page, form);
+        answer = LookupResult::from_page(page, form);
     }
-    Ok(Judged::Unsure)
+    Ok(ShadowVerdict::Unsure)
 }

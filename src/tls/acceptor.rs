@@ -9,8 +9,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 
 use super::error::TlsError;
-use super::files;
-use super::own::Own;
+use super::generated_certificate::GeneratedCertificate;
+use super::pem_files;
 use super::settings::{TlsSection, UpstreamTlsSection};
 
 const CERT: &str = "tls.cert";
@@ -19,19 +19,19 @@ const CLIENT_CA: &str = "tls.client_ca";
 
 /// What clients are shown.
 #[derive(Debug)]
-pub struct Acceptor {
+pub struct TlsAcceptor {
     config: Arc<ServerConfig>,
     /// Nobody has asked for this certificate.
-    own: Option<Own>,
+    generated: Option<GeneratedCertificate>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum CertificateSource {
     Files { cert: PathBuf, key: PathBuf },
     SelfSigned,
 }
 
-impl Acceptor {
+impl TlsAcceptor {
     /// Reads certificate and key; `None` where clients are offered no TLS.
     ///
     /// # Errors
@@ -39,31 +39,40 @@ impl Acceptor {
     pub fn new(
         settings: &TlsSection,
         upstream: &UpstreamTlsSection,
-    ) -> Result<Option<Acceptor>, TlsError> {
+    ) -> Result<Option<TlsAcceptor>, TlsError> {
         let client_ca = settings.client_ca.as_ref();
-        if settings.offers_own(upstream) {
-            let (own, identity) = Own::new(settings)?;
-            let config = config("tls.own_file", identity, client_ca)?;
+        if settings.offers_generated(upstream) {
+            let (own, identity) = GeneratedCertificate::new(settings)?;
+            let config = server_config("tls.own_file", identity, client_ca)?;
             let own = Some(own);
-            return Ok(Some(Acceptor { config, own }));
+            return Ok(Some(TlsAcceptor {
+                config,
+                generated: own,
+            }));
         }
         let source = match (&settings.cert, &settings.key) {
-            (Some(cert), Some(key)) => Source::Files {
+            (Some(cert), Some(key)) => CertificateSource::Files {
                 cert: cert.clone(),
                 key: key.clone(),
             },
-            _ if settings.self_signed => Source::SelfSigned,
+            _ if settings.self_signed => CertificateSource::SelfSigned,
             _ => return Ok(None),
         };
         let (settings, identity) = match &source {
-            Source::Files { cert, key } => (
+            CertificateSource::Files { cert, key } => (
                 "tls.cert and tls.key",
-                (files::certificates(CERT, cert)?, files::key(KEY, key)?),
+                (
+                    pem_files::certificates(CERT, cert)?,
+                    pem_files::key(KEY, key)?,
+                ),
             ),
-            Source::SelfSigned => ("tls.self_signed", self_signed()?),
+            CertificateSource::SelfSigned => ("tls.self_signed", self_signed()?),
         };
-        let config = config(settings, identity, client_ca)?;
-        Ok(Some(Acceptor { config, own: None }))
+        let config = server_config(settings, identity, client_ca)?;
+        Ok(Some(TlsAcceptor {
+            config,
+            generated: None,
+        }))
     }
 
     /// What the next client is shown.
@@ -74,21 +83,21 @@ impl Acceptor {
 
     /// To whom a certificate is offered that nobody has asked for.
     #[must_use]
-    pub fn own(&self) -> Option<&Own> {
-        self.own.as_ref()
+    pub fn generated(&self) -> Option<&GeneratedCertificate> {
+        self.generated.as_ref()
     }
 }
 
-fn config(
+fn server_config(
     settings: &'static str,
-    (chain, key): Identity,
+    (chain, key): TlsIdentity,
     client_ca: Option<&PathBuf>,
 ) -> Result<Arc<ServerConfig>, TlsError> {
     let builder = ServerConfig::builder();
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let roots = files::roots(CLIENT_CA, path)?;
+            let roots = pem_files::roots(CLIENT_CA, path)?;
             let verifier = WebPkiClientVerifier::builder(roots.into()).build();
             builder.with_client_cert_verifier(
                 verifier.map_err(|error| TlsError::unfit(CLIENT_CA, error))?,
@@ -102,10 +111,10 @@ fn config(
 }
 
 /// A certificate, those between it and its CA, and its key.
-pub(super) type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+pub(super) type TlsIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// A certificate for a first try.
-fn self_signed() -> Result<Identity, TlsError> {
+fn self_signed() -> Result<TlsIdentity, TlsError> {
     let unfit = |error| TlsError::unfit("tls.self_signed", error);
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["localhost".to_owned()]).map_err(unfit)?;

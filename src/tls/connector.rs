@@ -8,10 +8,10 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
 
+use super::certificate_verifier::{LenientVerifier, TrustedCertificates};
 use super::error::TlsError;
-use super::files;
+use super::pem_files;
 use super::settings::{TlsMode, UpstreamTlsSection};
-use super::verify::{Lenient, Trusted};
 
 const CA: &str = "upstream_tls.ca";
 const CERT: &str = "upstream_tls.cert";
@@ -20,7 +20,7 @@ const NAME: &str = "upstream_tls.name";
 
 /// How the server is connected to.
 #[derive(Clone, Debug)]
-pub struct Connector {
+pub struct TlsConnector {
     /// When there is TLS.
     pub mode: TlsMode,
     /// What is shown to the server, and what it has to show.
@@ -29,12 +29,12 @@ pub struct Connector {
     pub name: ServerName<'static>,
 }
 
-impl Connector {
+impl TlsConnector {
     /// Reads what the settings name. `host`: the server's, as it is connected to.
     ///
     /// # Errors
     /// When a file cannot be read or does not fit, or the name is none.
-    pub fn new(settings: &UpstreamTlsSection, host: &str) -> Result<Connector, TlsError> {
+    pub fn new(settings: &UpstreamTlsSection, host: &str) -> Result<TlsConnector, TlsError> {
         let name = settings.name.as_deref().unwrap_or(host).to_owned();
         let name = ServerName::try_from(name).map_err(|error| TlsError::unfit(NAME, error))?;
         let builder = ClientConfig::builder();
@@ -45,13 +45,16 @@ impl Connector {
             .with_custom_certificate_verifier(verifier);
         let config = match (&settings.cert, &settings.key) {
             (Some(cert), Some(key)) => builder
-                .with_client_auth_cert(files::certificates(CERT, cert)?, files::key(KEY, key)?)
+                .with_client_auth_cert(
+                    pem_files::certificates(CERT, cert)?,
+                    pem_files::key(KEY, key)?,
+                )
                 .map_err(|error| {
                     TlsError::unfit("upstream_tls.cert and upstream_tls.key", error)
                 })?,
             _ => builder.with_no_client_auth(),
         };
-        Ok(Connector {
+        Ok(TlsConnector {
             mode: settings.mode,
             config: Arc::new(config),
             name,
@@ -66,16 +69,16 @@ fn verifier(
     let ca = settings.ca.as_ref().filter(|_| settings.mode.verifies());
     let Some(ca) = ca else {
         let trusted = None;
-        return Ok(Arc::new(Lenient { provider, trusted }));
+        return Ok(Arc::new(LenientVerifier { provider, trusted }));
     };
-    let roots = files::roots(CA, ca)?;
+    let roots = pem_files::roots(CA, ca)?;
     if settings.mode == TlsMode::VerifyIdentity {
         let verifier = WebPkiServerVerifier::builder(roots.into()).build();
         return verifier
             .map(|verifier| verifier as _)
             .map_err(|error| TlsError::unfit(CA, error));
     }
-    let own = files::certificates(CA, ca)?;
-    let trusted = Some(Trusted { own, roots });
-    Ok(Arc::new(Lenient { provider, trusted }))
+    let own = pem_files::certificates(CA, ca)?;
+    let trusted = Some(TrustedCertificates { pinned: own, roots });
+    Ok(Arc::new(LenientVerifier { provider, trusted }))
 }

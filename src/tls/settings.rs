@@ -52,7 +52,7 @@ impl TlsSection {
 
     /// True when clients are offered TLS by a certificate that nobody has asked for, given what is set about the server's side.
     #[must_use]
-    pub fn offers_own(&self, upstream: &UpstreamTlsSection) -> bool {
+    pub fn offers_generated(&self, upstream: &UpstreamTlsSection) -> bool {
         let may_mirror = upstream.mirror && upstream.mode != TlsMode::Disabled;
         self.own && may_mirror && !self.is_set() && !self.passthrough
     }
@@ -60,7 +60,7 @@ impl TlsSection {
     /// True when clients are offered TLS that ends here, as far as the server has it.
     #[must_use]
     pub fn is_offered(&self, upstream: &UpstreamTlsSection) -> bool {
-        self.is_set() || self.offers_own(upstream)
+        self.is_set() || self.offers_generated(upstream)
     }
 }
 

@@ -3,17 +3,17 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `entry` | where the clients of a port are led to |
-//! | `look` | asks a server what it is |
-//! | `watch` | does so again and again, and says what has changed |
-//! | `section` | the settings |
+//! | `listener_route` | where the clients of a port are led to |
+//! | `role_probe` | asks a server what it is |
+//! | `server_watch` | does so again and again, and says what has changed |
+//! | `failover_section` | the settings |
 //!
 //! With one server nothing is asked, and nothing runs.
 
-mod entry;
-mod look;
-mod section;
-mod watch;
+mod failover_section;
+mod listener_route;
+mod role_probe;
+mod server_watch;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,14 +21,16 @@ use std::time::Instant;
 
 use tokio::sync::{Notify, watch::Sender};
 
-pub use self::entry::Entry;
-pub use self::section::{FailoverSection, ListenerRole};
-pub use self::watch::{Follower, Followers, look_once, run, why};
-use crate::account::{Followed, Target, host};
+pub use self::failover_section::{FailoverSection, ListenerRole};
+pub use self::listener_route::ListenerRoute;
+pub use self::server_watch::{
+    ServerChangeListener, ServerChangeListeners, probe_once, run, unfit_reason,
+};
+use crate::account::{FollowedServer, UpstreamTarget, host};
 use crate::clock;
-use crate::cluster::{Cluster, Status};
-use crate::reach::Upstream;
-use crate::tls::{Connector, TlsError, UpstreamTlsSection};
+use crate::cluster::{ClusterView, ServerStatus};
+use crate::reachability::UpstreamReachability;
+use crate::tls::{TlsConnector, TlsError, UpstreamTlsSection};
 
 /// The port whose clients are led to the primary, as the setting is named.
 const LISTEN: &str = "listen";
@@ -36,20 +38,20 @@ const LISTEN: &str = "listen";
 /// All servers, and which one is followed.
 #[derive(Debug)]
 pub struct Upstreams {
-    target: Target,
+    target: UpstreamTarget,
     addresses: Vec<String>,
     /// Whether connections can be made, for the log.
-    pub(crate) reach: Upstream,
-    watched: Option<Watched>,
+    pub(crate) reach: UpstreamReachability,
+    watched: Option<WatchedServers>,
 }
 
 /// What there is where there are several.
 #[derive(Debug)]
-struct Watched {
-    follow: Sender<Followed>,
+struct WatchedServers {
+    follow: Sender<FollowedServer>,
     /// Ports for replicas.
-    posts: Vec<Post>,
-    cluster: Mutex<Cluster>,
+    replica_ports: Vec<ReplicaPort>,
+    cluster: Mutex<ClusterView>,
     /// Has a server be asked now.
     wakes: Vec<Notify>,
     failovers: AtomicU64,
@@ -58,13 +60,13 @@ struct Watched {
 
 /// A port for replicas.
 #[derive(Debug)]
-struct Post {
+struct ReplicaPort {
     listen: String,
     role: ListenerRole,
-    follow: Sender<Followed>,
-    target: Target,
+    follow: Sender<FollowedServer>,
+    target: UpstreamTarget,
     /// Who was followed last.
-    last: Mutex<Option<usize>>,
+    last_followed: Mutex<Option<usize>>,
 }
 
 impl Upstreams {
@@ -80,29 +82,29 @@ impl Upstreams {
     ) -> Result<Upstreams, TlsError> {
         let (target, watched) = match servers {
             [server] => {
-                let connector = Connector::new(tls, host(server))?;
-                (Target::one(server, &connector), None)
+                let connector = TlsConnector::new(tls, host(server))?;
+                (UpstreamTarget::one(server, &connector), None)
             }
             _ => {
-                let follow = Sender::new(Followed::default());
+                let follow = Sender::new(FollowedServer::default());
                 let followed = follow.subscribe();
-                let target = Target::of(servers, tls, followed)?;
+                let target = UpstreamTarget::of(servers, tls, followed)?;
                 let post = |(listen, role): &(&str, ListenerRole)| {
-                    let follow = Sender::new(Followed::default());
+                    let follow = Sender::new(FollowedServer::default());
                     let followed = follow.subscribe();
-                    Ok(Post {
+                    Ok(ReplicaPort {
                         listen: (*listen).to_owned(),
                         role: *role,
                         follow,
-                        target: Target::of(servers, tls, followed)?,
-                        last: Mutex::default(),
+                        target: UpstreamTarget::of(servers, tls, followed)?,
+                        last_followed: Mutex::default(),
                     })
                 };
                 let posts: Result<Vec<_>, TlsError> = posts.iter().map(post).collect();
-                let watched = Watched {
+                let watched = WatchedServers {
                     follow,
-                    posts: posts?,
-                    cluster: Mutex::new(Cluster::new(servers, clock::now())),
+                    replica_ports: posts?,
+                    cluster: Mutex::new(ClusterView::new(servers, clock::now())),
                     wakes: servers.iter().map(|_| Notify::new()).collect(),
                     failovers: AtomicU64::new(0),
                     section,
@@ -113,20 +115,20 @@ impl Upstreams {
         Ok(Upstreams {
             target,
             addresses: servers.to_vec(),
-            reach: Upstream::new(&servers.join(", ")),
+            reach: UpstreamReachability::new(&servers.join(", ")),
             watched,
         })
     }
 
     /// Where connections are made to.
     #[must_use]
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &UpstreamTarget {
         &self.target
     }
 
     /// All of them, as they are shown to people.
     #[must_use]
-    pub fn shown(&self) -> &str {
+    pub fn address_list(&self) -> &str {
         &self.reach.address
     }
 
@@ -138,7 +140,7 @@ impl Upstreams {
 
     /// Every server's address, and what it is; nothing is known of one that is the only one.
     #[must_use]
-    pub fn statuses(&self) -> Vec<(&str, Option<Status>)> {
+    pub fn statuses(&self) -> Vec<(&str, Option<ServerStatus>)> {
         let statuses = self.watched.as_ref().map(|watched| {
             let cluster = watched.cluster();
             cluster.servers().to_vec()
@@ -152,11 +154,11 @@ impl Upstreams {
 
     /// Whose clients are led to a server by its place now, each with since when: `listen`, and the addresses of ports for replicas.
     #[must_use]
-    pub fn leads(&self, place: usize) -> Vec<(&str, Option<Instant>)> {
+    pub fn ports_led_to(&self, place: usize) -> Vec<(&str, Option<Instant>)> {
         let Some(watched) = &self.watched else {
             return Vec::new();
         };
-        let posts = watched.posts.iter();
+        let posts = watched.replica_ports.iter();
         let posts = posts.map(|post| (post.listen.as_str(), *post.follow.borrow()));
         let all = [(LISTEN, *watched.follow.borrow())]
             .into_iter()
@@ -186,21 +188,21 @@ impl Upstreams {
     }
 }
 
-impl Watched {
-    fn cluster(&self) -> MutexGuard<'_, Cluster> {
+impl WatchedServers {
+    fn cluster(&self) -> MutexGuard<'_, ClusterView> {
         self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn follow(&self, server: Option<usize>) {
-        lead(&self.follow, server);
+        follow_server(&self.follow, server);
     }
 }
 
 /// Has all that listens follow this server from now on, or none.
-fn lead(follow: &Sender<Followed>, server: Option<usize>) {
+fn follow_server(follow: &Sender<FollowedServer>, server: Option<usize>) {
     follow.send_modify(|followed| {
         followed.server = server;
-        followed.turn += 1;
+        followed.generation += 1;
         followed.since = Some(clock::now());
     });
 }

@@ -1,6 +1,6 @@
 //! What a statement was answered, as far as a client can tell answers apart, and where two of them differ.
 
-use crate::feed::variants::{KEY_FLAGS, flags_at};
+use crate::feed::result_metadata::{KEY_FLAGS, flags_at};
 use crate::wire::resultset;
 
 /// No such procedure.
@@ -10,7 +10,7 @@ const DENIED: [u16; 8] = [1044, 1045, 1142, 1143, 1227, 1370, 1410, 1449];
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ComparableAnswer {
     /// It was done, and there are no rows. How many were affected is left out: MariaDB counts those of the call before, whose table this
     /// one empties.
     Done {
@@ -24,26 +24,26 @@ pub(super) enum Answer {
     Rows {
         /// Column definitions, without the key flags: the server sets these by the plan it chose.
         columns: Vec<Vec<u8>>,
-        rows: Vec<Cells>,
+        rows: Vec<AnswerRow>,
         warnings: u16,
     },
 }
 
 /// A row.
-pub(super) type Cells = Vec<Option<Vec<u8>>>;
+pub(super) type AnswerRow = Vec<Option<Vec<u8>>>;
 
-impl From<resultset::Answer> for Answer {
-    fn from(answer: resultset::Answer) -> Answer {
+impl From<resultset::QueryReply> for ComparableAnswer {
+    fn from(answer: resultset::QueryReply) -> ComparableAnswer {
         match answer {
-            resultset::Answer::Ok(ok) => Answer::Done {
+            resultset::QueryReply::Ok(ok) => ComparableAnswer::Done {
                 last_insert_id: ok.last_insert_id,
                 warnings: ok.warnings,
             },
-            resultset::Answer::Err(error) => Answer::Refused {
+            resultset::QueryReply::Err(error) => ComparableAnswer::Refused {
                 code: error.code,
                 message: String::from_utf8_lossy(&error.message).into_owned(),
             },
-            resultset::Answer::Rows(rows) => Answer::Rows {
+            resultset::QueryReply::Rows(rows) => ComparableAnswer::Rows {
                 columns: rows.columns().iter().map(|own| without_keys(own)).collect(),
                 rows: rows.cells(),
                 warnings: rows.end().warnings,
@@ -62,26 +62,26 @@ fn without_keys(definition: &[u8]) -> Vec<u8> {
     definition
 }
 
-impl Answer {
+impl ComparableAnswer {
     pub(super) fn is_refusal(&self) -> bool {
-        matches!(self, Answer::Refused { .. })
+        matches!(self, ComparableAnswer::Refused { .. })
     }
 
     /// The server has no such procedure.
     pub(super) fn lacks_procedure(&self) -> bool {
-        matches!(self, Answer::Refused { code, .. } if *code == NO_PROCEDURE)
+        matches!(self, ComparableAnswer::Refused { code, .. } if *code == NO_PROCEDURE)
     }
 
     /// The account lacks a right.
     pub(super) fn is_denial(&self) -> bool {
-        matches!(self, Answer::Refused { code, .. } if DENIED.contains(code))
+        matches!(self, ComparableAnswer::Refused { code, .. } if DENIED.contains(code))
     }
 
     /// Its rows; none, where it has none.
-    pub(super) fn rows(&self) -> &[Cells] {
+    pub(super) fn rows(&self) -> &[AnswerRow] {
         match self {
-            Answer::Rows { rows, .. } => rows,
-            Answer::Done { .. } | Answer::Refused { .. } => &[],
+            ComparableAnswer::Rows { rows, .. } => rows,
+            ComparableAnswer::Done { .. } | ComparableAnswer::Refused { .. } => &[],
         }
     }
 
@@ -92,9 +92,9 @@ impl Answer {
             warnings => format!(", warnings: {warnings}"),
         };
         match self {
-            Answer::Done { warnings, .. } => format!("done{}", with(*warnings)),
-            Answer::Refused { code, message } => format!("ERROR {code}: {message}"),
-            Answer::Rows {
+            ComparableAnswer::Done { warnings, .. } => format!("done{}", with(*warnings)),
+            ComparableAnswer::Refused { code, message } => format!("ERROR {code}: {message}"),
+            ComparableAnswer::Rows {
                 columns,
                 rows,
                 warnings,
@@ -115,13 +115,16 @@ impl Answer {
 }
 
 /// The last row's first cell, as a number.
-pub(super) fn last_id(answer: &Answer) -> Option<u64> {
+pub(super) fn last_id(answer: &ComparableAnswer) -> Option<u64> {
     let cell = answer.rows().last()?.first()?.as_deref()?;
     std::str::from_utf8(cell).ok()?.parse().ok()
 }
 
 /// The first row in which two answers differ, or at which one of them ends.
-pub(super) fn first_difference(one: Option<&Answer>, other: Option<&Answer>) -> usize {
+pub(super) fn first_difference(
+    one: Option<&ComparableAnswer>,
+    other: Option<&ComparableAnswer>,
+) -> usize {
     let (Some(one), Some(other)) = (one, other) else {
         return 0;
     };
@@ -134,16 +137,16 @@ pub(super) fn first_difference(one: Option<&Answer>, other: Option<&Answer>) -> 
 mod tests {
     use super::*;
 
-    fn rows(ids: &[&str]) -> Answer {
+    fn rows(ids: &[&str]) -> ComparableAnswer {
         let cell = |id: &&str| vec![Some(id.as_bytes().to_vec()), None];
-        Answer::Rows {
+        ComparableAnswer::Rows {
             columns: vec![Vec::new(); 2],
             rows: ids.iter().map(cell).collect(),
             warnings: 0,
         }
     }
 
-    const DONE: Answer = Answer::Done {
+    const DONE: ComparableAnswer = ComparableAnswer::Done {
         last_insert_id: 0,
         warnings: 0,
     };
@@ -151,7 +154,7 @@ mod tests {
     #[test]
     fn the_first_row_that_differs_is_found() {
         let one = rows(&["3", "2", "1"]);
-        let differ = |other: &Answer| first_difference(Some(&one), Some(other));
+        let differ = |other: &ComparableAnswer| first_difference(Some(&one), Some(other));
         assert_eq!(differ(&rows(&["3", "1"])), 1);
         assert_eq!(differ(&rows(&["3", "2"])), 2);
         assert_eq!(differ(&DONE), 0);

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use crate::config::{Account, ConfigError, ServeFlags, Settings, secret};
-use crate::feeds::Auto;
+use crate::config::{ConfigError, ServeFlags, ServeSettings, ServiceSection, secret};
+use crate::feeds::FeedDiscoveryMode;
 use crate::link::is_path;
 
 /// Flags of `headwater verify`.
@@ -46,7 +46,7 @@ pub struct VerifyFlags {
     /// Whose pages: 1000: of so many readers, from the lowest id to the highest; 5%: of that share; 7,8,9: of these (one alone
     /// with a comma behind it: 7,) [default: of all]
     #[arg(long, value_name = "N|N%|LIST", help_heading = HEADING, allow_hyphen_values = true)]
-    readers: Option<Readers>,
+    readers: Option<ReaderSelection>,
     /// Only the definitions and feeds of these names
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = HEADING)]
     only: Vec<String>,
@@ -64,7 +64,7 @@ pub struct VerifyFlags {
         long,
         value_name = "TIMES",
         default_value_t = 4.0,
-        value_parser = times,
+        value_parser = parse_times,
         help_heading = HEADING
     )]
     stop_when_slower: f64,
@@ -74,23 +74,23 @@ const HEADING: &str = "What is compared";
 
 /// What `verify` is told beside the settings of `serve`.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct VerifyOptions {
     /// Where Headwater listens.
     pub(super) headwater: String,
     /// Who asks there; `None`: the service account.
-    pub(super) user: Option<Account>,
-    pub(super) readers: Readers,
+    pub(super) user: Option<ServiceSection>,
+    pub(super) readers: ReaderSelection,
     /// Names of definitions and feeds; none: all of them.
     pub(super) only: Vec<String>,
     /// Comparisons a second.
     pub(super) rate: u32,
     /// `None`: however slow it gets.
-    pub(super) slower: Option<f64>,
+    pub(super) max_slowdown: Option<f64>,
 }
 
 /// Whose pages are compared.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Readers {
+pub enum ReaderSelection {
     /// Everybody's.
     All,
     /// Those of so many, spread over all.
@@ -101,7 +101,7 @@ pub enum Readers {
     List(Vec<i128>),
 }
 
-impl FromStr for Readers {
+impl FromStr for ReaderSelection {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -113,7 +113,7 @@ impl FromStr for Readers {
         if let Some(share) = text.strip_suffix('%') {
             let share: f64 = share.trim().parse().map_err(|_| wrong())?;
             return match share > 0.0 && share <= 100.0 {
-                true => Ok(Readers::Share(share / 100.0)),
+                true => Ok(ReaderSelection::Share(share / 100.0)),
                 false => Err(wrong()),
             };
         }
@@ -126,17 +126,17 @@ impl FromStr for Readers {
             let ids: Vec<i128> = ids.collect::<Result<_, _>>()?;
             return match ids.is_empty() {
                 true => Err(wrong()),
-                false => Ok(Readers::List(ids)),
+                false => Ok(ReaderSelection::List(ids)),
             };
         }
         match text.trim().parse() {
-            Ok(count) if count > 0 => Ok(Readers::Count(count)),
+            Ok(count) if count > 0 => Ok(ReaderSelection::Count(count)),
             _ => Err(wrong()),
         }
     }
 }
 
-fn times(text: &str) -> Result<f64, String> {
+fn parse_times(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(times) if times == 0.0 || (times > 1.0 && times.is_finite()) => Ok(times),
         _ => Err("a number above 1, or 0".to_owned()),
@@ -147,15 +147,15 @@ impl VerifyFlags {
     /// The settings of `serve`, and what is compared.
     ///
     /// # Errors
-    /// As [`Settings::load`]; where the password's file cannot be read, or names are those of nothing.
-    pub fn settings(&self) -> Result<(Settings, Options), ConfigError> {
-        let settings = Settings::load(&self.serve)?;
+    /// As [`crate::config::ServeSettings::load`]; where the password's file cannot be read, or names are those of nothing.
+    pub fn settings(&self) -> Result<(ServeSettings, VerifyOptions), ConfigError> {
+        let settings = ServeSettings::load(&self.serve)?;
         let (password, path) = (self.password.clone(), self.password_file.clone());
         let password = secret("password-file", password, path)?;
         // Feeds that are found get their names later.
         let known = match settings.narrow.auto {
-            Auto::On => &[][..],
-            Auto::Off | Auto::Suggest => &self.only[..],
+            FeedDiscoveryMode::On => &[][..],
+            FeedDiscoveryMode::Off | FeedDiscoveryMode::Suggest => &self.only[..],
         };
         for name in known {
             let definition = settings.definitions.iter().any(|it| it.name == *name);
@@ -174,24 +174,24 @@ impl VerifyFlags {
                 value: headwater,
             });
         }
-        let options = Options {
+        let options = VerifyOptions {
             headwater,
-            user: self.user.clone().map(|user| Account {
+            user: self.user.clone().map(|user| ServiceSection {
                 user,
                 password: password.unwrap_or_default(),
             }),
-            readers: self.readers.clone().unwrap_or(Readers::All),
+            readers: self.readers.clone().unwrap_or(ReaderSelection::All),
             only: self.only.clone(),
             rate: self.rate,
-            slower: (self.stop_when_slower > 0.0).then_some(self.stop_when_slower),
+            max_slowdown: (self.stop_when_slower > 0.0).then_some(self.stop_when_slower),
         };
         Ok((settings, options))
     }
 }
 
-impl Options {
+impl VerifyOptions {
     /// True where it is to be looked at.
-    pub(super) fn wants(&self, name: &str) -> bool {
+    pub(super) fn includes(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|own| own == name)
     }
 }
@@ -212,11 +212,11 @@ mod tests {
 
     #[test]
     fn readers_are_a_number_a_share_or_a_list() {
-        let read = |text: &str| text.parse::<Readers>();
-        assert_eq!(read("1000"), Ok(Readers::Count(1_000)));
-        assert_eq!(read("5%"), Ok(Readers::Share(0.05)));
-        assert_eq!(read("7,"), Ok(Readers::List(vec![7])));
-        assert_eq!(read("7, -8"), Ok(Readers::List(vec![7, -8])));
+        let read = |text: &str| text.parse::<ReaderSelection>();
+        assert_eq!(read("1000"), Ok(ReaderSelection::Count(1_000)));
+        assert_eq!(read("5%"), Ok(ReaderSelection::Share(0.05)));
+        assert_eq!(read("7,"), Ok(ReaderSelection::List(vec![7])));
+        assert_eq!(read("7, -8"), Ok(ReaderSelection::List(vec![7, -8])));
         for wrong in ["", "0", "-1", "x", "0%", "101%", ",", "7,x", "1.5", "NaN%"] {
             let error = read(wrong).unwrap_err();
             assert!(error.contains("7,8,9"), "{wrong}: {error}");
@@ -232,10 +232,10 @@ mod tests {
 
     #[test]
     fn slower_is_more_than_once_or_never() {
-        assert_eq!(times("0"), Ok(0.0));
-        assert_eq!(times("2.5"), Ok(2.5));
+        assert_eq!(parse_times("0"), Ok(0.0));
+        assert_eq!(parse_times("2.5"), Ok(2.5));
         for wrong in ["1", "0.5", "-2", "x", "inf", "NaN"] {
-            assert!(times(wrong).is_err(), "{wrong}");
+            assert!(parse_times(wrong).is_err(), "{wrong}");
         }
     }
 }

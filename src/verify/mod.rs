@@ -1,45 +1,45 @@
 //! `headwater verify`: every reader of every definition and feed, Headwater's answer beside the server's, on a live server.
 //!
-//! `find` says what there is to compare, `readers` goes through the readers, `side` asks. Where two answers differ, `judge` asks
+//! `find` says what there is to compare, `reader_scan` goes through the readers, `compared_side` asks. Where two answers differ, `comparison_rounds` asks
 //! again, so that writers at work raise no false alarm and hide no true one. `watch` keeps the pace and sees whether the server suffers.
 //! It reads, calls procedures that read, and writes nothing but temporary tables of its own two sessions.
 
 mod answer;
-mod find;
+mod compared_side;
+mod comparison_rounds;
 mod flags;
-mod judge;
+mod latency_watch;
 mod pattern;
 mod progress;
-mod readers;
+mod reader_scan;
 mod report;
-mod side;
 mod ties;
-mod unit;
-mod watch;
+mod verify_plan;
+mod verify_unit;
 
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::account::{Account, AccountError, Purpose, host};
-use crate::binlog::Mode;
+use crate::account::{AccountError, ConnectionPurpose, UpstreamAccount, host};
+use crate::binlog::FreshnessMode;
 use crate::check::{self, CheckError};
-use crate::config::Settings;
-use crate::server::named;
-use crate::tls::{Connector, TlsError, TlsMode, UpstreamTlsSection};
+use crate::config::ServeSettings;
+use crate::server::product_version;
+use crate::tls::{TlsConnector, TlsError, TlsMode, UpstreamTlsSection};
 
-use answer::Answer;
-pub use flags::{Options, Readers, VerifyFlags};
-use judge::{Pair, Verdict};
-use progress::{Far, Progress};
-use report::{Difference, Findings, MOST_SHOWN, Sum};
-use side::{Lost, Side};
-use unit::{Authors, Dropped, LeftOut, Unit};
-use watch::{Pace, Slower};
+use answer::ComparableAnswer;
+use compared_side::{ComparedSide, SideError};
+use comparison_rounds::{AnswerPair, AnswerVerdict};
+pub use flags::{ReaderSelection, VerifyFlags, VerifyOptions};
+use latency_watch::{LatencySlowdown, RatePacer};
+use progress::{ProgressCounts, VerifyProgress};
+use report::{AnswerDifference, MAX_DIFFERENCES_SHOWN, VerifyReport, VerifySummary};
+use verify_unit::{AuthorListSource, QueryDropReason, SkippedComparison, VerifyUnit};
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum VerifyOutcome {
     /// All that was compared is equal.
     Equal,
     /// An answer differs, or something could not be compared.
@@ -95,24 +95,27 @@ pub enum VerifyError {
     Signal(#[source] std::io::Error),
 }
 
-impl From<Lost> for VerifyError {
-    fn from(lost: Lost) -> Self {
+impl From<SideError> for VerifyError {
+    fn from(lost: SideError) -> Self {
         VerifyError::Lost(lost.to_string())
     }
 }
 
 /// Why it ended before its end.
 #[derive(Debug, thiserror::Error)]
-enum Stop {
+enum StopReason {
     #[error(
         "the server has become slower ({title}: an answer took {:.1} ms at first, and takes {:.1} ms now, in the median). Go on when it \
          has less to do, with a lower --rate, or with another --stop-when-slower",
         slower.first.as_secs_f64() * 1e3,
         slower.last.as_secs_f64() * 1e3
     )]
-    Slower { title: String, slower: Slower },
+    Slower {
+        title: String,
+        slower: LatencySlowdown,
+    },
     #[error(transparent)]
-    Lost(#[from] Lost),
+    Lost(#[from] SideError),
     #[error("{0}")]
     Readers(AccountError),
     #[error("by a signal")]
@@ -120,9 +123,9 @@ enum Stop {
 }
 
 /// Of so many answers one is asked about, which of its sources Headwater would take.
-const ASKED_WHY: u64 = 20;
+const EXPLAIN_EVERY: u64 = 20;
 /// Authors that a list names where nothing says who follows whom.
-const NEIGHBOURS: usize = 20;
+const NEIGHBOUR_AUTHORS: usize = 20;
 /// Authors that a list names at most.
 const MOST_AUTHORS: usize = 1_000;
 
@@ -131,63 +134,66 @@ const MOST_AUTHORS: usize = 1_000;
 /// # Errors
 /// When nothing could be compared.
 pub async fn run(
-    settings: &Settings,
-    options: &Options,
+    settings: &ServeSettings,
+    options: &VerifyOptions,
     text: &mut String,
-) -> Result<Outcome, VerifyError> {
+) -> Result<VerifyOutcome, VerifyError> {
     let service = settings.service.as_ref().ok_or(VerifyError::NoAccount)?;
-    let settings = &check::of_primary(settings).await?;
-    let greeting = check::greeted(settings).await?;
+    let settings = &check::primary_settings(settings).await?;
+    let greeting = check::fetch_greeting(settings).await?;
     let account = check::account_of(settings, service)?;
     let asking = |source| VerifyError::Asking { source };
     // Which of the two is wrong, address or account, is said as `check` says it.
     drop(check::log_in(settings, &account).await?);
-    let server = Side::of("the server", account, Purpose::Trials).await;
+    let server = ComparedSide::connect("the server", account, ConnectionPurpose::Trials).await;
     let mut server = server.map_err(asking)?;
-    let mut headwater = through(settings, options).await?;
-    let found = find::find(settings, options, &mut server, &mut headwater).await?;
-    if found.units.is_empty() && found.left_out.is_empty() {
+    let mut headwater = connect_headwater(settings, options).await?;
+    let found = verify_plan::make_plan(settings, options, &mut server, &mut headwater).await?;
+    if found.units.is_empty() && found.skipped.is_empty() {
         return Err(VerifyError::Nothing);
     }
-    let mut findings = Findings::new(text);
+    let mut findings = VerifyReport::new(text);
     let user = options.user.as_ref().unwrap_or(service);
     findings.sides(
-        &named(&greeting),
+        &product_version(&greeting),
         settings.upstream.first(),
         &service.user,
         &options.headwater,
         &user.user,
     );
-    let mut run = Run {
+    let mut run = VerifyRun {
         headwater,
         server,
         units: found.units,
         differences: Vec::new(),
-        silent: found.silent,
-        pace: Pace::of(options.rate),
-        slower: options.slower,
-        settle: match settings.freshness.mode {
-            Mode::Bounded => Duration::from_millis(settings.freshness.bounded_ms),
+        explanation_refusal: found.explanation_refusal,
+        pace: RatePacer::of(options.rate),
+        max_slowdown: options.max_slowdown,
+        staleness_bound: match settings.freshness.mode {
+            FreshnessMode::Bounded => Duration::from_millis(settings.freshness.bounded_ms),
             _ => Duration::ZERO,
         },
         most_authors: settings.limits.list_authors.min(MOST_AUTHORS),
-        progress: Progress::begin(),
+        progress: VerifyProgress::begin(),
     };
-    let stopped = run.until_a_signal().await?;
+    let stopped = run.run_until_signal().await?;
     run.progress.end();
-    findings.write(&Sum {
+    findings.write(&VerifySummary {
         units: &run.units,
-        left_out: &found.left_out,
+        skipped: &found.skipped,
         differences: &run.differences,
-        silent: run.silent.as_deref(),
+        explanation_refusal: run.explanation_refusal.as_deref(),
         stopped: stopped.as_ref().map(ToString::to_string),
         took: run.progress.elapsed(),
     });
-    Ok(run.outcome(&found.left_out, stopped.is_some()))
+    Ok(run.outcome(&found.skipped, stopped.is_some()))
 }
 
 /// The connection of a client of Headwater's.
-async fn through(settings: &Settings, options: &Options) -> Result<Side, VerifyError> {
+async fn connect_headwater(
+    settings: &ServeSettings,
+    options: &VerifyOptions,
+) -> Result<ComparedSide, VerifyError> {
     let account = options.user.as_ref().or(settings.service.as_ref());
     let account = account.ok_or(VerifyError::NoAccount)?;
     let address = &options.headwater;
@@ -200,109 +206,109 @@ async fn through(settings: &Settings, options: &Options) -> Result<Side, VerifyE
         },
         ..UpstreamTlsSection::default()
     };
-    let connector = Connector::new(&tls, host(address))?;
-    let client = Account::new(address, &account.user, &account.password, &connector);
+    let connector = TlsConnector::new(&tls, host(address))?;
+    let client = UpstreamAccount::new(address, &account.user, &account.password, &connector);
     let refused = |source| VerifyError::Headwater {
         address: address.clone(),
         user: account.user.clone(),
         source,
     };
-    let side = Side::of("Headwater", client, Purpose::Trials).await;
+    let side = ComparedSide::connect("Headwater", client, ConnectionPurpose::Trials).await;
     side.map_err(refused)
 }
 
 /// What goes on.
 #[derive(Debug)]
-struct Run {
-    headwater: Side,
-    server: Side,
-    units: Vec<Unit>,
-    differences: Vec<Difference>,
+struct VerifyRun {
+    headwater: ComparedSide,
+    server: ComparedSide,
+    units: Vec<VerifyUnit>,
+    differences: Vec<AnswerDifference>,
     /// Why Headwater does not say what answers.
-    silent: Option<String>,
-    pace: Pace,
-    slower: Option<f64>,
+    explanation_refusal: Option<String>,
+    pace: RatePacer,
+    max_slowdown: Option<f64>,
     /// An answer may be stale for so long, by the settings.
-    settle: Duration,
+    staleness_bound: Duration,
     most_authors: usize,
-    progress: Progress,
+    progress: VerifyProgress,
 }
 
-impl Run {
+impl VerifyRun {
     /// Goes through all of them; returns why it ended before their end.
-    async fn until_a_signal(&mut self) -> Result<Option<Stop>, VerifyError> {
+    async fn run_until_signal(&mut self) -> Result<Option<StopReason>, VerifyError> {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(VerifyError::Signal)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(VerifyError::Signal)?;
         tokio::select! {
-            gone = self.all() => Ok(gone.err()),
-            _ = interrupt.recv() => Ok(Some(Stop::Signal)),
-            _ = terminate.recv() => Ok(Some(Stop::Signal)),
+            gone = self.compare_all() => Ok(gone.err()),
+            _ = interrupt.recv() => Ok(Some(StopReason::Signal)),
+            _ = terminate.recv() => Ok(Some(StopReason::Signal)),
         }
     }
 
-    fn outcome(&self, left_out: &[LeftOut], stopped: bool) -> Outcome {
+    fn outcome(&self, left_out: &[SkippedComparison], stopped: bool) -> VerifyOutcome {
         let all = report::total(&self.units);
-        let dropped = self.units.iter().flat_map(|unit| &unit.questions);
-        let dropped = dropped.filter_map(|question| question.dropped.as_ref());
+        let dropped = self.units.iter().flat_map(|unit| &unit.queries);
+        let dropped = dropped.filter_map(|question| question.drop_reason.as_ref());
         let unread =
             left_out.iter().any(|own| own.fails) || dropped.into_iter().any(|own| own.fails);
         // Nothing is not all.
         let nothing = all.compared == 0 && !stopped;
-        match (all.differ > 0 || unread || nothing, stopped) {
-            (true, _) => Outcome::Different,
-            (false, true) => Outcome::Stopped,
-            (false, false) => Outcome::Equal,
+        match (all.different > 0 || unread || nothing, stopped) {
+            (true, _) => VerifyOutcome::Different,
+            (false, true) => VerifyOutcome::Stopped,
+            (false, false) => VerifyOutcome::Equal,
         }
     }
 
-    async fn all(&mut self) -> Result<(), Stop> {
+    async fn compare_all(&mut self) -> Result<(), StopReason> {
         for at in 0..self.units.len() {
-            if self.enter(at).await? {
-                while self.reader(at).await? {}
+            if self.enter_database(at).await? {
+                while self.compare_next_reader(at).await? {}
             }
         }
         Ok(())
     }
 
     /// Connects both sides in the database of a definition or feed; false where that is refused.
-    async fn enter(&mut self, at: usize) -> Result<bool, Lost> {
+    async fn enter_database(&mut self, at: usize) -> Result<bool, SideError> {
         let Some(unit) = self.units.get_mut(at) else {
             return Ok(false);
         };
         for side in [&mut self.server, &mut self.headwater] {
             let name = side.name();
-            let entered = side.enter(&unit.database).await;
+            let entered = side.enter_database(&unit.database).await;
             if let Err(AccountError::Server(refused)) = entered {
                 let why = format!("{name} refuses: {refused}");
-                for question in &mut unit.questions {
-                    question.dropped = Some(Dropped {
+                for question in &mut unit.queries {
+                    question.drop_reason = Some(QueryDropReason {
                         why: why.clone(),
                         fails: true,
                     });
                 }
                 return Ok(false);
             }
-            entered.map_err(|source| Lost::Failed { side: name, source })?;
+            entered.map_err(|source| SideError::Failed { side: name, source })?;
         }
         Ok(true)
     }
 
     /// Compares what there is for the next reader; false where there is none.
-    async fn reader(&mut self, at: usize) -> Result<bool, Stop> {
+    async fn compare_next_reader(&mut self, at: usize) -> Result<bool, StopReason> {
         let Some(unit) = self.units.get_mut(at) else {
             return Ok(false);
         };
-        if unit.questions.iter().all(|own| own.dropped.is_some()) {
+        if unit.queries.iter().all(|own| own.drop_reason.is_some()) {
             return Ok(false);
         }
-        let next = unit.walk.next(&mut self.server).await;
-        let Some(reader) = next.map_err(Stop::Readers)? else {
+        let next = unit.scan.next(&mut self.server).await;
+        let Some(reader) = next.map_err(StopReason::Readers)? else {
             return Ok(false);
         };
         let authors = unit.authors.clone();
-        let authors = self.authors(&authors, reader).await?;
+        let authors = self.listed_authors(&authors, reader).await?;
         let mut bound = None;
-        let questions = self.units.get(at).map_or(0, |unit| unit.questions.len());
+        let questions = self.units.get(at).map_or(0, |unit| unit.queries.len());
         for question in 0..questions {
             let who = (reader, bound, authors.as_slice());
             bound = self.compare(at, question, who).await?.or(bound);
@@ -310,22 +316,30 @@ impl Run {
         if let Some(unit) = self.units.get_mut(at) {
             unit.readers += 1;
         }
-        let Run {
+        let VerifyRun {
             progress, units, ..
         } = self;
-        progress.say(|| far(units));
+        progress.report(|| progress_counts(units));
         Ok(true)
     }
 
     /// Whose messages a reader's list names.
-    async fn authors(&mut self, authors: &Authors, reader: i128) -> Result<Vec<i128>, Stop> {
+    async fn listed_authors(
+        &mut self,
+        authors: &AuthorListSource,
+        reader: i128,
+    ) -> Result<Vec<i128>, StopReason> {
         let question = match authors {
-            Authors::None => return Ok(Vec::new()),
-            Authors::From(column) => column.from(&format!(">= {reader}"), NEIGHBOURS),
-            Authors::Followed { by, author } => by.beside(author, reader, self.most_authors),
+            AuthorListSource::None => return Ok(Vec::new()),
+            AuthorListSource::From(column) => {
+                column.ids_query(&format!(">= {reader}"), NEIGHBOUR_AUTHORS)
+            }
+            AuthorListSource::Followed { by, author } => {
+                by.other_column_query(author, reader, self.most_authors)
+            }
         };
         let rows = self.server.rows(&question).await;
-        Ok(readers::ids(&rows.map_err(Stop::Readers)?))
+        Ok(reader_scan::ids(&rows.map_err(StopReason::Readers)?))
     }
 
     /// Compares both answers to a question about a reader. Returns the bound of the next page, if it is known now.
@@ -334,70 +348,71 @@ impl Run {
         unit: usize,
         question: usize,
         (reader, bound, authors): (i128, Option<u64>, &[i128]),
-    ) -> Result<Option<u64>, Stop> {
-        let Run {
+    ) -> Result<Option<u64>, StopReason> {
+        let VerifyRun {
             headwater,
             server,
             units,
             differences,
-            silent,
+            explanation_refusal: silent,
             pace,
-            slower,
-            settle,
+            max_slowdown: slower,
+            staleness_bound: settle,
             ..
         } = self;
         let Some(unit) = units.get_mut(unit) else {
             return Ok(None);
         };
-        let Some(question) = unit.questions.get_mut(question) else {
+        let Some(question) = unit.queries.get_mut(question) else {
             return Ok(None);
         };
-        if question.dropped.is_some() {
+        if question.drop_reason.is_some() {
             return Ok(None);
         }
         let Some(statements) = question.statements(reader, bound, authors) else {
             return Ok(None);
         };
-        pace.turn().await;
+        pace.wait().await;
         // The first one's form may be new to Headwater.
-        let second = unit.walk.total.saturating_sub(1).min(1);
+        let second = unit.scan.total.saturating_sub(1).min(1);
         if silent.is_none()
-            && question.tally.compared % ASKED_WHY == second
+            && question.tally.compared % EXPLAIN_EVERY == second
             && let Some(first) = statements.first()
         {
-            match why(headwater, first).await? {
-                Ok(from) => *question.tally.from.entry(from).or_default() += 1,
+            match explain(headwater, first).await? {
+                Ok(from) => *question.tally.answered_from.entry(from).or_default() += 1,
                 Err(refused) => *silent = Some(refused),
             }
         }
-        let (real, took) = server.talk(&statements).await?;
-        let (own, _) = headwater.talk(&statements).await?;
-        if let Some(dropped) = dropped(&real, &own) {
-            question.dropped = Some(dropped);
+        let (real, took) = server.query_each(&statements).await?;
+        let (own, _) = headwater.query_each(&statements).await?;
+        if let Some(dropped) = drop_reason(&real, &own) {
+            question.drop_reason = Some(dropped);
             return Ok(None);
         }
         let next = question.next_bound(&real);
         let differed = own != real;
         let verdict = match differed {
-            false => Verdict::Equal,
+            false => AnswerVerdict::Equal,
             true => {
-                let first = Pair {
+                let first = AnswerPair {
                     headwater: own,
                     server: real,
                 };
-                let ties = question.ties(&statements);
+                let ties = question.tie_query(&statements);
                 let sides = (headwater, server);
-                judge::again(&statements, ties.as_ref(), first, sides, *settle).await?
+                comparison_rounds::compare_again(&statements, ties.as_ref(), first, sides, *settle)
+                    .await?
             }
         };
-        let asked_again = differed && verdict != Verdict::Tied;
-        question.tally.again += u64::from(asked_again);
-        let late = matches!(verdict, Verdict::Late(_));
-        if let Some(pair) = question.tally.take(verdict) {
+        let asked_again = differed && verdict != AnswerVerdict::Tied;
+        question.tally.asked_again += u64::from(asked_again);
+        let late = matches!(verdict, AnswerVerdict::Late(_));
+        if let Some(pair) = question.tally.record(verdict) {
             let of_kind = differences.iter().filter(|own| own.late == late).count();
-            if of_kind < MOST_SHOWN {
-                differences.push(Difference {
-                    of: unit.title.clone(),
+            if of_kind < MAX_DIFFERENCES_SHOWN {
+                differences.push(AnswerDifference {
+                    unit_title: unit.title.clone(),
                     database: unit.database.clone(),
                     reader,
                     statements,
@@ -406,18 +421,21 @@ impl Run {
                 });
             }
         }
-        if let Some(slower) = slower.and_then(|times| question.watch.note(took, times)) {
+        if let Some(slower) = slower.and_then(|times| question.latency.record(took, times)) {
             let title = format!("{}, {}", unit.title, question.title);
-            return Err(Stop::Slower { title, slower });
+            return Err(StopReason::Slower { title, slower });
         }
         Ok(next)
     }
 }
 
 /// What Headwater would answer this from, or why it does not say.
-async fn why(headwater: &mut Side, statement: &str) -> Result<Result<String, String>, Lost> {
+async fn explain(
+    headwater: &mut ComparedSide,
+    statement: &str,
+) -> Result<Result<String, String>, SideError> {
     let told = headwater
-        .ask_one(&format!("SHOW HEADWATER WHY FOR {statement}"))
+        .query_one(&format!("SHOW HEADWATER WHY FOR {statement}"))
         .await?;
     let cell = |at: usize| {
         let cell = told.rows().first()?.get(at)?.as_deref()?;
@@ -431,21 +449,22 @@ async fn why(headwater: &mut Side, statement: &str) -> Result<Result<String, Str
 }
 
 /// Why a question is not asked any more, by what was answered first.
-fn dropped(real: &[Answer], own: &[Answer]) -> Option<Dropped> {
-    let refused = |answers: &[Answer]| answers.last().filter(|last| last.is_refusal()).cloned();
+fn drop_reason(real: &[ComparableAnswer], own: &[ComparableAnswer]) -> Option<QueryDropReason> {
+    let refused =
+        |answers: &[ComparableAnswer]| answers.last().filter(|last| last.is_refusal()).cloned();
     let Some(said) = refused(real) else {
         // Somebody else may ask there.
-        let said = refused(own).filter(Answer::is_denial)?.summary();
+        let said = refused(own).filter(ComparableAnswer::is_denial)?.summary();
         let why = format!("Headwater's client (--user) needs {RIGHTS}: {said}");
-        return Some(Dropped { why, fails: true });
+        return Some(QueryDropReason { why, fails: true });
     };
     if said.is_denial() {
         let said = said.summary();
         let why = format!("the server refuses the service account, which needs {RIGHTS}: {said}");
-        return Some(Dropped { why, fails: true });
+        return Some(QueryDropReason { why, fails: true });
     }
     let gone = real.len() == 1 && said.lacks_procedure();
-    (gone || real == own).then(|| Dropped {
+    (gone || real == own).then(|| QueryDropReason {
         why: format!("the server refuses: {}", said.summary()),
         fails: false,
     })
@@ -454,14 +473,14 @@ fn dropped(real: &[Answer], own: &[Answer]) -> Option<Dropped> {
 /// What it takes to ask as an app does.
 const RIGHTS: &str = "SELECT, EXECUTE and CREATE TEMPORARY TABLES in this database";
 
-fn far(units: &[Unit]) -> Far {
+fn progress_counts(units: &[VerifyUnit]) -> ProgressCounts {
     let all = report::total(units);
-    Far {
+    ProgressCounts {
         readers: units.iter().map(|unit| unit.readers).sum(),
-        all_readers: units.iter().map(|unit| unit.walk.total).sum(),
+        all_readers: units.iter().map(|unit| unit.scan.total).sum(),
         answers: all.compared,
-        all_answers: units.iter().map(Unit::answers).sum(),
-        differences: all.differ,
+        all_answers: units.iter().map(VerifyUnit::answers).sum(),
+        differences: all.different,
     }
 }
 
@@ -469,20 +488,20 @@ fn far(units: &[Unit]) -> Far {
 mod tests {
     use super::*;
 
-    const DONE: Answer = Answer::Done {
+    const DONE: ComparableAnswer = ComparableAnswer::Done {
         last_insert_id: 0,
         warnings: 0,
     };
 
-    fn refused(code: u16) -> Answer {
-        Answer::Refused {
+    fn refused(code: u16) -> ComparableAnswer {
+        ComparableAnswer::Refused {
             code,
             message: "no".to_owned(),
         }
     }
 
-    fn fails(real: &[Answer], own: &[Answer]) -> Option<bool> {
-        dropped(real, own).map(|dropped| dropped.fails)
+    fn fails(real: &[ComparableAnswer], own: &[ComparableAnswer]) -> Option<bool> {
+        drop_reason(real, own).map(|dropped| dropped.fails)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::feed::FeedDefinition;
-use crate::sql::lexer::{Kind, Lexer, Token};
+use crate::sql::lexer::{Lexer, SqlToken, TokenKind};
 use crate::sql::{push_list, quoted};
 
 /// Rows of a page where a statement leaves it open.
@@ -13,10 +13,10 @@ const EVERY_ID: u64 = 9_223_372_036_854_775_807;
 
 /// A statement with gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pattern(Vec<Piece>);
+pub(super) struct StatementPattern(Vec<PatternPiece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum PatternPiece {
     Text(String),
     /// The reader's id.
     Reader,
@@ -24,18 +24,18 @@ enum Piece {
     Authors,
 }
 
-impl Pattern {
+impl StatementPattern {
     /// The statement of a reader who follows these. `None`: it wants a list of authors, and there are none.
-    pub(super) fn of(&self, reader: i128, authors: &[i128]) -> Option<String> {
+    pub(super) fn statement_for(&self, reader: i128, authors: &[i128]) -> Option<String> {
         let mut text = String::new();
         for piece in &self.0 {
             match piece {
-                Piece::Text(own) => text.push_str(own),
-                Piece::Reader => {
+                PatternPiece::Text(own) => text.push_str(own),
+                PatternPiece::Reader => {
                     let _ = write!(text, "{reader}");
                 }
-                Piece::Authors if authors.is_empty() => return None,
-                Piece::Authors => push_list(&mut text, authors),
+                PatternPiece::Authors if authors.is_empty() => return None,
+                PatternPiece::Authors => push_list(&mut text, authors),
             }
         }
         Some(text)
@@ -43,22 +43,22 @@ impl Pattern {
 
     /// It has the list of authors in it.
     pub(super) fn lists_authors(&self) -> bool {
-        self.0.contains(&Piece::Authors)
+        self.0.contains(&PatternPiece::Authors)
     }
 
     /// As people may read it.
     pub(super) fn shown(&self) -> String {
         let pieces = self.0.iter().map(|piece| match piece {
-            Piece::Text(text) => text.as_str(),
-            Piece::Reader => "READER",
-            Piece::Authors => "AUTHORS",
+            PatternPiece::Text(text) => text.as_str(),
+            PatternPiece::Reader => "READER",
+            PatternPiece::Authors => "AUTHORS",
         });
         pieces.collect()
     }
 }
 
 /// The statements that read a feed by its definition: of a list of authors, and, where it says who follows whom, by a join.
-pub(super) fn canonical(feed: &FeedDefinition) -> Vec<Pattern> {
+pub(super) fn canonical_patterns(feed: &FeedDefinition) -> Vec<StatementPattern> {
     let message = &feed.message;
     let column = |name: &str| format!("m.{}", quoted(name));
     let order: Vec<String> = (feed.key().into_iter())
@@ -68,19 +68,19 @@ pub(super) fn canonical(feed: &FeedDefinition) -> Vec<Pattern> {
     let end = format!(" ORDER BY {} LIMIT {PAGE}", order.join(", "));
     let from = format!("SELECT m.* FROM {} AS m", quoted(&message.table));
     let author = column(&message.author);
-    let mut patterns = vec![Pattern(vec![
-        Piece::Text(format!("{from} WHERE {author} IN (")),
-        Piece::Authors,
-        Piece::Text(format!("){end}")),
+    let mut patterns = vec![StatementPattern(vec![
+        PatternPiece::Text(format!("{from} WHERE {author} IN (")),
+        PatternPiece::Authors,
+        PatternPiece::Text(format!("){end}")),
     ])];
     if let Some(follow) = &feed.follow {
         let (table, followed) = (quoted(&follow.table), quoted(&follow.author));
         let reader = quoted(&follow.reader);
         let join = format!("JOIN {table} AS f ON f.{followed} = {author} WHERE f.{reader} = ");
-        patterns.push(Pattern(vec![
-            Piece::Text(format!("{from} {join}")),
-            Piece::Reader,
-            Piece::Text(end),
+        patterns.push(StatementPattern(vec![
+            PatternPiece::Text(format!("{from} {join}")),
+            PatternPiece::Reader,
+            PatternPiece::Text(end),
         ]));
     }
     patterns
@@ -90,9 +90,12 @@ pub(super) fn canonical(feed: &FeedDefinition) -> Vec<Pattern> {
 ///
 /// # Errors
 /// Why nobody but the app knows its values.
-pub(super) fn filled(shown: &str, feed: &FeedDefinition) -> Result<Pattern, &'static str> {
-    let tokens: Vec<Token<'_>> = Lexer::new(shown.as_bytes()).collect();
-    let mut writer = Writer {
+pub(super) fn pattern_of_shown(
+    shown: &str,
+    feed: &FeedDefinition,
+) -> Result<StatementPattern, &'static str> {
+    let tokens: Vec<SqlToken<'_>> = Lexer::new(shown.as_bytes()).collect();
+    let mut writer = PatternWriter {
         shown,
         feed,
         tokens: &tokens,
@@ -101,7 +104,7 @@ pub(super) fn filled(shown: &str, feed: &FeedDefinition) -> Result<Pattern, &'st
     };
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
-        if token.kind == Kind::Opaque {
+        if token.kind == TokenKind::Opaque {
             return Err("it holds what is not read alike by all servers");
         }
         if token.is_punct(b'?') {
@@ -119,28 +122,28 @@ pub(super) fn filled(shown: &str, feed: &FeedDefinition) -> Result<Pattern, &'st
         at += 1;
     }
     let rest = shown.get(writer.end..).unwrap_or_default();
-    writer.pieces.push(Piece::Text(rest.to_owned()));
-    Ok(Pattern(writer.pieces))
+    writer.pieces.push(PatternPiece::Text(rest.to_owned()));
+    Ok(StatementPattern(writer.pieces))
 }
 
-struct Writer<'a> {
+struct PatternWriter<'a> {
     shown: &'a str,
     feed: &'a FeedDefinition,
-    tokens: &'a [Token<'a>],
-    pieces: Vec<Piece>,
+    tokens: &'a [SqlToken<'a>],
+    pieces: Vec<PatternPiece>,
     /// Up to here it is written.
     end: usize,
 }
 
-impl Writer<'_> {
-    fn put(&mut self, from: usize, piece: Piece, to: usize) {
+impl PatternWriter<'_> {
+    fn put(&mut self, from: usize, piece: PatternPiece, to: usize) {
         let before = self.shown.get(self.end..from).unwrap_or_default();
-        self.pieces.push(Piece::Text(before.to_owned()));
+        self.pieces.push(PatternPiece::Text(before.to_owned()));
         self.pieces.push(piece);
         self.end = to;
     }
 
-    fn token(&self, at: usize, before: usize) -> Option<&Token<'_>> {
+    fn token(&self, at: usize, before: usize) -> Option<&SqlToken<'_>> {
         self.tokens.get(at.checked_sub(before)?)
     }
 
@@ -169,8 +172,8 @@ impl Writer<'_> {
     }
 
     /// What belongs in the place of a literal.
-    fn value(&self, at: usize) -> Option<Piece> {
-        let text = |text: String| Some(Piece::Text(text));
+    fn value(&self, at: usize) -> Option<PatternPiece> {
+        let text = |text: String| Some(PatternPiece::Text(text));
         if self.is_word(at, 1, "LIMIT") {
             // LIMIT offset, rows
             let behind = self.tokens.get(at + 1);
@@ -193,7 +196,7 @@ impl Writer<'_> {
                 let column = self.column(at, 2)?;
                 let follow = self.feed.follow.as_ref();
                 let reader = follow.is_some_and(|follow| same(&column, &follow.reader));
-                return (reader || same(&column, &message.author)).then_some(Piece::Reader);
+                return (reader || same(&column, &message.author)).then_some(PatternPiece::Reader);
             }
             (false, _) if self.is(at, 1, b'<') => self.column(at, 2),
             (false, _) => None,
@@ -205,7 +208,7 @@ impl Writer<'_> {
     }
 
     /// What belongs in the place of a list, whose parenthesis stands right before.
-    fn list(&self, at: usize) -> Option<Piece> {
+    fn list(&self, at: usize) -> Option<PatternPiece> {
         let column = match (self.is_word(at, 2, "IN"), self.is_word(at, 3, "NOT")) {
             (true, false) => self.column(at, 3)?,
             _ => return None,
@@ -213,7 +216,7 @@ impl Writer<'_> {
         let author = &self.feed.message.author;
         column
             .eq_ignore_ascii_case(author)
-            .then_some(Piece::Authors)
+            .then_some(PatternPiece::Authors)
     }
 }
 
@@ -221,7 +224,7 @@ impl Writer<'_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::feed::shown::shown;
+    use crate::feed::normalization::normalized_text;
 
     const HOME: &str = r#"
         name = "home"
@@ -239,15 +242,15 @@ mod tests {
     }
 
     fn of(text: &str) -> Result<String, &'static str> {
-        let pattern = filled(&shown(text.as_bytes()), &home())?;
-        Ok(pattern.of(7, &[2, 3]).unwrap())
+        let pattern = pattern_of_shown(&normalized_text(text.as_bytes()), &home())?;
+        Ok(pattern.statement_for(7, &[2, 3]).unwrap())
     }
 
     #[test]
     fn a_feed_is_read_by_a_list_and_by_a_join() {
-        let texts: Vec<String> = canonical(&home())
+        let texts: Vec<String> = canonical_patterns(&home())
             .iter()
-            .map(|pattern| pattern.of(7, &[2, 3]).unwrap())
+            .map(|pattern| pattern.statement_for(7, &[2, 3]).unwrap())
             .collect();
         assert_eq!(
             texts,
@@ -260,12 +263,12 @@ mod tests {
         let mut by_time = home();
         by_time.message.order = vec!["created_at".into(), "id".into()];
         by_time.follow = None;
-        let [list] = &canonical(&by_time)[..] else {
+        let [list] = &canonical_patterns(&by_time)[..] else {
             unreachable!("no follows")
         };
         let end = "ORDER BY m.`created_at` DESC, m.`id` DESC LIMIT 20";
-        assert!(list.of(7, &[2]).unwrap().ends_with(end));
-        assert_eq!(list.of(7, &[]), None);
+        assert!(list.statement_for(7, &[2]).unwrap().ends_with(end));
+        assert_eq!(list.statement_for(7, &[]), None);
         assert!(list.lists_authors() && list.shown().contains("IN (AUTHORS)"));
     }
 
@@ -303,6 +306,6 @@ mod tests {
         }
         let long =
             "SELECT id, a ... FROM statuses WHERE profile_id IN (...) ORDER BY id DESC LIMIT ?";
-        assert!(filled(long, &home()).is_err());
+        assert!(pattern_of_shown(long, &home()).is_err());
     }
 }

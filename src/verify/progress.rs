@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 use crate::clock;
 
 /// Between two lines.
-const LINE: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// Between two of those that are written anew.
-const ANEW: Duration = Duration::from_millis(200);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 /// Of the bar, in characters.
-const WIDTH: u64 = 24;
+const BAR_WIDTH: u64 = 24;
 
 /// Says it on the standard error.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct VerifyProgress {
     terminal: bool,
     begun: Instant,
-    said: Instant,
+    last_reported: Instant,
 }
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Far {
+pub(super) struct ProgressCounts {
     pub(super) readers: u64,
     pub(super) all_readers: u64,
     /// Answers that were compared, and that will have been.
@@ -31,12 +31,12 @@ pub(super) struct Far {
     pub(super) differences: u64,
 }
 
-impl Progress {
-    pub(super) fn begin() -> Progress {
-        Progress {
+impl VerifyProgress {
+    pub(super) fn begin() -> VerifyProgress {
+        VerifyProgress {
             terminal: std::io::stderr().is_terminal(),
             begun: clock::now(),
-            said: clock::now(),
+            last_reported: clock::now(),
         }
     }
 
@@ -45,14 +45,18 @@ impl Progress {
     }
 
     /// Says how far it is, if it is time to.
-    pub(super) fn say(&mut self, far: impl FnOnce() -> Far) {
-        let pause = if self.terminal { ANEW } else { LINE };
-        if clock::since(self.said) < pause {
+    pub(super) fn report(&mut self, far: impl FnOnce() -> ProgressCounts) {
+        let pause = if self.terminal {
+            REDRAW_INTERVAL
+        } else {
+            LINE_INTERVAL
+        };
+        if clock::since(self.last_reported) < pause {
             return;
         }
-        self.said = clock::now();
+        self.last_reported = clock::now();
         let far = far();
-        let text = far.told(clock::since(self.begun));
+        let text = far.line(clock::since(self.begun));
         // Nobody may be there to read it.
         let _ = match self.terminal {
             true => write!(std::io::stderr(), "\r{} {text}\x1b[K", far.bar()),
@@ -68,16 +72,16 @@ impl Progress {
     }
 }
 
-impl Far {
-    fn told(self, elapsed: Duration) -> String {
-        let Far {
+impl ProgressCounts {
+    fn line(self, elapsed: Duration) -> String {
+        let ProgressCounts {
             readers,
             all_readers,
             differences,
             ..
         } = self;
         let rate = self.rate(elapsed);
-        let left = match self.left(elapsed) {
+        let left = match self.remaining(elapsed) {
             Some(left) => format!(", {} left", span(left)),
             None => String::new(),
         };
@@ -90,16 +94,16 @@ impl Far {
         self.answers as f64 / elapsed.as_secs_f64().max(0.001)
     }
 
-    fn left(self, elapsed: Duration) -> Option<Duration> {
+    fn remaining(self, elapsed: Duration) -> Option<Duration> {
         let rate = self.rate(elapsed);
         let left = self.all_answers.saturating_sub(self.answers) as f64;
         (rate > 0.0).then(|| Duration::try_from_secs_f64(left / rate).ok())?
     }
 
     fn bar(self) -> String {
-        let done = self.answers.min(self.all_answers).saturating_mul(WIDTH);
+        let done = self.answers.min(self.all_answers).saturating_mul(BAR_WIDTH);
         let done = done / self.all_answers.max(1);
-        let marks = (0..WIDTH).map(|at| if at < done { '#' } else { '.' });
+        let marks = (0..BAR_WIDTH).map(|at| if at < done { '#' } else { '.' });
         std::iter::once('[').chain(marks).chain([']']).collect()
     }
 }
@@ -119,7 +123,7 @@ mod tests {
 
     #[test]
     fn it_says_how_far_it_is_and_how_long_it_will_take() {
-        let far = Far {
+        let far = ProgressCounts {
             readers: 100,
             all_readers: 400,
             answers: 300,
@@ -127,11 +131,14 @@ mod tests {
             differences: 0,
         };
         assert_eq!(
-            far.told(Duration::from_secs(6)),
+            far.line(Duration::from_secs(6)),
             "100 of 400 readers, differences: 0, 50.0 answers a second, 18 s left"
         );
         assert_eq!(far.bar(), "[######..................]");
-        assert_eq!(Far::default().bar(), "[........................]");
+        assert_eq!(
+            ProgressCounts::default().bar(),
+            "[........................]"
+        );
         assert_eq!(span(Duration::from_secs(150)), "3 min");
         assert_eq!(span(Duration::from_secs(7_260)), "2 h 1 min");
     }

@@ -2,40 +2,40 @@
 
 use std::time::Duration;
 
-use super::answer::{Answer, Cells, first_difference};
-use super::judge::Pair;
+use super::answer::{AnswerRow, ComparableAnswer, first_difference};
+use super::comparison_rounds::AnswerPair;
 use super::progress::span;
-use super::unit::{LeftOut, Question, Tally, Unit};
-use crate::report::Report;
+use super::verify_unit::{ReaderQuery, SkippedComparison, VerdictTally, VerifyUnit};
+use crate::report::ReportWriter;
 use crate::sql::quoted;
 
 /// More differences are counted, and not shown.
-pub(super) const MOST_SHOWN: usize = 20;
+pub(super) const MAX_DIFFERENCES_SHOWN: usize = 20;
 /// Rows of each.
-const ROWS: usize = 8;
+const ROWS_SHOWN: usize = 8;
 /// Characters of a row, and of a statement.
 const ROW: usize = 60;
-const STATEMENT: usize = 2_000;
+const STATEMENT_CHARS: usize = 2_000;
 
 /// Two answers that are to be shown.
 #[derive(Debug)]
-pub(super) struct Difference {
-    pub(super) of: String,
+pub(super) struct AnswerDifference {
+    pub(super) unit_title: String,
     pub(super) database: String,
     pub(super) reader: i128,
     pub(super) statements: Vec<String>,
-    pub(super) pair: Pair,
+    pub(super) pair: AnswerPair,
     /// It was gone when both were asked again.
     pub(super) late: bool,
 }
 
 /// Writes it part by part.
 #[derive(Debug)]
-pub(super) struct Findings<'a> {
+pub(super) struct VerifyReport<'a> {
     text: &'a mut String,
 }
 
-impl Report for Findings<'_> {
+impl ReportWriter for VerifyReport<'_> {
     fn text(&mut self) -> &mut String {
         self.text
     }
@@ -43,20 +43,20 @@ impl Report for Findings<'_> {
 
 /// All that was found, put together.
 #[derive(Debug)]
-pub(super) struct Sum<'a> {
-    pub(super) units: &'a [Unit],
-    pub(super) left_out: &'a [LeftOut],
-    pub(super) differences: &'a [Difference],
+pub(super) struct VerifySummary<'a> {
+    pub(super) units: &'a [VerifyUnit],
+    pub(super) skipped: &'a [SkippedComparison],
+    pub(super) differences: &'a [AnswerDifference],
     /// Why Headwater tells nothing of itself.
-    pub(super) silent: Option<&'a str>,
+    pub(super) explanation_refusal: Option<&'a str>,
     /// Why it ended before its end.
     pub(super) stopped: Option<String>,
     pub(super) took: Duration,
 }
 
-impl<'a> Findings<'a> {
+impl<'a> VerifyReport<'a> {
     pub(super) fn new(text: &'a mut String) -> Self {
-        Findings { text }
+        VerifyReport { text }
     }
 
     /// Who is asked.
@@ -74,19 +74,19 @@ impl<'a> Findings<'a> {
         self.item(&format!("at {headwater}, asked by {user}"));
     }
 
-    pub(super) fn write(&mut self, sum: &Sum<'_>) {
-        if let Some(silent) = sum.silent {
+    pub(super) fn write(&mut self, sum: &VerifySummary<'_>) {
+        if let Some(silent) = sum.explanation_refusal {
             self.item(&format!(
                 "it does not say what answers (SHOW HEADWATER: {silent}); statements of feeds are made from their definitions. \
-                 {HOW_TO_HEAR}"
+                 {EXPLANATION_HINT}"
             ));
         }
         for unit in sum.units {
             self.unit(unit);
         }
-        if !sum.left_out.is_empty() {
+        if !sum.skipped.is_empty() {
             self.part("Not compared");
-            for own in sum.left_out {
+            for own in sum.skipped {
                 self.item(&format!("{}: {}", own.what, own.why));
             }
         }
@@ -96,38 +96,38 @@ impl<'a> Findings<'a> {
         self.summary(sum);
     }
 
-    fn unit(&mut self, unit: &Unit) {
+    fn unit(&mut self, unit: &VerifyUnit) {
         self.part(&format!(
             "{}: {} of {} readers",
-            unit.title, unit.readers, unit.walk.total
+            unit.title, unit.readers, unit.scan.total
         ));
-        for question in &unit.questions {
+        for question in &unit.queries {
             self.question(question);
         }
-        for own in &unit.left_out {
+        for own in &unit.skipped {
             self.item(&format!("not compared: {}", own.what));
             self.item(&format!("    {}", own.why));
         }
     }
 
-    fn question(&mut self, question: &Question) {
-        let Question {
+    fn question(&mut self, question: &ReaderQuery) {
+        let ReaderQuery {
             title,
             tally,
-            dropped,
+            drop_reason: dropped,
             ..
         } = question;
-        self.item(&cut(title, STATEMENT));
+        self.item(&shorten(title, STATEMENT_CHARS));
         if tally.compared > 0 || dropped.is_none() {
             self.item(&format!("    {}", counts(tally)));
         }
-        if !tally.from.is_empty() {
+        if !tally.answered_from.is_empty() {
             let from = tally
-                .from
+                .answered_from
                 .iter()
                 .map(|(name, times)| format!("{name} {times}"));
             let from: Vec<String> = from.collect();
-            let asked: u64 = tally.from.values().sum();
+            let asked: u64 = tally.answered_from.values().sum();
             self.item(&format!(
                 "    answered from, of {asked} that Headwater was asked about: {}",
                 from.join(", ")
@@ -138,9 +138,9 @@ impl<'a> Findings<'a> {
         }
     }
 
-    fn difference(&mut self, number: usize, difference: &Difference) {
-        let Difference {
-            of,
+    fn difference(&mut self, number: usize, difference: &AnswerDifference) {
+        let AnswerDifference {
+            unit_title: of,
             database,
             reader,
             statements,
@@ -154,9 +154,9 @@ impl<'a> Findings<'a> {
         self.part(&format!("{kind} ({number}): {of}, reader {reader}"));
         self.item(&format!("USE {};", quoted(database)));
         for statement in statements {
-            self.item(&format!("{};", cut(statement, STATEMENT)));
+            self.item(&format!("{};", shorten(statement, STATEMENT_CHARS)));
         }
-        let Pair { headwater, server } = pair;
+        let AnswerPair { headwater, server } = pair;
         for at in 0..statements.len() {
             let (own, real) = (headwater.get(at), server.get(at));
             if own == real {
@@ -165,22 +165,26 @@ impl<'a> Findings<'a> {
             if statements.len() > 1 {
                 self.item(&format!("statement {}:", at + 1));
             }
-            self.both(own, real);
+            self.side_by_side(own, real);
         }
     }
 
     /// Two answers side by side.
-    fn both(&mut self, headwater: Option<&Answer>, server: Option<&Answer>) {
-        let said = |answer: Option<&Answer>| match answer {
-            Some(answer) => cut(&answer.summary(), STATEMENT),
+    fn side_by_side(
+        &mut self,
+        headwater: Option<&ComparableAnswer>,
+        server: Option<&ComparableAnswer>,
+    ) {
+        let said = |answer: Option<&ComparableAnswer>| match answer {
+            Some(answer) => shorten(&answer.summary(), STATEMENT_CHARS),
             None => "not asked, as the statement before was refused".to_owned(),
         };
         self.item(&format!("Headwater:  {}", said(headwater)));
         self.item(&format!("the server: {}", said(server)));
         let row = first_difference(headwater, server);
-        let rows = |answer: Option<&Answer>| -> Vec<String> {
-            let rows = answer.map(Answer::rows).unwrap_or_default();
-            rows.iter().skip(row).take(ROWS).map(shown).collect()
+        let rows = |answer: Option<&ComparableAnswer>| -> Vec<String> {
+            let rows = answer.map(ComparableAnswer::rows).unwrap_or_default();
+            rows.iter().skip(row).take(ROWS_SHOWN).map(shown).collect()
         };
         let (own, real) = (rows(headwater), rows(server));
         let most = own.len().max(real.len());
@@ -197,13 +201,13 @@ impl<'a> Findings<'a> {
         }
     }
 
-    fn summary(&mut self, sum: &Sum<'_>) {
+    fn summary(&mut self, sum: &VerifySummary<'_>) {
         let all = total(sum.units);
         let shown = sum.differences.iter().filter(|own| !own.late).count();
         let hidden = all
-            .differ
+            .different
             .saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX));
-        let verdict = match (all.differ, all.compared) {
+        let verdict = match (all.different, all.compared) {
             (0, 0) => "Nothing was compared".to_owned(),
             (0, _) if all.late > 0 => "Equal, in the end".to_owned(),
             (0, _) => "All equal".to_owned(),
@@ -232,19 +236,19 @@ impl<'a> Findings<'a> {
                 all.tied
             ));
         }
-        if all.restless > 0 {
+        if all.undecided > 0 {
             self.line(
                 "Answers that are undecided changed on the server between any two questions: ask again when fewer write.",
             );
         }
         let unread = sum
-            .left_out
+            .skipped
             .iter()
-            .chain(sum.units.iter().flat_map(|it| &it.left_out));
-        let dropped = sum.units.iter().flat_map(|unit| &unit.questions);
+            .chain(sum.units.iter().flat_map(|it| &it.skipped));
+        let dropped = sum.units.iter().flat_map(|unit| &unit.queries);
         let fails = unread.filter(|own| own.fails).count()
             + dropped
-                .filter(|own| own.dropped.as_ref().is_some_and(|own| own.fails))
+                .filter(|own| own.drop_reason.as_ref().is_some_and(|own| own.fails))
                 .count();
         if fails > 0 {
             self.line(&format!(
@@ -258,56 +262,56 @@ impl<'a> Findings<'a> {
 }
 
 /// What it takes to be told more.
-const HOW_TO_HEAR: &str =
+const EXPLANATION_HINT: &str =
     "The account needs PROCESS, and Headwater admin.show = true and a service account";
 
 /// The tallies of all questions in one.
-pub(super) fn total(units: &[Unit]) -> Tally {
-    let mut all = Tally::default();
-    for tally in units.iter().flat_map(|unit| &unit.questions) {
-        let Tally {
+pub(super) fn total(units: &[VerifyUnit]) -> VerdictTally {
+    let mut all = VerdictTally::default();
+    for tally in units.iter().flat_map(|unit| &unit.queries) {
+        let VerdictTally {
             compared,
             equal,
             tied,
-            differ,
+            different: differ,
             late,
-            restless,
-            again,
+            undecided: restless,
+            asked_again: again,
             ..
         } = &tally.tally;
         all.compared += compared;
         all.equal += equal;
         all.tied += tied;
-        all.differ += differ;
+        all.different += differ;
         all.late += late;
-        all.restless += restless;
-        all.again += again;
+        all.undecided += restless;
+        all.asked_again += again;
     }
     all
 }
 
-fn counts(tally: &Tally) -> String {
+fn counts(tally: &VerdictTally) -> String {
     let tied = match tally.tied {
         0 => String::new(),
         tied => format!(", {tied} equal but for ties"),
     };
     let mut text = format!(
         "{} answers compared: {} equal{tied}, {} different",
-        tally.compared, tally.equal, tally.differ
+        tally.compared, tally.equal, tally.different
     );
-    for (count, what) in [(tally.late, "late"), (tally.restless, "undecided")] {
+    for (count, what) in [(tally.late, "late"), (tally.undecided, "undecided")] {
         if count > 0 {
             text.push_str(&format!(", {count} {what}"));
         }
     }
-    if tally.again > 0 {
-        text.push_str(&format!("; {} had to be asked again", tally.again));
+    if tally.asked_again > 0 {
+        text.push_str(&format!("; {} had to be asked again", tally.asked_again));
     }
     text
 }
 
 /// A row in one line.
-fn shown(row: &Cells) -> String {
+fn shown(row: &AnswerRow) -> String {
     let cells = row.iter().map(|cell| match cell {
         None => "NULL".to_owned(),
         Some(bytes) => String::from_utf8_lossy(bytes)
@@ -317,11 +321,11 @@ fn shown(row: &Cells) -> String {
             .collect(),
     });
     let cells: Vec<String> = cells.collect();
-    cut(&cells.join(", "), ROW)
+    shorten(&cells.join(", "), ROW)
 }
 
 /// At most so many characters.
-fn cut(text: &str, most: usize) -> String {
+fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
@@ -333,8 +337,8 @@ fn cut(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
-    fn rows(cells: &[&str]) -> Answer {
-        Answer::Rows {
+    fn rows(cells: &[&str]) -> ComparableAnswer {
+        ComparableAnswer::Rows {
             columns: vec![Vec::new()],
             rows: cells
                 .iter()
@@ -347,14 +351,14 @@ mod tests {
     #[test]
     fn both_answers_stand_side_by_side_with_what_it_takes_to_see_them_again() {
         let mut text = String::new();
-        Findings::new(&mut text).difference(
+        VerifyReport::new(&mut text).difference(
             1,
-            &Difference {
-                of: "feed home, database app".into(),
+            &AnswerDifference {
+                unit_title: "feed home, database app".into(),
                 database: "app".into(),
                 reader: 7,
                 statements: vec!["SELECT 1".into()],
-                pair: Pair {
+                pair: AnswerPair {
                     headwater: vec![rows(&["a", "old\n"])],
                     server: vec![rows(&["a", "new", "c"])],
                 },
@@ -381,8 +385,8 @@ mod tests {
 
     #[test]
     fn what_is_long_is_cut() {
-        assert_eq!(cut("abcdef", 6), "abcdef");
-        assert_eq!(cut("abcdefg", 6), "abc...");
+        assert_eq!(shorten("abcdef", 6), "abcdef");
+        assert_eq!(shorten("abcdefg", 6), "abc...");
         let row = vec![Some(vec![b'x'; 1_000]), None];
         assert_eq!(shown(&row).chars().count(), ROW);
     }

@@ -3,32 +3,32 @@
 
 use std::collections::HashMap;
 
-use super::answer::{Answer, Cells};
-use crate::sql::lexer::{Kind, Lexer, Token};
+use super::answer::{AnswerRow, ComparableAnswer};
+use crate::sql::lexer::{Lexer, SqlToken, TokenKind};
 
 /// So many rows behind a page are asked for, to know all that tie with its last one.
-const BEHIND: u64 = 10_000;
+const EXTRA_ROWS: u64 = 10_000;
 
 /// The question by which the server tells what each row of a page is ordered by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct TieQuery {
     pub(super) text: String,
     /// So many columns behind those of the page say it.
-    keys: usize,
+    key_columns: usize,
 }
 
 /// What the server said to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Groups {
-    rows: Vec<Cells>,
-    keys: usize,
+pub(super) struct TieGroups {
+    rows: Vec<AnswerRow>,
+    key_columns: usize,
 }
 
-impl Question {
+impl TieQuery {
     /// Of a page; `None`: its messages are ordered by their id as well, so that none tie, or it is not read so far.
-    pub(super) fn of(page: &str, id: &str) -> Option<Question> {
-        let tokens: Vec<Token<'_>> = Lexer::new(page.as_bytes()).collect();
-        let outer = outer(&tokens)?;
+    pub(super) fn of_page(page: &str, id: &str) -> Option<TieQuery> {
+        let tokens: Vec<SqlToken<'_>> = Lexer::new(page.as_bytes()).collect();
+        let outer = outer_tokens(&tokens)?;
         let at = |word: &str| {
             let found = outer.iter().rposition(|own| own.is_word(word))?;
             Some((found, outer.get(found)?.at))
@@ -36,40 +36,40 @@ impl Question {
         let from = outer.iter().find(|own| own.is_word("FROM"))?.at;
         let ((order, _), (limit, ends)) = (at("ORDER")?, at("LIMIT")?);
         let by = outer.get(order + 1).filter(|own| own.is_word("BY"))?;
-        let keys = keys(page.get(by.at + 2..ends)?)?;
-        if keys.iter().any(|key| names(key, id)) {
+        let keys = order_keys(page.get(by.at + 2..ends)?)?;
+        if keys.iter().any(|key| is_column(key, id)) {
             return None;
         }
-        let rows = rows(outer.get(limit + 1..)?)?.checked_add(BEHIND)?;
+        let rows = page_rows(outer.get(limit + 1..)?)?.checked_add(EXTRA_ROWS)?;
         let (head, middle) = (page.get(..from)?, page.get(from..ends)?);
-        Some(Question {
+        Some(TieQuery {
             text: format!("{head}, {} {middle}LIMIT {rows}", keys.join(", ")),
-            keys: keys.len(),
+            key_columns: keys.len(),
         })
     }
 
     /// The answer to it.
-    pub(super) fn answered(&self, answer: Answer) -> Option<Groups> {
+    pub(super) fn groups(&self, answer: ComparableAnswer) -> Option<TieGroups> {
         match answer {
-            Answer::Rows { rows, .. } => Some(Groups {
+            ComparableAnswer::Rows { rows, .. } => Some(TieGroups {
                 rows,
-                keys: self.keys,
+                key_columns: self.key_columns,
             }),
-            Answer::Done { .. } | Answer::Refused { .. } => None,
+            ComparableAnswer::Done { .. } | ComparableAnswer::Refused { .. } => None,
         }
     }
 }
 
-impl Groups {
+impl TieGroups {
     /// True where a page may be told in place of the server's own, as far as the order of ties goes.
-    pub(super) fn allow(&self, page: &Answer, own: &Answer) -> bool {
+    pub(super) fn allows(&self, page: &ComparableAnswer, own: &ComparableAnswer) -> bool {
         let (
-            Answer::Rows {
+            ComparableAnswer::Rows {
                 columns,
                 rows,
                 warnings,
             },
-            Answer::Rows {
+            ComparableAnswer::Rows {
                 columns: own_columns,
                 rows: own_rows,
                 warnings: own_warnings,
@@ -79,15 +79,15 @@ impl Groups {
             return false;
         };
         let alike = (columns, warnings, rows.len()) == (own_columns, own_warnings, own_rows.len());
-        alike && self.hold(rows)
+        alike && self.matches_rows(rows)
     }
 
     /// Each group of rows that tie is told before the next one: whole, but for the last one.
-    fn hold(&self, page: &[Cells]) -> bool {
+    fn matches_rows(&self, page: &[AnswerRow]) -> bool {
         let mut left = page;
         for group in self
             .rows
-            .chunk_by(|one, next| self.key(one) == self.key(next))
+            .chunk_by(|one, next| self.key_cells(one) == self.key_cells(next))
         {
             if left.is_empty() {
                 break;
@@ -97,7 +97,7 @@ impl Groups {
             };
             let mut times: HashMap<&[Option<Vec<u8>>], usize> = HashMap::new();
             for row in group {
-                *times.entry(self.shown(row)).or_default() += 1;
+                *times.entry(self.page_cells(row)).or_default() += 1;
             }
             for row in told {
                 match times.get_mut(row.as_slice()) {
@@ -110,25 +110,25 @@ impl Groups {
         left.is_empty()
     }
 
-    fn key<'a>(&self, row: &'a Cells) -> &'a [Option<Vec<u8>>] {
-        row.get(row.len().saturating_sub(self.keys)..)
+    fn key_cells<'a>(&self, row: &'a AnswerRow) -> &'a [Option<Vec<u8>>] {
+        row.get(row.len().saturating_sub(self.key_columns)..)
             .unwrap_or_default()
     }
 
-    fn shown<'a>(&self, row: &'a Cells) -> &'a [Option<Vec<u8>>] {
-        row.get(..row.len().saturating_sub(self.keys))
+    fn page_cells<'a>(&self, row: &'a AnswerRow) -> &'a [Option<Vec<u8>>] {
+        row.get(..row.len().saturating_sub(self.key_columns))
             .unwrap_or_default()
     }
 }
 
 /// The words that stand in no parentheses; `None`: not all is read alike by all servers.
-fn outer<'a>(tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
+fn outer_tokens<'a>(tokens: &[SqlToken<'a>]) -> Option<Vec<SqlToken<'a>>> {
     let (mut depth, mut outer) = (0_u32, Vec::new());
     for token in tokens {
         match token.kind {
-            Kind::Opaque => return None,
-            Kind::Punct(b'(') => depth += 1,
-            Kind::Punct(b')') => depth = depth.checked_sub(1)?,
+            TokenKind::Opaque => return None,
+            TokenKind::Punct(b'(') => depth += 1,
+            TokenKind::Punct(b')') => depth = depth.checked_sub(1)?,
             _ if depth == 0 => outer.push(*token),
             _ => {}
         }
@@ -138,10 +138,10 @@ fn outer<'a>(tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
 }
 
 /// What stands behind ORDER BY, one by one, without the direction.
-fn keys(text: &str) -> Option<Vec<String>> {
+fn order_keys(text: &str) -> Option<Vec<String>> {
     let mut keys = Vec::new();
     for one in text.split(',') {
-        let tokens: Vec<Token<'_>> = Lexer::new(one.as_bytes()).collect();
+        let tokens: Vec<SqlToken<'_>> = Lexer::new(one.as_bytes()).collect();
         let last = tokens.last()?;
         let ends = match last.is_word("DESC") || last.is_word("ASC") {
             true => last.at,
@@ -153,14 +153,14 @@ fn keys(text: &str) -> Option<Vec<String>> {
 }
 
 /// True where a column is called so, whatever table it is of.
-fn names(key: &str, column: &str) -> bool {
+fn is_column(key: &str, column: &str) -> bool {
     let last = Lexer::new(key.as_bytes()).last();
     let name = last.and_then(|last| last.name());
     name.is_some_and(|name| name.eq_ignore_ascii_case(column))
 }
 
 /// How many rows a page has: `20`, `0, 20`, `20 OFFSET 0`. One that begins further behind is not read.
-fn rows(limit: &[Token<'_>]) -> Option<u64> {
+fn page_rows(limit: &[SqlToken<'_>]) -> Option<u64> {
     let number =
         |at: usize| -> Option<u64> { std::str::from_utf8(limit.get(at)?.text).ok()?.parse().ok() };
     let (rows, offset) = match limit.get(1) {
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     fn text(page: &str) -> Option<String> {
-        Question::of(page, "id").map(|question| question.text)
+        TieQuery::of_page(page, "id").map(|question| question.text)
     }
 
     #[test]
@@ -212,12 +212,12 @@ mod tests {
         }
     }
 
-    fn rows(cells: &[&str]) -> Answer {
+    fn rows(cells: &[&str]) -> ComparableAnswer {
         let row = |text: &&str| {
             let cells = text.split(' ');
             cells.map(|cell| Some(cell.as_bytes().to_vec())).collect()
         };
-        Answer::Rows {
+        ComparableAnswer::Rows {
             columns: Vec::new(),
             rows: cells.iter().map(row).collect(),
             warnings: 0,
@@ -226,12 +226,12 @@ mod tests {
 
     #[test]
     fn rows_that_tie_may_come_in_any_order_and_no_others() {
-        let question = Question {
+        let question = TieQuery {
             text: String::new(),
-            keys: 1,
+            key_columns: 1,
         };
         // d, e, and f tie with the last row of a page of four.
-        let groups = question.answered(rows(&["a 9", "b 8", "c 8", "d 7", "e 7", "f 7", "g 6"]));
+        let groups = question.groups(rows(&["a 9", "b 8", "c 8", "d 7", "e 7", "f 7", "g 6"]));
         let groups = groups.unwrap();
         let own = rows(&["a", "b", "c", "d"]);
         for (page, expected) in [
@@ -243,20 +243,20 @@ mod tests {
             (["a", "b", "c", "g"], false),
             (["a", "b", "c", "x"], false),
         ] {
-            assert_eq!(groups.allow(&rows(&page), &own), expected, "{page:?}");
+            assert_eq!(groups.allows(&rows(&page), &own), expected, "{page:?}");
         }
-        assert!(!groups.allow(&rows(&["a", "b", "c"]), &own));
-        let warned = Answer::Rows {
+        assert!(!groups.allows(&rows(&["a", "b", "c"]), &own));
+        let warned = ComparableAnswer::Rows {
             columns: Vec::new(),
             rows: own.rows().to_vec(),
             warnings: 1,
         };
-        assert!(!groups.allow(&warned, &own));
+        assert!(!groups.allows(&warned, &own));
         // Whoever has fewer rows than a page has told all of them.
         let few = rows(&["a", "b", "c", "d", "e", "f", "g"]);
         let shuffled = rows(&["a", "c", "b", "f", "e", "d", "g"]);
-        assert!(groups.allow(&shuffled, &few));
+        assert!(groups.allows(&shuffled, &few));
         let more = rows(&["a", "c", "b", "f", "e", "d", "g", "h"]);
-        assert!(!groups.allow(&more, &more));
+        assert!(!groups.allows(&more, &more));
     }
 }

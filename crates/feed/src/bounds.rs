@@ -2,139 +2,151 @@
 //!
 //! A bound that is not understood costs time only: it stays in the text, and the server heeds it.
 
-use crate::query::{Comparison, Condition, Literal, Operand, Says};
-use crate::scope::{Of, Scope};
+use crate::query::{ComparisonOperator, ConditionKind, Literal, Operand, SelectCondition};
+use crate::scope::{NameScope, ScopedColumn};
 
 /// The columns that a feed is ordered by: a key and the id, or the id alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ordered {
+pub struct OrderColumns {
     /// The key.
-    pub key: Of,
+    pub key: ScopedColumn,
     /// The id, where it comes behind the key.
-    pub id: Option<Of>,
+    pub id: Option<ScopedColumn>,
 }
 
 /// One bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct PageBound {
     /// True: at most so great. False: at least.
     pub upper: bool,
     /// The value itself is within.
-    pub closed: bool,
+    pub inclusive: bool,
     /// For the key.
     pub key: Literal,
     /// For the id, where both are bounded as a pair.
     pub id: Option<Literal>,
     /// A literal that has to be the same as `key`, where the pair is written out.
-    pub same: Option<Literal>,
+    pub equal_key: Option<Literal>,
 }
 
 /// What a condition says of the order, if it says something.
 #[must_use]
-pub fn of(condition: &Condition, ordered: Ordered, scope: &Scope<'_>) -> Vec<Bound> {
-    let is = |operand: &Operand, of: Of| match operand {
+pub fn bounds_of(
+    condition: &SelectCondition,
+    ordered: OrderColumns,
+    scope: &NameScope<'_>,
+) -> Vec<PageBound> {
+    let is = |operand: &Operand, of: ScopedColumn| match operand {
         Operand::Column(column) => scope.resolve(column) == Ok(of),
         _ => false,
     };
-    match &condition.is {
-        Says::Compare(left, comparison, right) => {
-            let one = side(left, *comparison, right, |operand| is(operand, ordered.key));
+    match &condition.kind {
+        ConditionKind::Compare(left, comparison, right) => {
+            let one = column_bound(left, *comparison, right, |operand| is(operand, ordered.key));
             one.into_iter().collect()
         }
-        Says::Between(operand, Operand::Literal(from), Operand::Literal(to), true)
+        ConditionKind::Between(operand, Operand::Literal(from), Operand::Literal(to), true)
             if is(operand, ordered.key) =>
         {
             vec![
-                Bound::simple(false, true, *from),
-                Bound::simple(true, true, *to),
+                PageBound::key_bound(false, true, *from),
+                PageBound::key_bound(true, true, *to),
             ]
         }
-        Says::Pairs([key, id], comparison, [Operand::Literal(a), Operand::Literal(b)]) => {
+        ConditionKind::ComparePairs(
+            [key, id],
+            comparison,
+            [Operand::Literal(a), Operand::Literal(b)],
+        ) => {
             let pair = ordered
                 .id
                 .is_some_and(|own| is(key, ordered.key) && is(id, own));
             let direction = direction(*comparison).filter(|_| pair);
-            let bound = direction.map(|(upper, closed)| Bound {
+            let bound = direction.map(|(upper, closed)| PageBound {
                 id: Some(*b),
-                ..Bound::simple(upper, closed, *a)
+                ..PageBound::key_bound(upper, closed, *a)
             });
             bound.into_iter().collect()
         }
-        Says::Or(parts) => written_out(parts, ordered, &is).into_iter().collect(),
+        ConditionKind::Or(parts) => disjunction_bound(parts, ordered, &is).into_iter().collect(),
         _ => Vec::new(),
     }
 }
 
 /// `key < a OR (key = a AND id < b)`.
-fn written_out(
-    parts: &[Condition],
-    ordered: Ordered,
-    is: &dyn Fn(&Operand, Of) -> bool,
-) -> Option<Bound> {
+fn disjunction_bound(
+    parts: &[SelectCondition],
+    ordered: OrderColumns,
+    is: &dyn Fn(&Operand, ScopedColumn) -> bool,
+) -> Option<PageBound> {
     let [first, second] = parts else {
         return None;
     };
-    let (Says::Compare(a, outer, b), Says::And(both)) = (&first.is, &second.is) else {
+    let (ConditionKind::Compare(a, outer, b), ConditionKind::And(both)) =
+        (&first.kind, &second.kind)
+    else {
         return None;
     };
-    let outer = side(a, *outer, b, |operand| is(operand, ordered.key))?;
+    let outer = column_bound(a, *outer, b, |operand| is(operand, ordered.key))?;
     let [equal, inner] = both.as_slice() else {
         return None;
     };
-    let Says::Compare(key, Comparison::Equal, Operand::Literal(same)) = &equal.is else {
+    let ConditionKind::Compare(key, ComparisonOperator::Equal, Operand::Literal(same)) =
+        &equal.kind
+    else {
         return None;
     };
-    let Says::Compare(c, comparison, d) = &inner.is else {
+    let ConditionKind::Compare(c, comparison, d) = &inner.kind else {
         return None;
     };
-    let inner = side(c, *comparison, d, |operand| {
+    let inner = column_bound(c, *comparison, d, |operand| {
         ordered.id.is_some_and(|id| is(operand, id))
     })?;
-    (is(key, ordered.key) && outer.upper == inner.upper && !outer.closed).then_some(Bound {
+    (is(key, ordered.key) && outer.upper == inner.upper && !outer.inclusive).then_some(PageBound {
         id: Some(inner.key),
-        same: Some(*same),
-        closed: inner.closed,
+        equal_key: Some(*same),
+        inclusive: inner.inclusive,
         ..outer
     })
 }
 
 /// A column on one side, a literal on the other.
-fn side(
+fn column_bound(
     left: &Operand,
-    comparison: Comparison,
+    comparison: ComparisonOperator,
     right: &Operand,
     is: impl Fn(&Operand) -> bool,
-) -> Option<Bound> {
+) -> Option<PageBound> {
     let (upper, closed) = direction(comparison)?;
     match (left, right) {
         (column, Operand::Literal(literal)) if is(column) => {
-            Some(Bound::simple(upper, closed, *literal))
+            Some(PageBound::key_bound(upper, closed, *literal))
         }
         (Operand::Literal(literal), column) if is(column) => {
-            Some(Bound::simple(!upper, closed, *literal))
+            Some(PageBound::key_bound(!upper, closed, *literal))
         }
         _ => None,
     }
 }
 
-fn direction(comparison: Comparison) -> Option<(bool, bool)> {
+fn direction(comparison: ComparisonOperator) -> Option<(bool, bool)> {
     match comparison {
-        Comparison::Less => Some((true, false)),
-        Comparison::AtMost => Some((true, true)),
-        Comparison::Greater => Some((false, false)),
-        Comparison::AtLeast => Some((false, true)),
-        Comparison::Equal | Comparison::Unequal => None,
+        ComparisonOperator::Less => Some((true, false)),
+        ComparisonOperator::AtMost => Some((true, true)),
+        ComparisonOperator::Greater => Some((false, false)),
+        ComparisonOperator::AtLeast => Some((false, true)),
+        ComparisonOperator::Equal | ComparisonOperator::Unequal => None,
     }
 }
 
-impl Bound {
-    fn simple(upper: bool, closed: bool, key: Literal) -> Bound {
-        Bound {
+impl PageBound {
+    fn key_bound(upper: bool, closed: bool, key: Literal) -> PageBound {
+        PageBound {
             upper,
-            closed,
+            inclusive: closed,
             key,
             id: None,
-            same: None,
+            equal_key: None,
         }
     }
 }

@@ -5,16 +5,16 @@
 
 /// Readers who follow about as many are planned alike by the server, and cost alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Crowd(u8);
+pub struct AuthorCountBucket(u8);
 
-impl Crowd {
+impl AuthorCountBucket {
     /// How many kinds there are.
     pub const COUNT: usize = 8;
 
     /// Of so many authors.
     #[must_use]
-    pub fn of(authors: usize) -> Crowd {
-        Crowd(match authors {
+    pub fn of(authors: usize) -> AuthorCountBucket {
+        AuthorCountBucket(match authors {
             0 => 0,
             1 => 1,
             2..=9 => 2,
@@ -35,7 +35,7 @@ impl Crowd {
 
 /// Which way a statement goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum StatementPath {
     /// As the client wrote it.
     Direct,
     /// With candidates.
@@ -44,7 +44,7 @@ pub enum Way {
 
 /// How the next statement goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum PathDecision {
     /// As the client wrote it, and how long that takes is to be told.
     Measured,
     /// As the client wrote it.
@@ -58,82 +58,84 @@ pub enum Course {
 /// The way that is taken is measured all the time, the other one was some time ago, when the server may have had less or more to do. So
 /// before the ways are changed, the other one is measured anew.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Costs {
-    direct: Mean,
-    narrowed: Mean,
+pub struct PathCosts {
+    direct: RunningMean,
+    narrowed: RunningMean,
     /// The way that is taken; the narrowed one at first.
-    takes_direct: bool,
+    prefers_direct: bool,
     /// Statements are sent the other way, to be measured. What those took that came back: that way's mean from now on, once they are enough.
-    trying: Option<Mean>,
+    trial: Option<RunningMean>,
     /// One of them is on its way. The next one is sent behind its answer, since nobody knows how long that takes by now.
-    is_tried: bool,
+    is_trial_pending: bool,
     /// Statements since it was tried last.
-    since: u32,
+    statements_since_trial: u32,
     /// The ways were compared.
-    judged: bool,
+    compared: bool,
     /// Pages of kept rows, where rows may be kept of such statements: those whom the narrowed way has left rows.
-    kept: Option<Pages>,
+    cached_pages: Option<CachedPageCosts>,
 }
 
 /// What the narrowed way gains by rows that it leaves behind.
 #[derive(Clone, Debug, PartialEq)]
-struct Pages {
-    took: Mean,
+struct CachedPageCosts {
+    page_time: RunningMean,
     /// Of statements on this way, so many were answered by such a page.
-    share: f64,
+    hit_share: f64,
     /// Statements that went directly since the share was found out.
-    since: f64,
+    direct_statements: f64,
 }
 
 /// One that is tried and does not come back, as its client is gone perhaps, is waited for during so many statements at least.
-const LOST: u32 = 1_000;
+const TRIAL_TIMEOUT: u32 = 1_000;
 /// The other way is tried after so many statements at the earliest, and where it seems to cost less.
-const SUSPECTED: u32 = 50;
+const MIN_TRIAL_INTERVAL: u32 = 50;
 /// Where it seems to cost more, once the statements since it was tried last took so many times as long as trying it does: that costs one
 /// part in so many at most, however dear it is. A first one that was slow, since the server was cold, does not decide for long either.
-const PAYS: f64 = 30.0;
+const TRIAL_COST_RATIO: f64 = 30.0;
 /// So many statements are looked at before a way is judged.
-const ENOUGH: u32 = 3;
+const ENOUGH_SAMPLES: u32 = 3;
 /// A way has to be this much cheaper to be taken for it, so that noise does not turn it about.
-const MARGIN: f64 = 0.95;
+const SWITCH_MARGIN: f64 = 0.95;
 /// Where the direct way is the cheaper one, one statement in so many is measured.
-const LOOKED_AT: u32 = 16;
+const MEASURE_INTERVAL: u32 = 16;
 /// The share of kept pages, as long as nothing is known of it: while rows are kept of none, no page shows what they are worth.
-const HOPED_FOR: f64 = 0.9;
+const ASSUMED_HIT_SHARE: f64 = 0.9;
 /// One page changes the share by so much: until rows are kept of those who come, most are missing.
-const SHARE_WEIGHT: f64 = 1.0 / 1024.0;
+const HIT_SHARE_WEIGHT: f64 = 1.0 / 1024.0;
 /// What a kept page takes in microseconds, as long as none was made: the proof that memory is up to date.
-const KEPT: f64 = 300.0;
+const ASSUMED_PAGE_MICROS: f64 = 300.0;
 /// So many statements find out what the share is, once it is not known any more.
-const FOUND_OUT: f64 = 1_000.0;
+const HIT_SHARE_PROBES: f64 = 1_000.0;
 /// So many kept pages are told of at once.
-pub const TOLD_OF: u32 = 16;
+pub const CACHED_PAGE_BATCH: u32 = 16;
 
-impl Costs {
+impl PathCosts {
     /// Which way the next statement goes.
-    pub fn choose(&mut self) -> Course {
-        self.since = self.since.saturating_add(1);
+    pub fn choose(&mut self) -> PathDecision {
+        self.statements_since_trial = self.statements_since_trial.saturating_add(1);
         // What the server says of its columns is learned from a direct one, so that comes first.
         if self.direct.count == 0 {
-            return Course::Measured;
+            return PathDecision::Measured;
         }
-        if self.narrowed.count < ENOUGH && !self.takes_direct {
-            return Course::Narrowed;
+        if self.narrowed.count < ENOUGH_SAMPLES && !self.prefers_direct {
+            return PathDecision::Narrowed;
         }
-        self.hope_again();
-        let may_try = self.trying.is_none() || self.since >= LOST;
-        if may_try && self.is_due() {
-            self.since = 0;
-            self.trying = Some(Mean::default());
-            self.is_tried = false;
+        self.reset_hit_share();
+        let may_try = self.trial.is_none() || self.statements_since_trial >= TRIAL_TIMEOUT;
+        if may_try && self.is_trial_due() {
+            self.statements_since_trial = 0;
+            self.trial = Some(RunningMean::default());
+            self.is_trial_pending = false;
         }
-        let tries = self.trying.is_some() && !self.is_tried;
-        self.is_tried |= tries;
-        match (self.takes_direct, tries) {
-            (false, false) | (true, true) => Course::Narrowed,
-            (false, true) => Course::Measured,
-            (true, false) if self.since.is_multiple_of(LOOKED_AT) => Course::Measured,
-            (true, false) => Course::Direct,
+        let tries = self.trial.is_some() && !self.is_trial_pending;
+        self.is_trial_pending |= tries;
+        match (self.prefers_direct, tries) {
+            (false, false) | (true, true) => PathDecision::Narrowed,
+            (false, true) => PathDecision::Measured,
+            (true, false) if self.statements_since_trial.is_multiple_of(MEASURE_INTERVAL) => {
+                PathDecision::Measured
+            }
+            (true, false) => PathDecision::Direct,
         }
     }
 
@@ -145,125 +147,133 @@ impl Costs {
     }
 
     /// What a statement costs on the narrowed way, be it answered by a page of kept rows or by the server.
-    fn narrowed_with_kept(&self) -> f64 {
+    fn narrowed_with_cached(&self) -> f64 {
         let narrowed = self.narrowed.mean;
-        let Some(Pages { took, share, .. }) = &self.kept else {
+        let Some(CachedPageCosts {
+            page_time: took,
+            hit_share: share,
+            ..
+        }) = &self.cached_pages
+        else {
             return narrowed;
         };
         let page = match took.count {
-            0 => KEPT.min(narrowed),
+            0 => ASSUMED_PAGE_MICROS.min(narrowed),
             _ => took.mean,
         };
         share * page + (1.0 - share) * narrowed
     }
 
-    /// Goes the narrowed way again to find out how many pages are kept by now, so seldom that it costs one part in [`PAYS`] at most.
-    fn hope_again(&mut self) {
-        let Some(kept) = self.kept.as_mut().filter(|_| self.takes_direct) else {
+    /// Goes the narrowed way again to find out how many pages are kept by now, so seldom that it costs one part in [`TRIAL_COST_RATIO`] at most.
+    fn reset_hit_share(&mut self) {
+        let Some(kept) = self.cached_pages.as_mut().filter(|_| self.prefers_direct) else {
             return;
         };
-        kept.since += 1.0;
-        if kept.since * self.direct.mean < PAYS * FOUND_OUT * self.narrowed.mean {
+        kept.direct_statements += 1.0;
+        if kept.direct_statements * self.direct.mean
+            < TRIAL_COST_RATIO * HIT_SHARE_PROBES * self.narrowed.mean
+        {
             return;
         }
-        kept.share = HOPED_FOR;
-        kept.since = 0.0;
-        self.judge();
+        kept.hit_share = ASSUMED_HIT_SHARE;
+        kept.direct_statements = 0.0;
+        self.compare_paths();
     }
 
-    fn is_due(&self) -> bool {
-        let with_kept = self.narrowed_with_kept();
-        let (taken, other) = match self.takes_direct {
+    fn is_trial_due(&self) -> bool {
+        let with_kept = self.narrowed_with_cached();
+        let (taken, other) = match self.prefers_direct {
             true => (self.direct.mean, with_kept),
             false => (with_kept, self.direct.mean),
         };
         // One that is tried is answered by no kept page.
-        let tried = self.other_mean();
-        let seems_better = other < taken * MARGIN;
-        let pays = f64::from(self.since) * taken >= PAYS * f64::from(ENOUGH) * tried;
-        self.since >= SUSPECTED && (seems_better || pays)
+        let tried = self.other_path_mean();
+        let seems_better = other < taken * SWITCH_MARGIN;
+        let pays = f64::from(self.statements_since_trial) * taken
+            >= TRIAL_COST_RATIO * f64::from(ENOUGH_SAMPLES) * tried;
+        self.statements_since_trial >= MIN_TRIAL_INTERVAL && (seems_better || pays)
     }
 
-    fn other_mean(&self) -> f64 {
-        match self.takes_direct {
+    fn other_path_mean(&self) -> f64 {
+        match self.prefers_direct {
             true => self.narrowed.mean,
             false => self.direct.mean,
         }
     }
 
-    fn other(&mut self) -> &mut Mean {
-        match self.takes_direct {
+    fn other_path(&mut self) -> &mut RunningMean {
+        match self.prefers_direct {
             true => &mut self.narrowed,
             false => &mut self.direct,
         }
     }
 
     /// So many pages of kept rows were made, the last one in so many microseconds.
-    pub fn made_of_kept(&mut self, pages: u32, microseconds: f64) {
-        let kept = self.kept.get_or_insert_default();
-        kept.took.add(microseconds);
-        let others = f64::from(pages) * SHARE_WEIGHT;
-        kept.share += (1.0 - kept.share) * others.min(1.0);
+    pub fn record_cached_pages(&mut self, pages: u32, microseconds: f64) {
+        let kept = self.cached_pages.get_or_insert_default();
+        kept.page_time.add(microseconds);
+        let others = f64::from(pages) * HIT_SHARE_WEIGHT;
+        kept.hit_share += (1.0 - kept.hit_share) * others.min(1.0);
     }
 
     /// A statement goes the narrowed way that would have been answered by a page of kept rows, had all of them been kept.
-    pub fn missed_kept(&mut self) {
-        let kept = self.kept.get_or_insert_default();
-        kept.share -= kept.share * SHARE_WEIGHT;
+    pub fn record_cache_miss(&mut self) {
+        let kept = self.cached_pages.get_or_insert_default();
+        kept.hit_share -= kept.hit_share * HIT_SHARE_WEIGHT;
     }
 
     /// A statement took so many microseconds.
-    pub fn took(&mut self, way: Way, microseconds: f64) {
-        let is_other = (way == Way::Narrowed) == self.takes_direct;
-        match (&mut self.trying, way) {
+    pub fn record_time(&mut self, way: StatementPath, microseconds: f64) {
+        let is_other = (way == StatementPath::Narrowed) == self.prefers_direct;
+        match (&mut self.trial, way) {
             (Some(trying), _) if is_other => {
                 trying.add(microseconds);
-                self.is_tried = false;
+                self.is_trial_pending = false;
             }
-            (_, Way::Direct) => self.direct.add(microseconds),
-            (_, Way::Narrowed) => self.narrowed.add(microseconds),
+            (_, StatementPath::Direct) => self.direct.add(microseconds),
+            (_, StatementPath::Narrowed) => self.narrowed.add(microseconds),
         }
-        if let Some(tried) = self.trying.take_if(|trying| trying.count >= ENOUGH) {
-            *self.other() = tried;
-            self.judge();
-        } else if !self.judged && self.direct.count > 0 && self.narrowed.count >= ENOUGH {
-            self.judge();
+        if let Some(tried) = self.trial.take_if(|trying| trying.count >= ENOUGH_SAMPLES) {
+            *self.other_path() = tried;
+            self.compare_paths();
+        } else if !self.compared && self.direct.count > 0 && self.narrowed.count >= ENOUGH_SAMPLES {
+            self.compare_paths();
         }
     }
 
-    fn judge(&mut self) {
-        self.judged = true;
-        let (direct, narrowed) = (self.direct.mean, self.narrowed_with_kept());
-        self.takes_direct = match self.takes_direct {
-            true => narrowed >= direct * MARGIN,
-            false => direct < narrowed * MARGIN,
+    fn compare_paths(&mut self) {
+        self.compared = true;
+        let (direct, narrowed) = (self.direct.mean, self.narrowed_with_cached());
+        self.prefers_direct = match self.prefers_direct {
+            true => narrowed >= direct * SWITCH_MARGIN,
+            false => direct < narrowed * SWITCH_MARGIN,
         };
     }
 
     /// A narrowed statement took so many microseconds and came to nothing: it is asked directly behind that.
-    pub fn took_in_vain(&mut self, microseconds: f64) {
-        self.took(Way::Narrowed, microseconds + self.direct.mean);
+    pub fn record_failed_narrowing(&mut self, microseconds: f64) {
+        self.record_time(StatementPath::Narrowed, microseconds + self.direct.mean);
     }
 }
 
-impl Default for Pages {
-    fn default() -> Pages {
-        Pages {
-            took: Mean::default(),
-            share: HOPED_FOR,
-            since: 0.0,
+impl Default for CachedPageCosts {
+    fn default() -> CachedPageCosts {
+        CachedPageCosts {
+            page_time: RunningMean::default(),
+            hit_share: ASSUMED_HIT_SHARE,
+            direct_statements: 0.0,
         }
     }
 }
 
 /// A mean in which the latest count most.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Mean {
+struct RunningMean {
     mean: f64,
     count: u32,
 }
 
-impl Mean {
+impl RunningMean {
     const WEIGHT: f64 = 1.0 / 16.0;
 
     fn add(&mut self, value: f64) {
@@ -283,36 +293,36 @@ impl Mean {
 /// A page that is full tells nothing of how many more would have passed, so the number falls a little with each, and rises where
 /// candidates did not suffice: it comes to rest where one statement in some twenty asks twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Need(f64);
+pub struct CandidateRatio(f64);
 
-impl Default for Need {
+impl Default for CandidateRatio {
     /// Nothing was filtered yet.
     fn default() -> Self {
-        Need(1.0)
+        CandidateRatio(1.0)
     }
 }
 
 /// Each time that candidates did not suffice, there are so many times as many at once.
-pub const WIDER: usize = 4;
+pub const WIDENING_FACTOR: usize = 4;
 /// Behind a full page, the need is taken to be so many times as great.
-const FALLS: f64 = 0.99;
+const RATIO_DECAY: f64 = 0.99;
 /// Where candidates did not suffice, at least so many times as great, and at most.
-const RISES: (f64, f64) = (1.2, 4.0);
+const RATIO_GROWTH: (f64, f64) = (1.2, 4.0);
 /// More candidates are never taken for a row.
-const MOST_FOR_A_ROW: f64 = 10_000.0;
+const MOST_CANDIDATES_PER_ROW: f64 = 10_000.0;
 
-impl Need {
+impl CandidateRatio {
     /// The candidates sufficed, and there were more messages behind them.
-    pub fn sufficed(&mut self) {
-        self.0 = (self.0 * FALLS).max(1.0);
+    pub fn record_sufficient(&mut self) {
+        self.0 = (self.0 * RATIO_DECAY).max(1.0);
     }
 
     /// Of so many candidates so many passed, which did not suffice.
-    pub fn fell_short(&mut self, candidates: usize, passed: usize) {
+    pub fn record_shortfall(&mut self, candidates: usize, passed: usize) {
         #[allow(clippy::cast_precision_loss, reason = "a share")]
         let seen = candidates as f64 / passed.max(1) as f64;
-        let (least, most) = (self.0 * RISES.0, self.0 * RISES.1);
-        self.0 = seen.clamp(least, most).min(MOST_FOR_A_ROW);
+        let (least, most) = (self.0 * RATIO_GROWTH.0, self.0 * RATIO_GROWTH.1);
+        self.0 = seen.clamp(least, most).min(MOST_CANDIDATES_PER_ROW);
     }
 
     /// How many candidates to take for so many rows: `most` at most.
@@ -337,18 +347,18 @@ mod tests {
     use super::*;
 
     /// Runs statements that take so long, and counts which way they went.
-    fn run(costs: &mut Costs, statements: u32, direct: f64, narrowed: f64) -> (u32, u32) {
+    fn run(costs: &mut PathCosts, statements: u32, direct: f64, narrowed: f64) -> (u32, u32) {
         let mut ways = (0, 0);
         for _ in 0..statements {
             match costs.choose() {
-                Course::Direct => ways.0 += 1,
-                Course::Measured => {
+                PathDecision::Direct => ways.0 += 1,
+                PathDecision::Measured => {
                     ways.0 += 1;
-                    costs.took(Way::Direct, direct);
+                    costs.record_time(StatementPath::Direct, direct);
                 }
-                Course::Narrowed => {
+                PathDecision::Narrowed => {
                     ways.1 += 1;
-                    costs.took(Way::Narrowed, narrowed);
+                    costs.record_time(StatementPath::Narrowed, narrowed);
                 }
             }
         }
@@ -357,46 +367,46 @@ mod tests {
 
     #[test]
     fn the_first_is_direct_and_the_cheaper_way_is_taken() {
-        let mut costs = Costs::default();
+        let mut costs = PathCosts::default();
         assert_eq!(run(&mut costs, 1, 8_000.0, 250.0), (1, 0));
         // Trying the dearer way costs a thirtieth at most: three statements of 8 ms behind 2,880 of 0.25 ms.
         let (direct, _) = run(&mut costs, 2_800, 8_000.0, 250.0);
         assert_eq!(direct, 0);
         let (direct, _) = run(&mut costs, 28_800, 8_000.0, 250.0);
         assert!((27..=30).contains(&direct), "{direct}");
-        let mut costs = Costs::default();
+        let mut costs = PathCosts::default();
         let (_, narrowed) = run(&mut costs, 3_000, 160.0, 250.0);
         assert!((3..=70).contains(&narrowed), "{narrowed}");
     }
 
     #[test]
     fn a_first_one_that_was_slow_does_not_decide_for_long() {
-        let mut costs = Costs::default();
-        assert_eq!(costs.choose(), Course::Measured);
-        costs.took(Way::Direct, 5_000.0);
+        let mut costs = PathCosts::default();
+        assert_eq!(costs.choose(), PathDecision::Measured);
+        costs.record_time(StatementPath::Direct, 5_000.0);
         // Half a second.
         let (_, narrowed) = run(&mut costs, 10_000, 160.0, 250.0);
         assert!(narrowed < 2_100, "{narrowed}");
     }
 
     /// Runs statements that take so long, where rows may be kept: of so many in a hundred all are there, once the narrowed way is taken.
-    fn run_kept(costs: &mut Costs, statements: u32, times: [f64; 3], share: u32) -> (u32, u32) {
+    fn run_kept(costs: &mut PathCosts, statements: u32, times: [f64; 3], share: u32) -> (u32, u32) {
         let [direct, narrowed, kept] = times;
         let mut ways = (0, 0);
         for number in 0..statements {
-            if !costs.takes_direct && number % 100 < share {
-                costs.made_of_kept(1, kept);
+            if !costs.prefers_direct && number % 100 < share {
+                costs.record_cached_pages(1, kept);
                 continue;
             }
             let (direct_ones, narrowed_ones) = match costs.choose() {
-                Course::Direct => (1, 0),
-                Course::Measured => {
-                    costs.took(Way::Direct, direct);
+                PathDecision::Direct => (1, 0),
+                PathDecision::Measured => {
+                    costs.record_time(StatementPath::Direct, direct);
                     (1, 0)
                 }
-                Course::Narrowed => {
-                    costs.missed_kept();
-                    costs.took(Way::Narrowed, narrowed);
+                PathDecision::Narrowed => {
+                    costs.record_cache_miss();
+                    costs.record_time(StatementPath::Narrowed, narrowed);
                     (0, 1)
                 }
             };
@@ -408,64 +418,64 @@ mod tests {
     #[test]
     fn what_a_kept_page_costs_counts_for_the_way_that_keeps_rows() {
         // A narrowed one is dearer, and most pages need none.
-        let mut costs = Costs::default();
+        let mut costs = PathCosts::default();
         run_kept(&mut costs, 1_000, [5_000.0, 6_000.0, 300.0], 0);
-        assert!(!costs.takes_direct, "nothing is kept yet");
+        assert!(!costs.prefers_direct, "nothing is kept yet");
         let (direct, _) = run_kept(&mut costs, 50_000, [5_000.0, 6_000.0, 300.0], 90);
         assert!(direct < 200, "{direct}");
         // A busy moment turns nothing about, and another one later does not either.
         run_kept(&mut costs, 3_000, [50_000.0, 80_000.0, 400.0], 90);
         let (direct, _) = run_kept(&mut costs, 20_000, [5_000.0, 6_000.0, 300.0], 90);
-        assert!(direct < 200 && !costs.takes_direct, "{direct}");
+        assert!(direct < 200 && !costs.prefers_direct, "{direct}");
     }
 
     #[test]
     fn where_no_page_is_kept_the_cheaper_way_is_taken_all_the_same() {
-        let mut costs = Costs::default();
+        let mut costs = PathCosts::default();
         let times = [5_000.0, 6_000.0, 300.0];
         let (_, narrowed) = run_kept(&mut costs, 100_000, times, 0);
         assert!((1_000..9_000).contains(&narrowed), "{narrowed}");
-        assert!(costs.takes_direct);
+        assert!(costs.prefers_direct);
         // They are kept from now on.
         run_kept(&mut costs, 100_000, times, 90);
-        assert!(!costs.takes_direct);
+        assert!(!costs.prefers_direct);
         // One that takes no longer than a kept page is cheap enough.
-        let mut costs = Costs::default();
+        let mut costs = PathCosts::default();
         let (_, narrowed) = run_kept(&mut costs, 10_000, [200.0, 300.0, 300.0], 90);
         assert!(narrowed < 400, "{narrowed}");
     }
 
     #[test]
     fn many_that_come_at_a_time_are_not_all_sent_the_other_way() {
-        let mut costs = Costs::default();
+        let mut costs = PathCosts::default();
         run(&mut costs, 100, 8_000.0, 250.0);
         let mut sent = 0;
         for _ in 0..50_000 {
             // Those that go the other way are on their way for good.
             match costs.choose() {
-                Course::Narrowed => costs.took(Way::Narrowed, 250.0),
-                Course::Measured | Course::Direct => sent += 1,
+                PathDecision::Narrowed => costs.record_time(StatementPath::Narrowed, 250.0),
+                PathDecision::Measured | PathDecision::Direct => sent += 1,
             }
         }
         assert!((15..=18).contains(&sent), "{sent}");
-        assert!(!costs.takes_direct);
+        assert!(!costs.prefers_direct);
         // They come back after all.
-        for _ in 0..ENOUGH {
-            costs.took(Way::Direct, 100.0);
+        for _ in 0..ENOUGH_SAMPLES {
+            costs.record_time(StatementPath::Direct, 100.0);
         }
-        assert!(costs.takes_direct);
+        assert!(costs.prefers_direct);
     }
 
     #[test]
     fn one_is_tried_at_a_time_even_where_it_seemed_to_cost_less() {
-        let mut costs = Costs::default();
+        let mut costs = PathCosts::default();
         run(&mut costs, 100, 300.0, 250.0);
         // Narrowed ones take longer now, so that the others seem to cost less; but they take for ever.
         let mut sent = 0;
         for _ in 0..9_000 {
             match costs.choose() {
-                Course::Narrowed => costs.took(Way::Narrowed, 2_000.0),
-                Course::Measured | Course::Direct => sent += 1,
+                PathDecision::Narrowed => costs.record_time(StatementPath::Narrowed, 2_000.0),
+                PathDecision::Measured | PathDecision::Direct => sent += 1,
             }
         }
         assert!((1..=10).contains(&sent), "{sent}");
@@ -473,7 +483,7 @@ mod tests {
 
     #[test]
     fn a_way_that_became_cheaper_is_found_again() {
-        let mut costs = Costs::default();
+        let mut costs = PathCosts::default();
         run(&mut costs, 1_000, 160.0, 250.0);
         // The table has grown.
         let (_, narrowed) = run(&mut costs, 10_000, 900.0, 250.0);
@@ -485,37 +495,37 @@ mod tests {
 
     #[test]
     fn what_comes_to_nothing_costs_the_direct_way_as_well() {
-        let mut costs = Costs::default();
-        costs.took(Way::Direct, 34_000.0);
-        for _ in 0..ENOUGH {
-            assert_eq!(costs.choose(), Course::Narrowed);
-            costs.took_in_vain(17_000.0);
+        let mut costs = PathCosts::default();
+        costs.record_time(StatementPath::Direct, 34_000.0);
+        for _ in 0..ENOUGH_SAMPLES {
+            assert_eq!(costs.choose(), PathDecision::Narrowed);
+            costs.record_failed_narrowing(17_000.0);
         }
-        assert_eq!(costs.choose(), Course::Direct);
+        assert_eq!(costs.choose(), PathDecision::Direct);
     }
 
     #[test]
     fn a_busy_server_does_not_turn_the_ways_about() {
-        let mut costs = Costs::default();
+        let mut costs = PathCosts::default();
         // Alone on the server.
         run(&mut costs, 100, 3_600.0, 300.0);
         // With others: both take many times as long.
         let (direct, _) = run(&mut costs, 10_000, 60_000.0, 5_000.0);
         assert!(direct < 50, "{direct}");
-        assert!(!costs.takes_direct);
+        assert!(!costs.prefers_direct);
     }
 
     #[test]
     fn one_that_was_held_up_does_not_decide() {
-        let mut costs = Costs::default();
+        let mut costs = PathCosts::default();
         run(&mut costs, 100, 8_000.0, 250.0);
-        costs.took(Way::Narrowed, 1_000_000.0);
-        assert_eq!(costs.choose(), Course::Narrowed);
-        assert!(!costs.takes_direct);
+        costs.record_time(StatementPath::Narrowed, 1_000_000.0);
+        assert_eq!(costs.choose(), PathDecision::Narrowed);
+        assert!(!costs.prefers_direct);
     }
 
     /// Asks for pages of 20 rows where each message passes by a chance: how often that is done twice, and the candidates at the end.
-    fn pages(need: &mut Need, pages: u32, passes: impl Fn(u32) -> bool) -> (u32, usize) {
+    fn pages(need: &mut CandidateRatio, pages: u32, passes: impl Fn(u32) -> bool) -> (u32, usize) {
         let (mut short, mut seen) = (0, 0_u32);
         for _ in 0..pages {
             let candidates = need.candidates(20, 4_000);
@@ -526,9 +536,9 @@ mod tests {
             let passed = passed.count();
             if passed < 20 {
                 short += 1;
-                need.fell_short(candidates, passed);
+                need.record_shortfall(candidates, passed);
             } else {
-                need.sufficed();
+                need.record_sufficient();
             }
         }
         (short, need.candidates(20, 4_000))
@@ -536,19 +546,23 @@ mod tests {
 
     #[test]
     fn candidates_are_as_many_as_the_filter_needs() {
-        let mut need = Need::default();
+        let mut need = CandidateRatio::default();
         assert_eq!(need.candidates(20, 1_000), 20);
         assert_eq!(need.candidates(1, 1_000), 2);
         // Without a filter they stay as many as rows are wanted.
         assert_eq!(pages(&mut need, 1_000, |_| true), (0, 20));
         // Four of five pass.
-        let (short, candidates) = pages(&mut Need::default(), 2_000, |chance| chance % 5 != 0);
+        let (short, candidates) = pages(&mut CandidateRatio::default(), 2_000, |chance| {
+            chance % 5 != 0
+        });
         assert!(
             short < 200 && (25..45).contains(&candidates),
             "{short} {candidates}"
         );
         // One of fifty.
-        let (short, candidates) = pages(&mut Need::default(), 2_000, |chance| chance % 50 == 0);
+        let (short, candidates) = pages(&mut CandidateRatio::default(), 2_000, |chance| {
+            chance % 50 == 0
+        });
         assert!(
             short < 300 && (1_000..2_500).contains(&candidates),
             "{short} {candidates}"
@@ -565,8 +579,8 @@ mod tests {
     fn crowds_are_numbered_as_they_grow() {
         let counts = [0, 1, 2, 10, 50, 200, 1_000, 5_000];
         for (number, count) in counts.into_iter().enumerate() {
-            assert_eq!(Crowd::of(count).number(), number);
+            assert_eq!(AuthorCountBucket::of(count).number(), number);
         }
-        assert_eq!(Crowd::COUNT, counts.len());
+        assert_eq!(AuthorCountBucket::COUNT, counts.len());
     }
 }

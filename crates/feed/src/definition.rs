@@ -5,8 +5,8 @@ use std::fmt;
 use headwater_sql::NameCase;
 use serde::{Deserialize, Serialize};
 
-use crate::authors::Follow;
-use crate::shape::Feed;
+use crate::authors::FollowNames;
+use crate::shape::FeedNames;
 
 /// Which one of the feeds that the settings name: by its number among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,16 +22,16 @@ pub struct FeedDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
     /// The messages.
-    pub message: Messages,
+    pub message: MessageDefinition,
     /// Who follows whom; not needed where statements name the authors themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub follow: Option<Follows>,
+    pub follow: Option<FollowDefinition>,
 }
 
 /// The table of messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Messages {
+pub struct MessageDefinition {
     /// Its name.
     pub table: String,
     /// Its primary key.
@@ -51,7 +51,7 @@ fn id() -> String {
 /// The table of who follows whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Follows {
+pub struct FollowDefinition {
     /// Its name.
     pub table: String,
     /// Who follows.
@@ -114,7 +114,7 @@ impl FeedDefinition {
     }
 
     /// Calls it as it is called, or with a number behind: the first name that is free.
-    pub fn call_free(&mut self, is_free: impl Fn(&str) -> bool) {
+    pub fn assign_free_name(&mut self, is_free: impl Fn(&str) -> bool) {
         let numbered = (2..).map(|number| format!("{}_{number}", self.name));
         let mut names = std::iter::once(self.name.clone()).chain(numbered);
         if let Some(name) = names.find(|name| is_free(name)) {
@@ -126,11 +126,11 @@ impl FeedDefinition {
     #[must_use]
     pub fn section(&self) -> String {
         #[derive(Serialize)]
-        struct Sections<'a> {
+        struct SettingsFragment<'a> {
             feed: [&'a FeedDefinition; 1],
         }
         // What holds texts alone can be written.
-        let section = toml::to_string(&Sections { feed: [self] }).unwrap_or_default();
+        let section = toml::to_string(&SettingsFragment { feed: [self] }).unwrap_or_default();
         // A name with a line break would be written in lines, of which one could look like another's.
         match ["\"\"\"", "'''"]
             .iter()
@@ -143,14 +143,14 @@ impl FeedDefinition {
 
     /// The names as a statement is compared with them.
     #[must_use]
-    pub fn feed(&self, database: &str) -> Feed {
-        Feed {
+    pub fn feed_names(&self, database: &str) -> FeedNames {
+        FeedNames {
             database: Some(database.to_owned()),
             message: self.message.table.clone(),
             id: self.message.id.clone(),
             author: self.message.author.clone(),
             key: self.key().map(str::to_owned),
-            follow: self.follow.as_ref().map(|follow| Follow {
+            follow: self.follow.as_ref().map(|follow| FollowNames {
                 table: follow.table.clone(),
                 reader: follow.reader.clone(),
                 author: follow.author.clone(),
@@ -272,7 +272,7 @@ mod tests {
             toml::from_str(&toml::to_string(&home).unwrap()),
             Ok(home.clone())
         );
-        let feed = home.feed("app");
+        let feed = home.feed_names("app");
         assert_eq!(feed.message, "statuses");
         assert_eq!(feed.follow.unwrap().author, "following_id");
     }
@@ -331,9 +331,9 @@ mod tests {
     #[test]
     fn a_name_that_is_taken_gets_a_number() {
         let mut home = read(HOME);
-        home.call_free(|name| name != "a");
+        home.assign_free_name(|name| name != "a");
         assert_eq!(home.name, "home");
-        home.call_free(|name| !["home", "home_2"].contains(&name));
+        home.assign_free_name(|name| !["home", "home_2"].contains(&name));
         assert_eq!(home.name, "home_3");
     }
 

@@ -4,15 +4,15 @@
 //! without quotes. So written by MariaDB 10.11 and MySQL 9.7.
 
 use headwater_sql::keyword::is_reserved;
-use headwater_sql::lexer::{Kind, Lexer, Token};
+use headwater_sql::lexer::{Lexer, SqlToken, TokenKind};
 use headwater_sql::quoted;
 
 /// Functions that the grammar knows, whose parenthesis has to follow at once.
 const FUNCTIONS: [&str; 4] = ["COALESCE", "IFNULL", "NOW", "CURRENT_TIMESTAMP"];
 /// What MySQL writes before a prepared statement that was executed. MariaDB has no digests of these.
-const EXECUTED: &str = "EXECUTE ";
+const EXECUTE_PREFIX: &str = "EXECUTE ";
 /// How both write the units of an INTERVAL: `SQL_TSI_DAY`.
-const UNIT: &str = "SQL_TSI_";
+const UNIT_PREFIX: &str = "SQL_TSI_";
 
 /// The statement that a digest stands for, each literal a parameter. `tables`: those of its database, since a name that is a keyword
 /// stands in upper case, however the table is called.
@@ -20,16 +20,16 @@ const UNIT: &str = "SQL_TSI_";
 /// `None`: it is no SELECT.
 #[must_use]
 pub fn statement(digest: &str, tables: &[String]) -> Option<String> {
-    let text = digest.strip_prefix(EXECUTED).unwrap_or(digest);
-    let mut tokens: Vec<Token<'_>> = Lexer::new(text.as_bytes()).collect();
+    let text = digest.strip_prefix(EXECUTE_PREFIX).unwrap_or(digest);
+    let mut tokens: Vec<SqlToken<'_>> = Lexer::new(text.as_bytes()).collect();
     let first = tokens.first()?;
-    if !first.is_word("SELECT") || tokens.iter().any(|token| token.kind == Kind::Opaque) {
+    if !first.is_word("SELECT") || tokens.iter().any(|token| token.kind == TokenKind::Opaque) {
         return None;
     }
     if tokens.last().is_some_and(|token| token.is_punct(b';')) {
         tokens.pop();
     }
-    let mut written = Written {
+    let mut written = DigestRewriter {
         tables,
         text: String::with_capacity(text.len()),
         end: 0,
@@ -38,7 +38,7 @@ pub fn statement(digest: &str, tables: &[String]) -> Option<String> {
     let mut rest = tokens.as_slice();
     let mut before = None;
     while let Some((token, behind)) = rest.split_first() {
-        let taken = written.take(before, token, behind);
+        let taken = written.write_token(before, token, behind);
         before = rest.get(taken - 1);
         rest = rest.get(taken..).unwrap_or_default();
     }
@@ -48,10 +48,10 @@ pub fn statement(digest: &str, tables: &[String]) -> Option<String> {
 /// It is that of a prepared statement that was executed.
 #[must_use]
 pub fn is_prepared(digest: &str) -> bool {
-    digest.starts_with(EXECUTED)
+    digest.starts_with(EXECUTE_PREFIX)
 }
 
-struct Written<'a> {
+struct DigestRewriter<'a> {
     tables: &'a [String],
     text: String,
     /// Where the last token ended in the digest.
@@ -60,25 +60,25 @@ struct Written<'a> {
     glued: bool,
 }
 
-impl Written<'_> {
+impl DigestRewriter<'_> {
     /// Writes what a token stands for, and tells how many tokens that took.
-    fn take(
+    fn write_token(
         &mut self,
-        before: Option<&Token<'_>>,
-        token: &Token<'_>,
-        behind: &[Token<'_>],
+        before: Option<&SqlToken<'_>>,
+        token: &SqlToken<'_>,
+        behind: &[SqlToken<'_>],
     ) -> usize {
         let next = behind.first();
         if token.is_punct(b'.') {
             self.glue(".");
-        } else if token.is_punct(b',') && is_more(behind) {
+        } else if token.is_punct(b',') && is_ellipsis(behind) {
             self.glue(", ?");
             self.glued = false;
             return 4;
         } else if token.is_punct(b',') || token.is_punct(b')') {
-            self.glue(&text(token));
+            self.glue(&token_text(token));
             self.glued = false;
-        } else if token.is_punct(b'(') && is_more(behind) {
+        } else if token.is_punct(b'(') && is_ellipsis(behind) {
             self.put(token, "(?, ?");
             return 4;
         } else if token.is_punct(b'(') {
@@ -101,12 +101,12 @@ impl Written<'_> {
     }
 
     /// A word as the statement had it.
-    fn name(&self, token: &Token<'_>) -> String {
-        let own = text(token);
-        if token.kind != Kind::Word {
+    fn name(&self, token: &SqlToken<'_>) -> String {
+        let own = token_text(token);
+        if token.kind != TokenKind::Word {
             return own;
         }
-        if let Some(unit) = own.strip_prefix(UNIT) {
+        if let Some(unit) = own.strip_prefix(UNIT_PREFIX) {
             return unit.to_owned();
         }
         if is_reserved(&own) || self.tables.contains(&own) {
@@ -122,9 +122,9 @@ impl Written<'_> {
         }
     }
 
-    fn put(&mut self, token: &Token<'_>, text: &str) {
+    fn put(&mut self, token: &SqlToken<'_>, text: &str) {
         // `<=`, `!=` are two tokens with nothing between them.
-        let close = token.at == self.end && matches!(token.kind, Kind::Punct(_));
+        let close = token.at == self.end && matches!(token.kind, TokenKind::Punct(_));
         if !self.glued && !close {
             self.text.push(' ');
         }
@@ -139,29 +139,29 @@ impl Written<'_> {
     }
 }
 
-fn text(token: &Token<'_>) -> String {
+fn token_text(token: &SqlToken<'_>) -> String {
     String::from_utf8_lossy(token.text).into_owned()
 }
 
 /// `...` is next.
-fn is_more(behind: &[Token<'_>]) -> bool {
+fn is_ellipsis(behind: &[SqlToken<'_>]) -> bool {
     let points = behind.iter().take(3);
     points.filter(|token| token.is_punct(b'.')).count() == 3
 }
 
-fn is_parameter(token: Option<&Token<'_>>) -> bool {
+fn is_parameter(token: Option<&SqlToken<'_>>) -> bool {
     token.is_some_and(|token| token.is_punct(b'?'))
 }
 
 /// An operand begins behind this, so that a minus is a literal's sign.
-fn begins_operand(before: &Token<'_>) -> bool {
+fn begins_operand(before: &SqlToken<'_>) -> bool {
     let punct = [b'=', b'<', b'>', b'(', b','];
     let words = ["BETWEEN", "AND", "IN", "SELECT"];
     punct.iter().any(|byte| before.is_punct(*byte)) || words.iter().any(|word| before.is_word(word))
 }
 
 /// A function that is called, by its name in the grammar. MySQL quotes some of them.
-fn function(token: &Token<'_>, next: Option<&Token<'_>>) -> Option<&'static str> {
+fn function(token: &SqlToken<'_>, next: Option<&SqlToken<'_>>) -> Option<&'static str> {
     next.filter(|next| next.is_punct(b'('))?;
     let name = token.unquoted()?;
     let of = |function: &&&str| function.as_bytes().eq_ignore_ascii_case(name);
@@ -172,8 +172,8 @@ fn function(token: &Token<'_>, next: Option<&Token<'_>>) -> Option<&'static str>
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::parse::parse;
-    use crate::words::Words;
+    use crate::parser::parse;
+    use crate::words::StatementWords;
 
     /// Taken from MariaDB 10.11.19 and MySQL 9.7.4; where both write alike, once.
     const READ: [(&str, &str); 12] = [
@@ -240,7 +240,7 @@ mod tests {
         for (digest, expected) in READ {
             let text = of(digest).unwrap();
             assert_eq!(text, expected);
-            let words = Words::read(text.as_bytes()).unwrap();
+            let words = StatementWords::read(text.as_bytes()).unwrap();
             assert!(parse(text.as_bytes(), &words).is_ok(), "{text}");
         }
     }

@@ -6,42 +6,42 @@
 //!
 //! No IO: texts and facts in, texts out.
 
+pub mod author_lists;
 pub mod authors;
-pub mod bind;
+pub mod binding;
 pub mod bounds;
-pub mod check;
+pub mod catalogue;
 pub mod cost;
-pub mod counted;
 pub mod definition;
-pub mod described;
 pub mod digest;
-pub mod equal;
-pub mod facts;
+pub mod equalities;
+pub mod feed_proposal;
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod joins;
-pub mod keep;
-pub mod lists;
-pub mod narrow;
-pub mod parse;
-pub mod plain;
-pub mod propose;
+pub mod join_cardinality;
+pub mod joined_tables;
+pub mod narrowed_text;
+pub mod normalization;
+pub mod outcome_counts;
+pub mod parser;
+pub mod plain_check;
+pub mod plan_dependence;
 pub mod query;
-pub mod refers;
-pub mod refused;
+pub mod refusal;
+pub mod result_metadata;
+pub mod row_dependencies;
 pub mod schema;
 pub mod scope;
 pub mod shape;
-pub mod shown;
+pub mod table_check;
 pub mod tally;
 pub mod template;
-pub mod variants;
 pub mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use definition::{FeedDefinition, FeedId};
-pub use refused::Refused;
-pub use shape::{Feed, Shape, shape};
+pub use refusal::NarrowingRefusal;
+pub use shape::{FeedNames, StatementShape, shape};
 pub use template::Template;

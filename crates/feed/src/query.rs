@@ -4,58 +4,58 @@ use std::ops::Range;
 
 /// A SELECT with an order and a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Query {
+pub struct FeedSelect {
     /// DISTINCT.
     pub distinct: bool,
     /// The columns.
-    pub items: Vec<Item>,
+    pub items: Vec<SelectItem>,
     /// FROM, in order; the first is joined to nothing.
-    pub sources: Vec<Source>,
+    pub sources: Vec<TableReference>,
     /// WHERE: the word, and its condition.
-    pub filter: Option<(usize, Condition)>,
+    pub filter: Option<(usize, SelectCondition)>,
     /// The word GROUP, or else ORDER: what stands before it ends there.
     pub filter_end: usize,
     /// GROUP BY.
-    pub group: Vec<Column>,
+    pub group: Vec<ColumnReference>,
     /// ORDER BY.
-    pub order: Vec<Key>,
+    pub order: Vec<OrderKey>,
     /// LIMIT.
     pub limit: usize,
     /// OFFSET, where there is one.
     pub offset: Option<usize>,
     /// The columns of the SELECT in FROM, where it is read through one; `items` is told by them.
-    pub inner: Vec<Item>,
+    pub derived_items: Vec<SelectItem>,
 }
 
 /// A column of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum SelectItem {
     /// `*`.
     All,
     /// `t.*`, `db.t.*`.
-    AllOf(Vec<Name>),
+    AllOf(Vec<SqlIdentifier>),
     /// An operand, and the name that it is given.
-    Operand(Operand, Option<Name>),
+    Operand(Operand, Option<SqlIdentifier>),
 }
 
 /// A table in FROM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct TableReference {
     /// The database in front.
-    pub database: Option<Name>,
+    pub database: Option<SqlIdentifier>,
     /// The table.
-    pub table: Name,
+    pub table: SqlIdentifier,
     /// The name that it is given.
-    pub alias: Option<Name>,
+    pub alias: Option<SqlIdentifier>,
     /// It is on the nullable side of a LEFT JOIN.
     pub outer: bool,
     /// ON.
-    pub on: Option<Condition>,
+    pub on: Option<SelectCondition>,
 }
 
 /// A name: how it is read, and which word it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name {
+pub struct SqlIdentifier {
     /// Without quotes.
     pub text: String,
     /// The word.
@@ -64,18 +64,18 @@ pub struct Name {
 
 /// A column by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct ColumnReference {
     /// Database and table, or the table alone, or nothing.
-    pub qualifier: Vec<Name>,
+    pub qualifier: Vec<SqlIdentifier>,
     /// Its own name.
-    pub name: Name,
+    pub name: SqlIdentifier,
 }
 
 /// One of ORDER BY.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct OrderKey {
     /// By what.
-    pub column: Column,
+    pub column: ColumnReference,
     /// DESC.
     pub descending: bool,
 }
@@ -84,7 +84,7 @@ pub struct Key {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// A column.
-    Column(Column),
+    Column(ColumnReference),
     /// A literal or a parameter.
     Literal(Literal),
     /// COALESCE or IFNULL of several.
@@ -96,7 +96,7 @@ pub enum Operand {
 impl Operand {
     /// Every column in it.
     #[must_use]
-    pub fn columns(&self) -> Vec<&Column> {
+    pub fn columns(&self) -> Vec<&ColumnReference> {
         match self {
             Operand::Column(column) => vec![column],
             Operand::Coalesce(all) => all.iter().flat_map(Operand::columns).collect(),
@@ -126,7 +126,7 @@ pub enum Literal {
 
 /// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum ComparisonOperator {
     /// `=`
     Equal,
     /// `<>`, `!=`
@@ -143,26 +143,26 @@ pub enum Comparison {
 
 /// A condition, and the words that it is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub struct SelectCondition {
     /// What it says.
-    pub is: Says,
+    pub kind: ConditionKind,
     /// From which word to which.
     pub words: Range<usize>,
 }
 
 /// What a condition says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Says {
+pub enum ConditionKind {
     /// All of them.
-    And(Vec<Condition>),
+    And(Vec<SelectCondition>),
     /// One of them.
-    Or(Vec<Condition>),
+    Or(Vec<SelectCondition>),
     /// Not this.
-    Not(Box<Condition>),
+    Not(Box<SelectCondition>),
     /// Two operands compared.
-    Compare(Operand, Comparison, Operand),
+    Compare(Operand, ComparisonOperator, Operand),
     /// `(a, b) < (c, d)`.
-    Pairs([Operand; 2], Comparison, [Operand; 2]),
+    ComparePairs([Operand; 2], ComparisonOperator, [Operand; 2]),
     /// IS NULL; false: IS NOT NULL.
     Null(Operand, bool),
     /// BETWEEN; false: NOT BETWEEN.
@@ -170,19 +170,19 @@ pub enum Says {
     /// LIKE a literal; false: NOT LIKE.
     Like(Operand, Literal, bool),
     /// IN a list of literals; false: NOT IN.
-    In(Operand, List, bool),
+    In(Operand, LiteralList, bool),
     /// IN the rows of a SELECT; false: NOT IN.
-    InRows(Operand, Box<Rows>, bool),
+    InSubquery(Operand, Box<Subquery>, bool),
     /// EXISTS.
-    Exists(Box<Rows>),
+    Exists(Box<Subquery>),
     /// A column that is not 0.
-    Truth(Column),
+    Truth(ColumnReference),
 }
 
 /// A list of literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum List {
-    /// One word: see [`crate::words::Is::List`].
+pub enum LiteralList {
+    /// One word: see [`crate::words::WordKind::List`].
     Whole(usize),
     /// Each by itself.
     Each(Vec<Literal>),
@@ -190,11 +190,11 @@ pub enum List {
 
 /// A SELECT within a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct Subquery {
     /// Its columns: one, or any where it is asked only whether there is a row; literals and `*` are none then.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ColumnReference>,
     /// FROM.
-    pub sources: Vec<Source>,
+    pub sources: Vec<TableReference>,
     /// WHERE.
-    pub filter: Option<Condition>,
+    pub filter: Option<SelectCondition>,
 }

@@ -3,26 +3,26 @@
 /// Tables by their names.
 pub trait Schema {
     /// A table as it was seen last; `None`: it is not known, or no plain table. No database: the session's own.
-    fn table(&self, database: Option<&str>, name: &str) -> Option<&Table>;
+    fn table(&self, database: Option<&str>, name: &str) -> Option<&TableSchema>;
 }
 
 /// A base table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct TableSchema {
     /// Its columns, in order.
-    pub columns: Vec<ColumnFacts>,
+    pub columns: Vec<ColumnSchema>,
     /// Its unique keys, the primary one among them, each by the places of its columns. Those with a column that may be NULL are
     /// not among them.
-    pub unique: Vec<Vec<usize>>,
+    pub unique_keys: Vec<Vec<usize>>,
 }
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ColumnFacts {
+pub struct ColumnSchema {
     /// Its name.
     pub name: String,
     /// What it may be compared with.
-    pub class: Class,
+    pub class: ComparisonClass,
     /// It is computed whenever it is read, which may fail.
     pub is_virtual: bool,
     /// A TIMESTAMP: it is told, and compared by row, in the session's time zone, but by index in UTC.
@@ -35,7 +35,7 @@ pub struct ColumnFacts {
 
 /// What may be compared without an error or a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum ComparisonClass {
     /// A whole number.
     Integer,
     /// Another number.
@@ -48,25 +48,28 @@ pub enum Class {
     Other,
 }
 
-impl Class {
+impl ComparisonClass {
     /// Whether values of both may be compared.
     #[must_use]
-    pub fn compares_with(self, other: Class) -> bool {
+    pub fn compares_with(self, other: ComparisonClass) -> bool {
         match (self, other) {
-            (Class::Other, _) | (_, Class::Other) => false,
-            (Class::Integer | Class::Number, Class::Integer | Class::Number)
-            | (Class::Text, Class::Text)
-            | (Class::Moment(_), Class::Moment(_)) => true,
+            (ComparisonClass::Other, _) | (_, ComparisonClass::Other) => false,
+            (
+                ComparisonClass::Integer | ComparisonClass::Number,
+                ComparisonClass::Integer | ComparisonClass::Number,
+            )
+            | (ComparisonClass::Text, ComparisonClass::Text)
+            | (ComparisonClass::Moment(_), ComparisonClass::Moment(_)) => true,
             _ => false,
         }
     }
 }
 
-impl Table {
+impl TableSchema {
     /// The place of a column.
     #[must_use]
-    pub fn place(&self, column: &str) -> Option<usize> {
-        let named = |facts: &ColumnFacts| facts.name.eq_ignore_ascii_case(column);
+    pub fn column_position(&self, column: &str) -> Option<usize> {
+        let named = |facts: &ColumnSchema| facts.name.eq_ignore_ascii_case(column);
         self.columns.iter().position(named)
     }
 }

@@ -2,22 +2,25 @@
 
 use std::ops::Range;
 
-use crate::authors::{Authors, Follow, Search};
-use crate::bounds::{self, Bound, Ordered};
-use crate::described::{self, Described};
-use crate::equal::{Equal, certain};
-use crate::joins;
-use crate::keep::{self, Keep};
-use crate::plain::{Look, Plain};
-use crate::query::{Column, Condition, Item, Key, List, Operand, Query, Says};
-use crate::refused::Refused;
-use crate::schema::{Class, Schema};
-use crate::scope::{Of, Scope, Seen};
-use crate::words::Words;
+use crate::authors::{AuthorSearch, AuthorSelection, FollowNames};
+use crate::bounds::{self, OrderColumns, PageBound};
+use crate::equalities::{ColumnEqualities, conditions_of_every_row};
+use crate::join_cardinality;
+use crate::plain_check::{LiteralCheck, PlainCheck};
+use crate::plan_dependence::{self, PlanDependence};
+use crate::query::{
+    ColumnReference, ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, SelectCondition,
+    SelectItem,
+};
+use crate::refusal::NarrowingRefusal;
+use crate::row_dependencies::{self, RowDependencies};
+use crate::schema::{ComparisonClass, Schema};
+use crate::scope::{NameScope, ScopedColumn, ScopedTable};
+use crate::words::StatementWords;
 
 /// A feed as the settings have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Feed {
+pub struct FeedNames {
     /// The database of its tables, where a statement names one.
     pub database: Option<String>,
     /// The table of messages.
@@ -29,20 +32,20 @@ pub struct Feed {
     /// What a page is ordered by, newest first; `None`: the id alone.
     pub key: Option<String>,
     /// Who follows whom.
-    pub follow: Option<Follow>,
+    pub follow: Option<FollowNames>,
 }
 
 /// A statement of a feed, by its template: places are numbers of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct StatementShape {
     /// What the statement calls the table of messages: one word.
     pub qualifier: usize,
     /// Whose messages.
-    pub authors: Authors,
+    pub authors: AuthorSelection,
     /// The list of authors that the ids may replace: it is a condition of its own, and says alone whose messages are wanted.
-    pub list: Option<Range<usize>>,
+    pub replaceable_list: Option<Range<usize>>,
     /// From where on.
-    pub bounds: Vec<Bound>,
+    pub bounds: Vec<PageBound>,
     /// Where LIMIT's number stands.
     pub limit: usize,
     /// Where OFFSET's stands.
@@ -54,17 +57,17 @@ pub struct Shape {
     /// The key alone orders, so messages of one key are in an order that only the server knows.
     pub ties: bool,
     /// Values that have to be looked at.
-    pub looks: Vec<Look>,
+    pub literal_checks: Vec<LiteralCheck>,
     /// A TIMESTAMP is compared.
     pub zoned: bool,
     /// It is read through a SELECT in FROM.
     pub derived: bool,
     /// What plans change of how its columns are described.
-    pub described: Described,
+    pub plan_dependence: PlanDependence,
     /// A condition has a SELECT that names nothing but constants: EXPLAIN on MariaDB does not tell what that says.
-    pub constant_select: bool,
+    pub has_constant_subquery: bool,
     /// What rows depend on, if it is little enough for them to be kept.
-    pub keep: Option<Keep>,
+    pub row_dependencies: Option<RowDependencies>,
 }
 
 /// Finds the shape of a SELECT that reads a feed.
@@ -72,34 +75,39 @@ pub struct Shape {
 /// # Errors
 /// Why it is none.
 pub fn shape(
-    query: &Query,
-    words: &Words,
-    feed: &Feed,
+    query: &FeedSelect,
+    words: &StatementWords,
+    feed: &FeedNames,
     schema: &dyn Schema,
-) -> Result<Shape, Refused> {
-    let scope = Scope::default().within(&query.sources, schema)?;
-    let message = messages(feed, &scope)?;
+) -> Result<StatementShape, NarrowingRefusal> {
+    let scope = NameScope::default().within(&query.sources, schema)?;
+    let message = message_table(feed, &scope)?;
     let column = |name: &str| {
-        let place = message.table.place(name).ok_or(Refused::Names)?;
-        Ok::<_, Refused>(Of {
+        let place = message
+            .table
+            .column_position(name)
+            .ok_or(NarrowingRefusal::Names)?;
+        Ok::<_, NarrowingRefusal>(ScopedColumn {
             table: message.number,
             column: place,
         })
     };
     let (id, author) = (column(&feed.id)?, column(&feed.author)?);
     let key = feed.key.as_deref().map(column).transpose()?;
-    if scope.class(author) != Class::Integer || scope.class(id) != Class::Integer {
-        return Err(Refused::Types);
+    if scope.class(author) != ComparisonClass::Integer
+        || scope.class(id) != ComparisonClass::Integer
+    {
+        return Err(NarrowingRefusal::Types);
     }
-    let ties = ordered(query, &scope, key, id)?;
+    let ties = check_order(query, &scope, key, id)?;
 
-    let mut plain = Plain {
+    let mut plain = PlainCheck {
         words,
         schema,
-        looks: Vec::new(),
+        literal_checks: Vec::new(),
         zoned: false,
     };
-    for item in query.items.iter().chain(&query.inner) {
+    for item in query.items.iter().chain(&query.derived_items) {
         plain.item(item, &scope)?;
     }
     let filter = query.filter.as_ref().map(|(_, filter)| filter);
@@ -107,88 +115,96 @@ pub fn shape(
     for condition in conditions.chain(filter) {
         plain.condition(condition, &scope)?;
     }
-    let holds = certain(&query.sources, filter);
-    let mut equal = Equal::default();
-    equal.learn(&holds, &scope);
-    one_row_a_message(query, &scope, &equal, id)?;
+    let holds = conditions_of_every_row(&query.sources, filter);
+    let mut equal = ColumnEqualities::default();
+    equal.add_conditions(&holds, &scope);
+    check_single_row(query, &scope, &equal, id)?;
 
-    let search = Search {
+    let search = AuthorSearch {
         schema,
         author,
         follow: feed.follow.as_ref(),
         database: feed.database.as_deref(),
     };
     let authors = search.of_rows(&holds, &scope, &equal);
-    let authors = authors.ok_or(Refused::Authors)?;
+    let authors = authors.ok_or(NarrowingRefusal::Authors)?;
     let order = match key {
-        Some(key) => Ordered { key, id: Some(id) },
-        None => Ordered { key: id, id: None },
+        Some(key) => OrderColumns { key, id: Some(id) },
+        None => OrderColumns { key: id, id: None },
     };
-    let look = keep::Look {
+    let look = row_dependencies::DependencyAnalysis {
         scope: &scope,
         search: &search,
         authors: &authors,
         order,
     };
-    let keep = look.keep(query, &holds).filter(|_| !ties);
-    let statement = described::Statement {
+    let keep = look.row_dependencies(query, &holds).filter(|_| !ties);
+    let statement = plan_dependence::SelectAnalysis {
         query,
         scope: &scope,
         schema,
         equal: &equal,
         holds: &holds,
     };
-    Ok(Shape {
-        described: statement.described(),
-        constant_select: statement.has_constant_select(),
-        keep,
+    Ok(StatementShape {
+        plan_dependence: statement.plan_dependence(),
+        has_constant_subquery: statement.has_constant_subquery(),
+        row_dependencies: keep,
         qualifier: match &message.source.alias {
             Some(alias) => alias.word,
             None => message.source.table.word,
         },
-        list: replaceable(&authors, filter, author, &scope),
+        replaceable_list: replaceable_list(&authors, filter, author, &scope),
         authors,
         bounds: holds
             .iter()
-            .flat_map(|condition| bounds::of(condition, order, &scope))
+            .flat_map(|condition| bounds::bounds_of(condition, order, &scope))
             .collect(),
         limit: query.limit,
         offset: query.offset,
         filter: query.filter.as_ref().map(|(at, _)| *at),
         filter_end: query.filter_end,
         ties,
-        looks: plain.looks,
+        literal_checks: plain.literal_checks,
         zoned: plain.zoned,
-        derived: !query.inner.is_empty(),
+        derived: !query.derived_items.is_empty(),
     })
 }
 
 /// The table of messages: it is in FROM once, and on no nullable side.
-fn messages<'s, 'a>(feed: &Feed, scope: &'s Scope<'a>) -> Result<&'s Seen<'a>, Refused> {
-    let is = |seen: &&Seen<'_>| {
+fn message_table<'s, 'a>(
+    feed: &FeedNames,
+    scope: &'s NameScope<'a>,
+) -> Result<&'s ScopedTable<'a>, NarrowingRefusal> {
+    let is = |seen: &&ScopedTable<'_>| {
         let database = seen.source.database.as_ref().map(|name| &name.text);
         seen.source.table.text == feed.message
             && (database.is_none() || database == feed.database.as_ref())
     };
-    let mut all = scope.own().iter().filter(is);
+    let mut all = scope.innermost_tables().iter().filter(is);
     match (all.next(), all.next()) {
         (Some(message), None) if !message.source.outer => Ok(message),
-        (None, _) => Err(Refused::Names),
-        _ => Err(Refused::Joins),
+        (None, _) => Err(NarrowingRefusal::Names),
+        _ => Err(NarrowingRefusal::Joins),
     }
 }
 
 /// Checks that the order is the feed's, newest first. True: messages of one key are in no order among themselves.
-fn ordered(query: &Query, scope: &Scope<'_>, key: Option<Of>, id: Of) -> Result<bool, Refused> {
+fn check_order(
+    query: &FeedSelect,
+    scope: &NameScope<'_>,
+    key: Option<ScopedColumn>,
+    id: ScopedColumn,
+) -> Result<bool, NarrowingRefusal> {
     let mut order = Vec::with_capacity(query.order.len());
     for one in &query.order {
-        let of = sorted_by(one, query, scope)?;
+        let of = sort_column(one, query, scope)?;
         // What was sorted by before sorts nothing any more.
         if order.contains(&of) {
             continue;
         }
         if !one.descending {
-            return Err(Refused::Order);
+            return Err(NarrowingRefusal::Order);
         }
         order.push(of);
     }
@@ -196,57 +212,63 @@ fn ordered(query: &Query, scope: &Scope<'_>, key: Option<Of>, id: Of) -> Result<
         ([only], None) if *only == id => Ok(false),
         ([first, second], Some(key)) if *first == key && *second == id => Ok(false),
         ([only], Some(key)) if *only == key => Ok(true),
-        _ => Err(Refused::Order),
+        _ => Err(NarrowingRefusal::Order),
     }
 }
 
 /// What ORDER BY sorts by: a name without a table may be one that a column of the answer is given.
-fn sorted_by(key: &Key, query: &Query, scope: &Scope<'_>) -> Result<Of, Refused> {
+fn sort_column(
+    key: &OrderKey,
+    query: &FeedSelect,
+    scope: &NameScope<'_>,
+) -> Result<ScopedColumn, NarrowingRefusal> {
     let name = &key.column.name.text;
     if !key.column.qualifier.is_empty() {
         return scope.resolve(&key.column);
     }
     let called = query.items.iter().filter_map(|item| match item {
-        Item::Operand(operand, Some(alias)) if alias.text.eq_ignore_ascii_case(name) => {
+        SelectItem::Operand(operand, Some(alias)) if alias.text.eq_ignore_ascii_case(name) => {
             Some(operand)
         }
         _ => None,
     });
     // A column of a table that has the name has to be the one that is given it.
     let is_column = scope
-        .own()
+        .innermost_tables()
         .iter()
-        .any(|seen| seen.table.place(name).is_some());
+        .any(|seen| seen.table.column_position(name).is_some());
     let mut found = is_column.then(|| scope.resolve(&key.column)).transpose()?;
     for operand in called {
         let Operand::Column(column) = operand else {
-            return Err(Refused::Order);
+            return Err(NarrowingRefusal::Order);
         };
         let of = scope.resolve(column)?;
         if found.is_some_and(|found| found != of) {
-            return Err(Refused::Order);
+            return Err(NarrowingRefusal::Order);
         }
         found = Some(of);
     }
-    found.ok_or(Refused::Names)
+    found.ok_or(NarrowingRefusal::Names)
 }
 
 /// A message has one row at most: by the keys of what is joined, or by DISTINCT or GROUP BY over columns of such tables.
-fn one_row_a_message(
-    query: &Query,
-    scope: &Scope<'_>,
-    equal: &Equal,
-    id: Of,
-) -> Result<(), Refused> {
-    let single = joins::single(scope, equal, id.table);
-    let only = |column: &Column| {
+fn check_single_row(
+    query: &FeedSelect,
+    scope: &NameScope<'_>,
+    equal: &ColumnEqualities,
+    id: ScopedColumn,
+) -> Result<(), NarrowingRefusal> {
+    let single = join_cardinality::single_row_tables(scope, equal, id.table);
+    let only = |column: &ColumnReference| {
         scope
             .resolve(column)
             .is_ok_and(|of| single.contains(&of.table))
     };
-    let of_single = |item: &Item| match item {
-        Item::Operand(operand, _) => operand.columns().into_iter().all(only),
-        Item::All | Item::AllOf(_) => scope.shown(item).all(|seen| single.contains(&seen.number)),
+    let of_single = |item: &SelectItem| match item {
+        SelectItem::Operand(operand, _) => operand.columns().into_iter().all(only),
+        SelectItem::All | SelectItem::AllOf(_) => scope
+            .shown_tables(item)
+            .all(|seen| single.contains(&seen.number)),
     };
     if !query.group.is_empty() {
         let by_id = query
@@ -254,39 +276,39 @@ fn one_row_a_message(
             .iter()
             .all(|column| scope.resolve(column) == Ok(id));
         if !by_id {
-            return Err(Refused::Grouped);
+            return Err(NarrowingRefusal::Grouped);
         }
         return match query.items.iter().all(of_single) {
             true => Ok(()),
-            false => Err(Refused::Grouped),
+            false => Err(NarrowingRefusal::Grouped),
         };
     }
     if query.distinct {
-        let is_id = |item: &Item| match item {
-            Item::Operand(Operand::Column(column), _) => scope.resolve(column) == Ok(id),
+        let is_id = |item: &SelectItem| match item {
+            SelectItem::Operand(Operand::Column(column), _) => scope.resolve(column) == Ok(id),
             _ => {
-                let hidden = scope.facts(id).is_none_or(|facts| facts.is_hidden);
-                !hidden && scope.shown(item).any(|seen| seen.number == id.table)
+                let hidden = scope.column_schema(id).is_none_or(|facts| facts.is_hidden);
+                !hidden && scope.shown_tables(item).any(|seen| seen.number == id.table)
             }
         };
         let distinct = query.items.iter().any(is_id) && query.items.iter().all(of_single);
         return match distinct {
             true => Ok(()),
-            false => Err(Refused::Joins),
+            false => Err(NarrowingRefusal::Joins),
         };
     }
-    match single.len() == scope.own().len() {
+    match single.len() == scope.innermost_tables().len() {
         true => Ok(()),
-        false => Err(Refused::Joins),
+        false => Err(NarrowingRefusal::Joins),
     }
 }
 
 /// The list that says alone whose messages are wanted, where it is one of the conditions of WHERE.
-fn replaceable(
-    authors: &Authors,
-    filter: Option<&Condition>,
-    author: Of,
-    scope: &Scope<'_>,
+fn replaceable_list(
+    authors: &AuthorSelection,
+    filter: Option<&SelectCondition>,
+    author: ScopedColumn,
+    scope: &NameScope<'_>,
 ) -> Option<Range<usize>> {
     if !authors.readers.is_empty() || !authors.single.is_empty() {
         return None;
@@ -295,18 +317,23 @@ fn replaceable(
         return None;
     };
     let filter = filter?;
-    let all = match &filter.is {
-        Says::And(all) => all.as_slice(),
+    let all = match &filter.kind {
+        ConditionKind::And(all) => all.as_slice(),
         _ => std::slice::from_ref(filter),
     };
     let found = all
         .iter()
-        .find(|condition| is_list(condition, own, author, scope));
+        .find(|condition| is_author_list(condition, own, author, scope));
     found.map(|condition| condition.words.clone())
 }
 
-fn is_list(condition: &Condition, own: &List, author: Of, scope: &Scope<'_>) -> bool {
-    let Says::In(Operand::Column(column), list, true) = &condition.is else {
+fn is_author_list(
+    condition: &SelectCondition,
+    own: &LiteralList,
+    author: ScopedColumn,
+    scope: &NameScope<'_>,
+) -> bool {
+    let ConditionKind::In(Operand::Column(column), list, true) = &condition.kind else {
         return false;
     };
     list == own && scope.resolve(column) == Ok(author)

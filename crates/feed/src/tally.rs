@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::shown::shown;
+use crate::normalization::normalized_text;
 
 /// More different statements are not kept.
-const MOST: usize = 2_000;
+const MOST_STATEMENTS: usize = 2_000;
 
 /// A statement that was seen, and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct StatementStats {
     /// The database that was current.
     pub database: Option<String>,
     /// One of its texts.
     pub text: String,
     /// The same as people may read it.
-    pub shown: String,
+    pub normalized_text: String,
     /// It was prepared by the protocol, and executed.
     pub prepared: bool,
     /// How often it was seen.
@@ -24,12 +24,12 @@ pub struct Seen {
     /// How long all of them took together.
     pub total: Duration,
     /// How many rows the server read for them, where it says so.
-    pub read: Option<u64>,
+    pub rows_read: Option<u64>,
     /// How many rows it sent.
-    pub sent: u64,
+    pub rows_sent: u64,
 }
 
-impl Seen {
+impl StatementStats {
     /// How long one took, on average.
     #[must_use]
     pub fn mean(&self) -> Duration {
@@ -39,11 +39,11 @@ impl Seen {
 }
 
 /// What a statement has in common with others: its database, how it is shown, and whether it was prepared.
-type Key = (Option<String>, String, bool);
+type StatementStatsKey = (Option<String>, String, bool);
 
 /// One that has ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended<'a> {
+pub struct CompletedStatement<'a> {
     /// The database that was current.
     pub database: Option<&'a [u8]>,
     /// Its text.
@@ -51,53 +51,57 @@ pub struct Ended<'a> {
     /// It was prepared by the protocol, and executed.
     pub prepared: bool,
     /// How long it took.
-    pub took: Duration,
+    pub duration: Duration,
     /// How many rows came back.
     pub rows: u64,
 }
 
 /// Counts statements as they go by.
 #[derive(Debug, Default)]
-pub struct Tally {
-    all: HashMap<Key, Seen>,
-    left_out: u64,
+pub struct StatementTally {
+    by_key: HashMap<StatementStatsKey, StatementStats>,
+    uncounted: u64,
 }
 
-impl Tally {
+impl StatementTally {
     /// One has ended.
-    pub fn add(&mut self, ended: Ended<'_>) {
+    pub fn add(&mut self, ended: CompletedStatement<'_>) {
         let database = ended
             .database
             .map(|name| String::from_utf8_lossy(name).into_owned());
-        let key = (database, shown(ended.text), ended.prepared);
-        if self.all.len() >= MOST && !self.all.contains_key(&key) {
-            self.left_out += 1;
+        let key = (database, normalized_text(ended.text), ended.prepared);
+        if self.by_key.len() >= MOST_STATEMENTS && !self.by_key.contains_key(&key) {
+            self.uncounted += 1;
             return;
         }
         let (database, shown, prepared) = key.clone();
-        let seen = self.all.entry(key).or_insert_with(|| Seen {
+        let seen = self.by_key.entry(key).or_insert_with(|| StatementStats {
             database,
             text: String::from_utf8_lossy(ended.text).into_owned(),
-            shown,
+            normalized_text: shown,
             prepared,
-            ..Seen::default()
+            ..StatementStats::default()
         });
         seen.times += 1;
-        seen.total = seen.total.saturating_add(ended.took);
-        seen.sent = seen.sent.saturating_add(ended.rows);
+        seen.total = seen.total.saturating_add(ended.duration);
+        seen.rows_sent = seen.rows_sent.saturating_add(ended.rows);
     }
 
     /// Statements that were not counted, since there were too many different ones.
     #[must_use]
-    pub fn left_out(&self) -> u64 {
-        self.left_out
+    pub fn uncounted(&self) -> u64 {
+        self.uncounted
     }
 
     /// All that were counted, the most time first.
     #[must_use]
-    pub fn seen(&self) -> Vec<Seen> {
-        let mut all: Vec<Seen> = self.all.values().cloned().collect();
-        all.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.shown.cmp(&b.shown)));
+    pub fn statements(&self) -> Vec<StatementStats> {
+        let mut all: Vec<StatementStats> = self.by_key.values().cloned().collect();
+        all.sort_by(|a, b| {
+            b.total
+                .cmp(&a.total)
+                .then_with(|| a.normalized_text.cmp(&b.normalized_text))
+        });
         all
     }
 }
@@ -108,19 +112,19 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn ended<'a>(database: &'a str, text: &'a str, took: Duration) -> Ended<'a> {
-        Ended {
+    fn ended<'a>(database: &'a str, text: &'a str, took: Duration) -> CompletedStatement<'a> {
+        CompletedStatement {
             database: Some(database.as_bytes()),
             text: text.as_bytes(),
             prepared: false,
-            took,
+            duration: took,
             rows: 20,
         }
     }
 
     #[test]
     fn statements_are_counted_by_what_they_have_in_common() {
-        let mut tally = Tally::default();
+        let mut tally = StatementTally::default();
         for (database, text, took) in [
             ("app", "SELECT a FROM t WHERE b IN (1, 2)", MS),
             ("app", "SELECT  a FROM t WHERE b IN (3)", 3 * MS),
@@ -129,10 +133,17 @@ mod tests {
         ] {
             tally.add(ended(database, text, took));
         }
-        let seen = tally.seen();
+        let seen = tally.statements();
         let told: Vec<_> = seen
             .iter()
-            .map(|seen| (seen.times, seen.mean(), seen.sent, &*seen.shown))
+            .map(|seen| {
+                (
+                    seen.times,
+                    seen.mean(),
+                    seen.rows_sent,
+                    &*seen.normalized_text,
+                )
+            })
             .collect();
         assert_eq!(
             told,
@@ -150,12 +161,15 @@ mod tests {
 
     #[test]
     fn there_is_room_for_so_many() {
-        let mut tally = Tally::default();
-        for number in 0..MOST + 10 {
+        let mut tally = StatementTally::default();
+        for number in 0..MOST_STATEMENTS + 10 {
             let text = format!("SELECT a{number}x FROM t");
             tally.add(ended("app", &text, MS));
             tally.add(ended("app", &text, MS));
         }
-        assert_eq!((tally.seen().len(), tally.left_out()), (MOST, 20));
+        assert_eq!(
+            (tally.statements().len(), tally.uncounted()),
+            (MOST_STATEMENTS, 20)
+        );
     }
 }

@@ -3,16 +3,22 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use headwater_rows::template::KeptRows;
-use headwater_timeline::index::PlaceId;
+use headwater_rows::template::TemplateCache;
+use headwater_timeline::index::TimelineId;
 
-use crate::bind::Types;
-use crate::cost::{Costs, Course, Crowd, Need, TOLD_OF, WIDER, Way};
-use crate::counted::Counted;
+use crate::binding::FeedColumnTypes;
+use crate::cost::{
+    AuthorCountBucket, CACHED_PAGE_BATCH, CandidateRatio, PathCosts, PathDecision, StatementPath,
+    WIDENING_FACTOR,
+};
 use crate::definition::FeedId;
-use crate::query::{Condition, Query, Rows, Says, Source};
-use crate::shape::{Feed, Shape};
-use crate::variants::{self, Columns, Ends, Plan, Planned, Under, Variants};
+use crate::outcome_counts::OutcomeCounts;
+use crate::query::{ConditionKind, FeedSelect, SelectCondition, Subquery, TableReference};
+use crate::result_metadata::{
+    self, ColumnFingerprint, PlanKnowledge, PlanSettings, PlanStatusFlags, ServerPlan,
+    TemplateMetadata,
+};
+use crate::shape::{FeedNames, StatementShape};
 
 /// A template of a feed's statements, in one database.
 #[derive(Debug)]
@@ -22,38 +28,38 @@ pub struct Template {
     /// The database of the feed's tables.
     pub database: String,
     /// Its names.
-    pub names: Feed,
+    pub feed_names: FeedNames,
     /// Types of its columns.
-    pub types: Types,
+    pub types: FeedColumnTypes,
     /// What stands where.
-    pub shape: Shape,
+    pub shape: StatementShape,
     /// Every table that it names.
-    pub tables: Vec<Named>,
+    pub tables: Vec<TableName>,
     /// Rows of its statements, where they are kept.
-    pub kept: Arc<KeptRows>,
-    /// The places of those that they are made of beside the messages', as [`crate::keep::Keep::refers`] has them.
-    pub referred: Arc<[PlaceId]>,
-    /// The places of readers' rows in the tables of its lists of authors, as [`crate::keep::Keep::lists`] has them.
-    pub lists: Arc<[PlaceId]>,
-    counted: Tallies,
-    learned: Mutex<Learned>,
+    pub row_cache: Arc<TemplateCache>,
+    /// The places of those that they are made of beside the messages', as [`crate::row_dependencies::RowDependencies::joined_rows`] has them.
+    pub joined_timelines: Arc<[TimelineId]>,
+    /// The places of readers' rows in the tables of its lists of authors, as [`crate::row_dependencies::RowDependencies::lists`] has them.
+    pub list_timelines: Arc<[TimelineId]>,
+    counters: OutcomeCounters,
+    state: Mutex<TemplateState>,
     /// Pages of kept rows.
-    pages: AtomicU32,
+    cached_pages: AtomicU32,
 }
 
 /// Where it is counted what becomes of a template's statements.
 #[derive(Clone, Debug, Default)]
-pub struct Tallies {
+pub struct OutcomeCounters {
     /// Those of the template.
-    pub own: Arc<Counted>,
+    pub template: Arc<OutcomeCounts>,
     /// Those of all templates of its feed, where that is known.
-    pub feed: Option<Arc<Counted>>,
+    pub feed: Option<Arc<OutcomeCounts>>,
 }
 
-impl Tallies {
+impl OutcomeCounters {
     /// Counts what became of a statement.
     pub fn add(&self, what: &'static str) {
-        self.own.add(what);
+        self.template.add(what);
         if let Some(feed) = &self.feed {
             feed.add(what);
         }
@@ -62,7 +68,7 @@ impl Tallies {
 
 /// A table as a statement names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Named {
+pub struct TableName {
     /// The database in front.
     pub database: Option<String>,
     /// Its name.
@@ -71,41 +77,41 @@ pub struct Named {
 
 /// What was learned of a template.
 #[derive(Debug, Default)]
-struct Learned {
-    costs: [Costs; Crowd::COUNT],
-    need: Need,
-    variants: variants::Learned,
+struct TemplateState {
+    costs: [PathCosts; AuthorCountBucket::COUNT],
+    candidate_ratio: CandidateRatio,
+    metadata: result_metadata::SettingsMetadata,
     /// Its columns are described as they are directly where they come through a temporary table.
     buffered: bool,
-    retired: Option<Retired>,
+    retired: Option<RetirementReason>,
     /// So often, one behind the other, a narrowed answer's columns differed from those that were learned.
-    misfits: u32,
+    mismatches: u32,
 }
 
-impl Learned {
+impl TemplateState {
     /// How columns are described for so many authors under these settings.
-    fn knows(&self, crowd: Crowd, under: Under) -> bool {
-        let variants = self.variants.under(under);
-        variants.is_some_and(|variants| variants.of(crowd, None).is_some())
+    fn has_metadata(&self, crowd: AuthorCountBucket, under: PlanSettings) -> bool {
+        let variants = self.metadata.for_settings(under);
+        variants.is_some_and(|variants| variants.sample(crowd, None).is_some())
     }
 }
 
 /// Why a template is not narrowed any more, though its text could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Retired {
+pub enum RetirementReason {
     /// Asked directly, it ends with a warning or an error: what a narrowed one says of that is not known.
     Warns,
     /// Its columns are described in another way when it is narrowed.
     Columns,
     /// Its answers are longer than is held.
-    Long,
+    TooLong,
 }
 
 /// How a statement is to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum ExecutionChoice {
     /// As it is: the server's own answer is looked at, and learned from.
-    Learn,
+    Sample,
     /// With candidates, in this form.
     Narrowed {
         /// Through a temporary table.
@@ -114,7 +120,7 @@ pub enum Choice {
     /// As it is: that costs less.
     Direct,
     /// As it is, for good.
-    Retired(Retired),
+    Retired(RetirementReason),
 }
 
 impl Template {
@@ -123,218 +129,236 @@ impl Template {
     pub fn new(
         feed: FeedId,
         database: String,
-        names: Feed,
-        types: Types,
-        shape: Shape,
-        tables: Vec<Named>,
+        names: FeedNames,
+        types: FeedColumnTypes,
+        shape: StatementShape,
+        tables: Vec<TableName>,
     ) -> Template {
         Template {
             feed,
             database,
-            names,
+            feed_names: names,
             types,
             shape,
             tables,
-            kept: Arc::default(),
-            referred: Arc::default(),
-            lists: Arc::default(),
-            counted: Tallies::default(),
-            learned: Mutex::default(),
-            pages: AtomicU32::default(),
+            row_cache: Arc::default(),
+            joined_timelines: Arc::default(),
+            list_timelines: Arc::default(),
+            counters: OutcomeCounters::default(),
+            state: Mutex::default(),
+            cached_pages: AtomicU32::default(),
         }
     }
 
     /// The same, whose rows are made of these places' as well, and whose lists are told of in those.
     #[must_use]
-    pub fn referring(self, referred: Vec<PlaceId>, lists: Vec<PlaceId>) -> Template {
+    pub fn with_timelines(self, referred: Vec<TimelineId>, lists: Vec<TimelineId>) -> Template {
         Template {
-            referred: referred.into(),
-            lists: lists.into(),
+            joined_timelines: referred.into(),
+            list_timelines: lists.into(),
             ..self
         }
     }
 
     /// The same, counted there.
     #[must_use]
-    pub fn counted(self, counted: Tallies) -> Template {
-        Template { counted, ..self }
+    pub fn with_counters(self, counted: OutcomeCounters) -> Template {
+        Template {
+            counters: counted,
+            ..self
+        }
     }
 
     /// This has become of one of its statements.
-    pub fn count(&self, what: &'static str) {
-        self.counted.add(what);
+    pub fn count_outcome(&self, what: &'static str) {
+        self.counters.add(what);
         let times = match what {
             // The server was not asked.
             "kept" => return,
             "narrowed" => self.times().map(|(_, narrowed)| narrowed),
             _ => self.times().map(|(directly, _)| directly),
         };
-        self.counted.own.weigh(times);
+        self.counters.template.add_server_time(times);
     }
 
     /// How long statements take directly and narrowed, in microseconds, where most authors were named of late. `None`: not known.
     #[must_use]
     pub fn times(&self) -> Option<(f64, f64)> {
-        self.learned().costs.iter().rev().find_map(Costs::times)
+        self.state().costs.iter().rev().find_map(PathCosts::times)
     }
 
-    fn learned(&self) -> MutexGuard<'_, Learned> {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, TemplateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many candidates to take for so many rows.
     #[must_use]
     pub fn candidates(&self, rows: usize, most: usize) -> usize {
-        self.learned().need.candidates(rows, most)
+        self.state().candidate_ratio.candidates(rows, most)
     }
 
     /// How many to take where so many did not suffice; `None`: there are to be no more.
     #[must_use]
-    pub fn wider(candidates: usize, most: usize) -> Option<usize> {
-        (candidates < most).then(|| candidates.saturating_mul(WIDER).min(most))
+    pub fn widen(candidates: usize, most: usize) -> Option<usize> {
+        (candidates < most).then(|| candidates.saturating_mul(WIDENING_FACTOR).min(most))
     }
 
     /// How the next statement of so many authors is to be asked, under these settings; `always`: narrowed, whatever that costs.
     #[must_use]
-    pub fn choose(&self, crowd: Crowd, under: Under, always: bool) -> Choice {
-        let learned = &mut *self.learned();
+    pub fn choose(
+        &self,
+        crowd: AuthorCountBucket,
+        under: PlanSettings,
+        always: bool,
+    ) -> ExecutionChoice {
+        let learned = &mut *self.state();
         if let Some(retired) = learned.retired {
-            return Choice::Retired(retired);
+            return ExecutionChoice::Retired(retired);
         }
-        let known = learned.knows(crowd, under);
+        let known = learned.has_metadata(crowd, under);
         let Some(costs) = learned.costs.get_mut(crowd.number()) else {
-            return Choice::Direct;
+            return ExecutionChoice::Direct;
         };
-        let narrowed = Choice::Narrowed {
+        let narrowed = ExecutionChoice::Narrowed {
             buffered: learned.buffered,
         };
         match costs.choose() {
-            _ if !known => Choice::Learn,
+            _ if !known => ExecutionChoice::Sample,
             _ if always => narrowed,
-            Course::Narrowed => narrowed,
-            Course::Measured => Choice::Learn,
-            Course::Direct => Choice::Direct,
+            PathDecision::Narrowed => narrowed,
+            PathDecision::Measured => ExecutionChoice::Sample,
+            PathDecision::Direct => ExecutionChoice::Direct,
         }
     }
 
     /// True where it was learned of so many authors what a narrowed statement needs, and where there is nothing to be learned any more.
     #[must_use]
-    pub fn has_learned(&self, crowd: Crowd, under: Under) -> bool {
-        let learned = self.learned();
-        learned.retired.is_some() || learned.knows(crowd, under)
+    pub fn has_sampled(&self, crowd: AuthorCountBucket, under: PlanSettings) -> bool {
+        let learned = self.state();
+        learned.retired.is_some() || learned.has_metadata(crowd, under)
     }
 
     /// What is known of columns under a plan of the server's.
     #[must_use]
-    pub fn planned(&self, under: Under, plan: &Plan) -> Planned {
-        let learned = self.learned();
-        let variants = learned.variants.under(under);
-        variants.map_or(Planned::Unknown, |variants| variants.planned(plan))
+    pub fn plan_knowledge(&self, under: PlanSettings, plan: &ServerPlan) -> PlanKnowledge {
+        let learned = self.state();
+        let variants = learned.metadata.for_settings(under);
+        variants.map_or(PlanKnowledge::Unknown, |variants| {
+            variants.plan_knowledge(plan)
+        })
     }
 
     /// True where a narrowed answer is described as under this plan if it comes through a temporary table.
     #[must_use]
-    pub fn is_buffered(&self, under: Under, plan: &Plan) -> bool {
-        let learned = self.learned();
-        let variants = learned.variants.under(under);
+    pub fn is_buffered(&self, under: PlanSettings, plan: &ServerPlan) -> bool {
+        let learned = self.state();
+        let variants = learned.metadata.for_settings(under);
         variants.is_some_and(|variants| variants.is_buffered(plan))
     }
 
     /// True where the server describes columns so for so many authors, as far as is known.
     #[must_use]
-    pub fn tells(&self, crowd: Crowd, under: Under, columns: &Columns) -> bool {
-        let learned = self.learned();
-        let variants = learned.variants.under(under);
-        let told = variants.and_then(|variants| variants.told(crowd, None, columns));
+    pub fn matches_metadata(
+        &self,
+        crowd: AuthorCountBucket,
+        under: PlanSettings,
+        columns: &ColumnFingerprint,
+    ) -> bool {
+        let learned = self.state();
+        let variants = learned.metadata.for_settings(under);
+        let told = variants.and_then(|variants| variants.restored_columns(crowd, None, columns));
         told.as_ref() == Some(columns)
     }
 
     /// A direct one was answered well, in so many microseconds; the server went about it by that plan, where that was asked.
-    pub fn learn(
+    pub fn record_sample(
         &self,
-        (crowd, under): (Crowd, Under),
-        plan: Option<Plan>,
+        (crowd, under): (AuthorCountBucket, PlanSettings),
+        plan: Option<ServerPlan>,
         microseconds: f64,
-        columns: Columns,
-        ends: Ends,
+        columns: ColumnFingerprint,
+        ends: PlanStatusFlags,
     ) {
-        let mut learned = self.learned();
-        let learn = |variants: &mut Variants| variants.learn(crowd, plan, columns, ends);
-        learned.variants.change(under, learn);
+        let mut learned = self.state();
+        let learn =
+            |variants: &mut TemplateMetadata| variants.record_sample(crowd, plan, columns, ends);
+        learned.metadata.update(under, learn);
         if let Some(costs) = learned.costs.get_mut(crowd.number()) {
-            costs.took(Way::Direct, microseconds);
+            costs.record_time(StatementPath::Direct, microseconds);
         }
     }
 
     /// A narrowed one took so many microseconds and came to nothing: the direct one comes behind it.
-    pub fn took_in_vain(&self, crowd: Crowd, microseconds: f64) {
-        if let Some(costs) = self.learned().costs.get_mut(crowd.number()) {
-            costs.took_in_vain(microseconds);
+    pub fn record_failed_narrowing(&self, crowd: AuthorCountBucket, microseconds: f64) {
+        if let Some(costs) = self.state().costs.get_mut(crowd.number()) {
+            costs.record_failed_narrowing(microseconds);
         }
     }
 
     /// A narrowed one was answered in so many microseconds. `keeps`: its rows may be kept.
-    pub fn took(&self, crowd: Crowd, microseconds: f64, keeps: bool) {
-        if let Some(costs) = self.learned().costs.get_mut(crowd.number()) {
+    pub fn record_narrowed(&self, crowd: AuthorCountBucket, microseconds: f64, keeps: bool) {
+        if let Some(costs) = self.state().costs.get_mut(crowd.number()) {
             if keeps {
-                costs.missed_kept();
+                costs.record_cache_miss();
             }
-            costs.took(Way::Narrowed, microseconds);
+            costs.record_time(StatementPath::Narrowed, microseconds);
         }
     }
 
     /// One was answered by a page of kept rows, in so many microseconds.
-    pub fn made_of_kept(&self, crowd: Crowd, microseconds: f64) {
+    pub fn record_cached_page(&self, crowd: AuthorCountBucket, microseconds: f64) {
         // One in so many tells of all: sessions of all cores come here.
         if !self
-            .pages
+            .cached_pages
             .fetch_add(1, Ordering::Relaxed)
-            .is_multiple_of(TOLD_OF)
+            .is_multiple_of(CACHED_PAGE_BATCH)
         {
             return;
         }
-        if let Some(costs) = self.learned().costs.get_mut(crowd.number()) {
-            costs.made_of_kept(TOLD_OF, microseconds);
+        if let Some(costs) = self.state().costs.get_mut(crowd.number()) {
+            costs.record_cached_pages(CACHED_PAGE_BATCH, microseconds);
         }
     }
 
     /// Candidates sufficed, and there were more messages behind them.
-    pub fn sufficed(&self) {
-        self.learned().need.sufficed();
+    pub fn record_sufficient(&self) {
+        self.state().candidate_ratio.record_sufficient();
     }
 
     /// Of so many candidates so many passed, which did not suffice.
-    pub fn fell_short(&self, candidates: usize, passed: usize) {
-        self.learned().need.fell_short(candidates, passed);
+    pub fn record_shortfall(&self, candidates: usize, passed: usize) {
+        self.state()
+            .candidate_ratio
+            .record_shortfall(candidates, passed);
     }
 
     /// Tells the columns of a narrowed answer as they are directly, and the flags behind the columns and at the end. `None`: that is
     /// not known, or they differ in more than key flags, for which another form is tried, or the template is given up.
     #[must_use]
-    pub fn told(
+    pub fn restore_columns(
         &self,
-        crowd: Crowd,
-        under: Under,
-        plan: Option<&Plan>,
-        own: &Columns,
-    ) -> Option<(Columns, Ends)> {
-        let learned = &mut *self.learned();
-        let variants = learned.variants.under(under)?;
-        let ends = variants.of(crowd, plan)?.ends;
-        if let Some(columns) = variants.told(crowd, plan, own) {
-            learned.misfits = 0;
+        crowd: AuthorCountBucket,
+        under: PlanSettings,
+        plan: Option<&ServerPlan>,
+        own: &ColumnFingerprint,
+    ) -> Option<(ColumnFingerprint, PlanStatusFlags)> {
+        let learned = &mut *self.state();
+        let variants = learned.metadata.for_settings(under)?;
+        let ends = variants.sample(crowd, plan)?.status_flags;
+        if let Some(columns) = variants.restored_columns(crowd, plan, own) {
+            learned.mismatches = 0;
             return Some((columns, ends));
         }
         if let Some(plan) = plan {
-            let differs = |variants: &mut Variants| variants.differs(plan);
-            learned.variants.change(under, differs);
+            let differs = |variants: &mut TemplateMetadata| variants.record_difference(plan);
+            learned.metadata.update(under, differs);
             return None;
         }
-        learned.misfits += 1;
-        match learned.misfits {
+        learned.mismatches += 1;
+        match learned.mismatches {
             // The tables may have changed since.
-            1 => learned.variants.change(under, Variants::forget),
-            _ if learned.buffered => learned.retired = Some(Retired::Columns),
+            1 => learned.metadata.update(under, TemplateMetadata::forget),
+            _ if learned.buffered => learned.retired = Some(RetirementReason::Columns),
             _ => learned.buffered = true,
         }
         None
@@ -343,23 +367,23 @@ impl Template {
     /// True where it is asked directly for good.
     #[must_use]
     pub fn is_retired(&self) -> bool {
-        self.learned().retired.is_some()
+        self.state().retired.is_some()
     }
 
     /// It is asked directly from now on.
-    pub fn retire(&self, why: Retired) {
-        self.learned().retired = Some(why);
+    pub fn retire(&self, why: RetirementReason) {
+        self.state().retired = Some(why);
     }
 }
 
-impl Query {
+impl FeedSelect {
     /// Every table that it names, once.
     #[must_use]
-    pub fn tables(&self) -> Vec<Named> {
+    pub fn tables(&self) -> Vec<TableName> {
         let mut named = Vec::new();
-        sources(&self.sources, &mut named);
+        collect_sources(&self.sources, &mut named);
         if let Some((_, filter)) = &self.filter {
-            of_condition(filter, &mut named);
+            collect_condition(filter, &mut named);
         }
         named.sort();
         named.dedup();
@@ -367,36 +391,40 @@ impl Query {
     }
 }
 
-fn sources(sources: &[Source], named: &mut Vec<Named>) {
+fn collect_sources(sources: &[TableReference], named: &mut Vec<TableName>) {
     for source in sources {
-        named.push(Named {
+        named.push(TableName {
             database: source.database.as_ref().map(|name| name.text.clone()),
             table: source.table.text.clone(),
         });
         if let Some(on) = &source.on {
-            of_condition(on, named);
+            collect_condition(on, named);
         }
     }
 }
 
-fn of_condition(condition: &Condition, named: &mut Vec<Named>) {
-    match &condition.is {
-        Says::And(all) | Says::Or(all) => all.iter().for_each(|one| of_condition(one, named)),
-        Says::Not(one) => of_condition(one, named),
-        Says::InRows(_, rows, _) | Says::Exists(rows) => of_rows(rows, named),
-        Says::Compare(..)
-        | Says::Pairs(..)
-        | Says::Null(..)
-        | Says::Between(..)
-        | Says::Like(..)
-        | Says::In(..)
-        | Says::Truth(_) => {}
+fn collect_condition(condition: &SelectCondition, named: &mut Vec<TableName>) {
+    match &condition.kind {
+        ConditionKind::And(all) | ConditionKind::Or(all) => {
+            all.iter().for_each(|one| collect_condition(one, named))
+        }
+        ConditionKind::Not(one) => collect_condition(one, named),
+        ConditionKind::InSubquery(_, rows, _) | ConditionKind::Exists(rows) => {
+            collect_subquery(rows, named)
+        }
+        ConditionKind::Compare(..)
+        | ConditionKind::ComparePairs(..)
+        | ConditionKind::Null(..)
+        | ConditionKind::Between(..)
+        | ConditionKind::Like(..)
+        | ConditionKind::In(..)
+        | ConditionKind::Truth(_) => {}
     }
 }
 
-fn of_rows(rows: &Rows, named: &mut Vec<Named>) {
-    sources(&rows.sources, named);
+fn collect_subquery(rows: &Subquery, named: &mut Vec<TableName>) {
+    collect_sources(&rows.sources, named);
     if let Some(filter) = &rows.filter {
-        of_condition(filter, named);
+        collect_condition(filter, named);
     }
 }

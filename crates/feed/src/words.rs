@@ -10,8 +10,8 @@
 //! - **Elsewhere, between two words**, it is left out which white space and which comments stand there: servers' lexers skip both, and read the next word
 //!   as behind a single space. That there is something is kept: `< =` and `1 .5` are errors, `NOW ()` is a function or not as `sql_mode` has it,
 //!   and behind `t. ` a reserved word is none of `t`'s columns. (Comments that are executed, and hints, are not read at all.)
-//! - **Literals elsewhere** leave their kind, and [`Word::stays`] is false for them. Their values are part of what each statement asks for
-//!   ([`crate::bind`]) or of what its rows are kept under ([`crate::keep`]), by the place where they stand. Where the grammar looks at a value, or
+//! - **Literals elsewhere** leave their kind, and [`StatementWord::is_verbatim`] is false for them. Their values are part of what each statement asks for
+//!   ([`crate::binding`]) or of what its rows are kept under ([`crate::row_dependencies`]), by the place where they stand. Where the grammar looks at a value, or
 //!   leaves one out of account, it stays: behind INTERVAL, in `NOW(3)`, and behind a LIMIT in parentheses. A word of which the grammar reads the
 //!   value has to be one that stays.
 //! - **A list of literals** of one kind, behind IN, leaves its kind, whatever its length and the white space in it: a comma between two literals means the
@@ -22,26 +22,26 @@
 //! The case of words and names, quotes and parentheses are kept as they stand. So whoever writes a statement in two ways has two templates, and
 //! no reply follows the other's text.
 
-use headwater_sql::lexer::{Kind, Lexer, Token};
+use headwater_sql::lexer::{Lexer, SqlToken, TokenKind};
 
 /// One word of a statement: where it stands, and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct StatementWord {
     /// What it is.
-    pub is: Is,
+    pub kind: WordKind,
     /// Where it starts, in bytes.
     pub start: usize,
     /// Where it ends.
     pub end: usize,
     /// Parameters in front of it.
-    pub parameters: usize,
+    pub parameters_before: usize,
     /// It stands in the key as it is, so that all statements of the template have it. A parameter never does.
-    pub stays: bool,
+    pub is_verbatim: bool,
 }
 
 /// What a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Is {
+pub enum WordKind {
     /// A keyword or a name.
     Name,
     /// A name in back quotes.
@@ -55,23 +55,23 @@ pub enum Is {
     /// One byte of punctuation.
     Punct(u8),
     /// A list of literals in parentheses, of whatever length.
-    List(Members),
+    List(ListKind),
 }
 
-impl Is {
+impl WordKind {
     /// A literal, a parameter, or a list of these.
     #[must_use]
     pub fn is_literal(self) -> bool {
         match self {
-            Is::Number | Is::Text | Is::Parameter | Is::List(_) => true,
-            Is::Name | Is::Quoted | Is::Punct(_) => false,
+            WordKind::Number | WordKind::Text | WordKind::Parameter | WordKind::List(_) => true,
+            WordKind::Name | WordKind::Quoted | WordKind::Punct(_) => false,
         }
     }
 }
 
 /// What a list holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Members {
+pub enum ListKind {
     /// Decimal digits alone.
     Numbers,
     /// Strings in single quotes.
@@ -82,9 +82,9 @@ pub enum Members {
 
 /// The words of one statement, and the key of its template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words {
+pub struct StatementWords {
     /// In order, without the semicolon at the end.
-    pub words: Vec<Word>,
+    pub words: Vec<StatementWord>,
     /// Equal for texts of one template, and for no others: see the module.
     pub key: Vec<u8>,
     /// How many parameters it has.
@@ -100,59 +100,63 @@ const KEY_BYTES: usize = 1_024;
 /// In a key, behind each word. Neither a word nor what stands between two holds it.
 const BREAK: u8 = 0;
 
-impl Word {
+impl StatementWord {
     /// A token of a text that begins at `from`, behind so many parameters, which it is counted among if it is one.
-    fn of(token: Token<'_>, from: usize, parameters: &mut usize) -> Option<Word> {
+    fn from_token(
+        token: SqlToken<'_>,
+        from: usize,
+        parameters: &mut usize,
+    ) -> Option<StatementWord> {
         let is = match token.kind {
-            Kind::Word => Is::Name,
-            Kind::Quoted => Is::Quoted,
-            Kind::Number => Is::Number,
+            TokenKind::Word => WordKind::Name,
+            TokenKind::QuotedName => WordKind::Quoted,
+            TokenKind::Number => WordKind::Number,
             // In double quotes it is a string or a name, as sql_mode has it.
-            Kind::Text if token.text.first() == Some(&b'\'') => Is::Text,
-            Kind::Punct(b'?') => Is::Parameter,
-            Kind::Punct(byte) => Is::Punct(byte),
-            Kind::Text | Kind::Opaque => return None,
+            TokenKind::QuotedText if token.text.first() == Some(&b'\'') => WordKind::Text,
+            TokenKind::Punct(b'?') => WordKind::Parameter,
+            TokenKind::Punct(byte) => WordKind::Punct(byte),
+            TokenKind::QuotedText | TokenKind::Opaque => return None,
         };
         let start = from + token.at;
-        let word = Word {
-            is,
+        let word = StatementWord {
+            kind: is,
             start,
             end: start + token.text.len(),
-            parameters: *parameters,
-            stays: !is.is_literal(),
+            parameters_before: *parameters,
+            is_verbatim: !is.is_literal(),
         };
-        *parameters += usize::from(is == Is::Parameter);
+        *parameters += usize::from(is == WordKind::Parameter);
         Some(word)
     }
 }
 
-impl Words {
+impl StatementWords {
     /// The words of a text. `None`: it has more than one statement, too many words, or a byte that is not certain whatever the
     /// session's `sql_mode` and character set.
     #[must_use]
-    pub fn read(text: &[u8]) -> Option<Words> {
+    pub fn read(text: &[u8]) -> Option<StatementWords> {
         let mut lexer = Lexer::new(text);
-        let mut read = Words {
+        let mut read = StatementWords {
             words: Vec::with_capacity(64),
             key: Vec::with_capacity(text.len().min(KEY_BYTES) + 64),
             parameters: 0,
         };
-        let mut place = Place::default();
+        let mut place = WordContext::default();
         // Where a list may have begun: a parenthesis behind IN.
-        let mut list: Option<Opened> = None;
+        let mut list: Option<OpenList> = None;
         while let Some(token) = lexer.next() {
             if token.is_punct(b';') {
                 lexer.is_at_end().then_some(())?;
                 break;
             }
-            let word = Word::of(token, 0, &mut read.parameters)?;
+            let word = StatementWord::from_token(token, 0, &mut read.parameters)?;
             let opened = list.take();
-            match opened.and_then(|opened| opened.go_on(word)) {
-                Some(Open::Still(opened)) => {
+            match opened.and_then(|opened| opened.append(word)) {
+                Some(ListProgress::Unfinished(opened)) => {
                     list = Some(opened);
                     continue;
                 }
-                Some(Open::Closed(whole)) => {
+                Some(ListProgress::Closed(whole)) => {
                     read.push(whole, &mut place, text)?;
                     continue;
                 }
@@ -160,11 +164,13 @@ impl Words {
             }
             if let Some(opened) = opened {
                 // It was no list of literals after all.
-                read.again(opened, &mut place, text)?;
+                read.reread_words(opened, &mut place, text)?;
             }
-            let begins = word.is == Is::Punct(b'(') && place.may_list() && read.ends_with_in(text);
+            let begins = word.kind == WordKind::Punct(b'(')
+                && place.may_begin_list()
+                && read.ends_with_in(text);
             match begins {
-                true => list = Some(Opened::at(word)),
+                true => list = Some(OpenList::at(word)),
                 false => read.push(word, &mut place, text)?,
             }
         }
@@ -175,7 +181,7 @@ impl Words {
     /// The same of a text that is prepared and executed. That is a template of its own: the server describes its answer in another
     /// way than it does for the same text as a query.
     #[must_use]
-    pub fn executed(mut self) -> Words {
+    pub fn executed(mut self) -> StatementWords {
         self.key.extend_from_slice(b"\x01E");
         self
     }
@@ -183,23 +189,27 @@ impl Words {
     /// The same of a text that is prepared and executed by a name: its answer is told as that of a query is, and described in a third
     /// way.
     #[must_use]
-    pub fn named(mut self) -> Words {
+    pub fn executed_by_name(mut self) -> StatementWords {
         self.key.extend_from_slice(b"\x01D");
         self
     }
 
     /// True where a parameter is a column of the answer. MySQL describes that by the types that it had in earlier executions.
     #[must_use]
-    pub fn show_parameters(&self, text: &[u8]) -> bool {
+    pub fn selects_parameters(&self, text: &[u8]) -> bool {
         let mut all = self.words.iter().enumerate();
         // No column of a feed's statement is a SELECT of its own.
         let from = all.position(|(at, word)| {
-            word.is == Is::Name && self.text(at, text).eq_ignore_ascii_case(b"FROM")
+            word.kind == WordKind::Name && self.text(at, text).eq_ignore_ascii_case(b"FROM")
         });
         let columns = self.words.get(..from.unwrap_or_default());
         columns.is_none_or(|columns| {
-            let is_parameter =
-                |word: &Word| matches!(word.is, Is::Parameter | Is::List(Members::Parameters));
+            let is_parameter = |word: &StatementWord| {
+                matches!(
+                    word.kind,
+                    WordKind::Parameter | WordKind::List(ListKind::Parameters)
+                )
+            };
             columns.iter().any(is_parameter)
         })
     }
@@ -217,9 +227,9 @@ impl Words {
         &self,
         at: usize,
         text: &'a [u8],
-    ) -> impl Iterator<Item = Token<'a>> + use<'a> {
-        let is_literal = |token: &Token<'_>| {
-            matches!(token.kind, Kind::Number | Kind::Text) || token.is_punct(b'?')
+    ) -> impl Iterator<Item = SqlToken<'a>> + use<'a> {
+        let is_literal = |token: &SqlToken<'_>| {
+            matches!(token.kind, TokenKind::Number | TokenKind::QuotedText) || token.is_punct(b'?')
         };
         Lexer::new(self.text(at, text)).filter(is_literal)
     }
@@ -229,40 +239,48 @@ impl Words {
         last.is_some_and(|last| self.text(last, text).eq_ignore_ascii_case(b"IN"))
     }
 
-    fn push(&mut self, word: Word, place: &mut Place, text: &[u8]) -> Option<()> {
+    fn push(&mut self, word: StatementWord, place: &mut WordContext, text: &[u8]) -> Option<()> {
         if self.words.len() == MOST_WORDS {
             return None;
         }
         let bytes = text.get(word.start..word.end)?;
-        let all_stays = place.pass(word.is, bytes);
+        let all_stays = place.advance(word.kind, bytes);
         // The value of a parameter stands in no text.
-        let stays = word.stays || all_stays && word.is != Is::Parameter;
+        let stays = word.is_verbatim || all_stays && word.kind != WordKind::Parameter;
         let before = self.words.last().map_or(word.start, |last| last.end);
         match text.get(before..word.start)? {
             [] => {}
             between if all_stays => self.key.extend_from_slice(between),
             _ => self.key.push(b' '),
         }
-        self.key.extend_from_slice(match word.is {
+        self.key.extend_from_slice(match word.kind {
             _ if stays => bytes,
-            Is::Number => b"\x01n",
-            Is::Text => b"\x01t",
-            Is::List(Members::Numbers) => b"\x01N",
-            Is::List(Members::Texts) => b"\x01T",
-            Is::List(Members::Parameters) => b"\x01P",
-            Is::Parameter | Is::Name | Is::Quoted | Is::Punct(_) => bytes,
+            WordKind::Number => b"\x01n",
+            WordKind::Text => b"\x01t",
+            WordKind::List(ListKind::Numbers) => b"\x01N",
+            WordKind::List(ListKind::Texts) => b"\x01T",
+            WordKind::List(ListKind::Parameters) => b"\x01P",
+            WordKind::Parameter | WordKind::Name | WordKind::Quoted | WordKind::Punct(_) => bytes,
         });
         self.key.push(BREAK);
-        self.words.push(Word { stays, ..word });
+        self.words.push(StatementWord {
+            is_verbatim: stays,
+            ..word
+        });
         Some(())
     }
 
     /// Reads once more, word by word, what looked like the beginning of a list of literals.
-    fn again(&mut self, opened: Opened, place: &mut Place, text: &[u8]) -> Option<()> {
+    fn reread_words(
+        &mut self,
+        opened: OpenList,
+        place: &mut WordContext,
+        text: &[u8],
+    ) -> Option<()> {
         let part = text.get(opened.start..opened.end)?;
         let mut parameters = opened.parameters;
         for token in Lexer::new(part) {
-            let word = Word::of(token, opened.start, &mut parameters)?;
+            let word = StatementWord::from_token(token, opened.start, &mut parameters)?;
             self.push(word, place, text)?;
         }
         Some(())
@@ -271,19 +289,19 @@ impl Words {
 
 /// Where a word stands, as far as that says whether it stays.
 #[derive(Default)]
-struct Place {
+struct WordContext {
     /// Parentheses that are open.
     depth: usize,
     /// All stays from here on, to the FROM or the end of these parentheses.
-    columns: Option<usize>,
+    select_list_depth: Option<usize>,
     /// All stays to the end of these parentheses.
-    limit: Option<usize>,
+    limit_depth: Option<usize>,
     /// What came last.
-    last: Last,
+    preceding: PrecedingWord,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Last {
+enum PrecedingWord {
     #[default]
     Other,
     /// Behind it stands a name, whatever word that is.
@@ -293,34 +311,41 @@ enum Last {
     /// NOW or CURRENT_TIMESTAMP.
     Now,
     /// The parenthesis behind that.
-    OfNow,
+    NowParenthesis,
 }
 
-impl Place {
+impl WordContext {
     /// A list of literals may begin.
-    fn may_list(&self) -> bool {
-        self.columns.is_none() && self.limit.is_none()
+    fn may_begin_list(&self) -> bool {
+        self.select_list_depth.is_none() && self.limit_depth.is_none()
     }
 
     /// Goes on by a word; true where it stays whatever it is, and all in front of it.
-    fn pass(&mut self, is: Is, bytes: &[u8]) -> bool {
-        let within = !self.may_list();
-        let last = std::mem::take(&mut self.last);
+    fn advance(&mut self, is: WordKind, bytes: &[u8]) -> bool {
+        let within = !self.may_begin_list();
+        let last = std::mem::take(&mut self.preceding);
         match is {
-            Is::Punct(b'(') => {
+            WordKind::Punct(b'(') => {
                 self.depth += 1;
-                if last == Last::Now {
-                    self.last = Last::OfNow;
+                if last == PrecedingWord::Now {
+                    self.preceding = PrecedingWord::NowParenthesis;
                 }
             }
-            Is::Punct(b')') => {
+            WordKind::Punct(b')') => {
                 self.depth = self.depth.saturating_sub(1);
-                self.columns = self.columns.filter(|depth| *depth <= self.depth);
-                self.limit = self.limit.filter(|depth| *depth <= self.depth);
+                self.select_list_depth =
+                    self.select_list_depth.filter(|depth| *depth <= self.depth);
+                self.limit_depth = self.limit_depth.filter(|depth| *depth <= self.depth);
             }
-            Is::Punct(b'.') => self.last = Last::Point,
-            Is::Name if last != Last::Point => self.keyword(bytes),
-            Is::Number => return within || matches!(last, Last::Interval | Last::OfNow),
+            WordKind::Punct(b'.') => self.preceding = PrecedingWord::Point,
+            WordKind::Name if last != PrecedingWord::Point => self.keyword(bytes),
+            WordKind::Number => {
+                return within
+                    || matches!(
+                        last,
+                        PrecedingWord::Interval | PrecedingWord::NowParenthesis
+                    );
+            }
             _ => {}
         }
         within
@@ -329,76 +354,76 @@ impl Place {
     fn keyword(&mut self, word: &[u8]) {
         let is = |keyword: &[u8]| word.eq_ignore_ascii_case(keyword);
         if is(b"SELECT") {
-            self.columns = self.columns.or(Some(self.depth));
+            self.select_list_depth = self.select_list_depth.or(Some(self.depth));
         } else if is(b"FROM") {
-            self.columns = self.columns.filter(|depth| *depth != self.depth);
+            self.select_list_depth = self.select_list_depth.filter(|depth| *depth != self.depth);
         } else if is(b"LIMIT") && self.depth > 0 {
-            self.limit = self.limit.or(Some(self.depth));
+            self.limit_depth = self.limit_depth.or(Some(self.depth));
         } else if is(b"INTERVAL") {
-            self.last = Last::Interval;
+            self.preceding = PrecedingWord::Interval;
         } else if is(b"NOW") || is(b"CURRENT_TIMESTAMP") {
-            self.last = Last::Now;
+            self.preceding = PrecedingWord::Now;
         }
     }
 }
 
 /// A list of literals that has begun.
 #[derive(Clone, Copy)]
-struct Opened {
-    members: Option<Members>,
+struct OpenList {
+    members: Option<ListKind>,
     /// A member stands last, so a comma or the end may follow.
-    filled: bool,
+    ends_with_member: bool,
     start: usize,
     end: usize,
     parameters: usize,
 }
 
-enum Open {
-    Still(Opened),
-    Closed(Word),
+enum ListProgress {
+    Unfinished(OpenList),
+    Closed(StatementWord),
 }
 
-impl Opened {
-    fn at(parenthesis: Word) -> Opened {
-        Opened {
+impl OpenList {
+    fn at(parenthesis: StatementWord) -> OpenList {
+        OpenList {
             members: None,
-            filled: false,
+            ends_with_member: false,
             start: parenthesis.start,
             end: parenthesis.end,
-            parameters: parenthesis.parameters,
+            parameters: parenthesis.parameters_before,
         }
     }
 
     /// With one more word; `None`: that is no list of literals of one kind.
-    fn go_on(mut self, word: Word) -> Option<Open> {
-        let member = match word.is {
-            Is::Number => Members::Numbers,
-            Is::Text => Members::Texts,
-            Is::Parameter => Members::Parameters,
-            Is::Punct(b',') if self.filled => {
-                self.filled = false;
+    fn append(mut self, word: StatementWord) -> Option<ListProgress> {
+        let member = match word.kind {
+            WordKind::Number => ListKind::Numbers,
+            WordKind::Text => ListKind::Texts,
+            WordKind::Parameter => ListKind::Parameters,
+            WordKind::Punct(b',') if self.ends_with_member => {
+                self.ends_with_member = false;
                 self.end = word.end;
-                return Some(Open::Still(self));
+                return Some(ListProgress::Unfinished(self));
             }
-            Is::Punct(b')') if self.filled => {
-                return Some(Open::Closed(Word {
-                    is: Is::List(self.members?),
+            WordKind::Punct(b')') if self.ends_with_member => {
+                return Some(ListProgress::Closed(StatementWord {
+                    kind: WordKind::List(self.members?),
                     start: self.start,
                     end: word.end,
-                    parameters: self.parameters,
-                    stays: false,
+                    parameters_before: self.parameters,
+                    is_verbatim: false,
                 }));
             }
             _ => return None,
         };
         // Two literals side by side: strings are one then, and the rest is an error.
-        if self.filled || self.members.is_some_and(|members| members != member) {
+        if self.ends_with_member || self.members.is_some_and(|members| members != member) {
             return None;
         }
         self.members = Some(member);
-        self.filled = true;
+        self.ends_with_member = true;
         self.end = word.end;
-        Some(Open::Still(self))
+        Some(ListProgress::Unfinished(self))
     }
 }
 
@@ -408,7 +433,7 @@ mod tests {
     use super::*;
 
     fn key(text: &str) -> String {
-        let words = Words::read(text.as_bytes()).unwrap();
+        let words = StatementWords::read(text.as_bytes()).unwrap();
         String::from_utf8(words.key)
             .unwrap()
             .replace('\0', "|")
@@ -537,9 +562,9 @@ mod tests {
     #[test]
     fn words_say_which_of_them_stay() {
         let stay = |text: &str| {
-            let words = Words::read(text.as_bytes()).unwrap();
+            let words = StatementWords::read(text.as_bytes()).unwrap();
             let each = words.words.iter().enumerate();
-            let stay = each.filter(|(_, word)| word.is.is_literal() && word.stays);
+            let stay = each.filter(|(_, word)| word.kind.is_literal() && word.is_verbatim);
             stay.map(|(at, _)| {
                 String::from_utf8_lossy(words.text(at, text.as_bytes())).into_owned()
             })
@@ -558,13 +583,13 @@ mod tests {
     #[test]
     fn parameters_are_counted_within_lists_and_behind_them() {
         let text = b"a = ? AND b IN (?, ?, ?) AND c IN (?, 1) AND d = ?";
-        let words = Words::read(text).unwrap();
+        let words = StatementWords::read(text).unwrap();
         assert_eq!(words.parameters, 6);
         let of: Vec<_> = words
             .words
             .iter()
-            .filter(|word| matches!(word.is, Is::Parameter | Is::List(_)))
-            .map(|word| word.parameters)
+            .filter(|word| matches!(word.kind, WordKind::Parameter | WordKind::List(_)))
+            .map(|word| word.parameters_before)
             .collect();
         assert_eq!(of, [0, 1, 4, 5]);
     }
@@ -572,7 +597,7 @@ mod tests {
     #[test]
     fn words_stand_where_they_stood() {
         let text = b"SELECT a -- so\n FROM `t` WHERE b IN ( 1, 2 ) ";
-        let words = Words::read(text).unwrap();
+        let words = StatementWords::read(text).unwrap();
         let all: Vec<_> = (0..words.words.len())
             .map(|at| std::str::from_utf8(words.text(at, text)).unwrap())
             .collect();
@@ -592,17 +617,17 @@ mod tests {
             "a IN (1, 2",
             "SELECT \u{a0}1",
         ] {
-            assert_eq!(Words::read(text.as_bytes()), None, "{text}");
+            assert_eq!(StatementWords::read(text.as_bytes()), None, "{text}");
         }
     }
 
     #[test]
     fn a_text_that_is_executed_has_a_template_of_its_own() {
-        let words = Words::read(b"SELECT a LIMIT 1").unwrap();
+        let words = StatementWords::read(b"SELECT a LIMIT 1").unwrap();
         assert_ne!(words.clone().executed().key, words.key);
         assert_eq!(words.clone().executed().words, words.words);
-        assert_ne!(words.clone().named().key, words.key);
-        assert_ne!(words.clone().named().key, words.executed().key);
+        assert_ne!(words.clone().executed_by_name().key, words.key);
+        assert_ne!(words.clone().executed_by_name().key, words.executed().key);
     }
 
     #[test]
@@ -616,8 +641,8 @@ mod tests {
             ("SELECT COALESCE(a, ?) AS a from b", true),
             ("SELECT a IN (?, ?) FROM b", true),
         ] {
-            let words = Words::read(text.as_bytes()).unwrap();
-            assert_eq!(words.show_parameters(text.as_bytes()), shown, "{text}");
+            let words = StatementWords::read(text.as_bytes()).unwrap();
+            assert_eq!(words.selects_parameters(text.as_bytes()), shown, "{text}");
         }
     }
 

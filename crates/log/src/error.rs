@@ -2,7 +2,7 @@
 
 use std::io;
 
-use headwater_wire::cursor::Malformed;
+use headwater_wire::cursor::MalformedPacket;
 
 /// Why an event cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum EventError {
     Unexpected,
     /// An event is none of the format.
     #[error("the server sent a malformed packet: {0}")]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] MalformedPacket),
     /// An event does not have the checksum that stands behind it.
     #[error("an event of the server's log does not have its checksum")]
     Checksum,
@@ -20,7 +20,7 @@ pub enum EventError {
     #[error(
         "a compressed transaction of the server's log cannot be unpacked: {0} (binlog.event_bytes)"
     )]
-    Packed(io::Error),
+    Decompression(io::Error),
     /// An event that is longer than may be held.
     #[error("an event of the server's log has more than {0} bytes (binlog.event_bytes)")]
     TooLong(usize),

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use headwater_timeline::index::{Change, PlaceId};
+use headwater_timeline::index::{TimelineChange, TimelineId};
 
 /// What a table is for: one of a timeline's two, or one whose rows are shown beside messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Table {
+pub enum TableRole {
     /// Messages.
     Message,
     /// Follows.
@@ -17,11 +17,11 @@ pub enum Table {
 
 /// A row: of a place's table, by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct TableRowKey {
     /// The place's number.
-    pub place: PlaceId,
+    pub timeline_id: TimelineId,
     /// Which of its tables.
-    pub table: Table,
+    pub table: TableRole,
     /// The message's id, or the reader.
     pub first: u64,
     /// The author followed; 0 for a message.
@@ -30,7 +30,7 @@ pub struct Key {
 
 /// What matters of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct MessageAttributes {
     /// Whose it is.
     pub author: u64,
     /// Its key, where pages are ordered by one; else 0.
@@ -39,22 +39,22 @@ pub struct Message {
 
 /// What a row is, or was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum RowState {
     /// Not there.
     Absent,
     /// There, and this message; `None`: a follow.
-    Present(Option<Message>),
+    Present(Option<MessageAttributes>),
     /// Not told.
     Unknown,
 }
 
-impl Key {
+impl TableRowKey {
     /// A message's.
     #[must_use]
-    pub fn message(place: PlaceId, id: u64) -> Key {
-        Key {
-            place,
-            table: Table::Message,
+    pub fn message(place: TimelineId, id: u64) -> TableRowKey {
+        TableRowKey {
+            timeline_id: place,
+            table: TableRole::Message,
             first: id,
             second: 0,
         }
@@ -62,73 +62,76 @@ impl Key {
 
     /// A follow's.
     #[must_use]
-    pub fn follow(place: PlaceId, reader: u64, author: u64) -> Key {
-        Key {
-            place,
-            table: Table::Follower,
+    pub fn follow(place: TimelineId, reader: u64, author: u64) -> TableRowKey {
+        TableRowKey {
+            timeline_id: place,
+            table: TableRole::Follower,
             first: reader,
             second: author,
         }
     }
 
     /// True when a change of the whole table takes this row with it.
-    pub fn is_lost_with(&self, (place, change): &(PlaceId, Change)) -> bool {
+    pub fn is_lost_with(&self, (place, change): &(TimelineId, TimelineChange)) -> bool {
         let table = match change {
-            Change::MessagesLost => Table::Message,
-            Change::FollowsLost => Table::Follower,
+            TimelineChange::MessagesLost => TableRole::Message,
+            TimelineChange::FollowsLost => TableRole::Follower,
             _ => return false,
         };
-        (self.place, self.table) == (*place, table)
+        (self.timeline_id, self.table) == (*place, table)
     }
 
     /// The row that a change is about; `None` where it is about a whole table.
-    pub fn of((place, change): &(PlaceId, Change)) -> Option<Key> {
+    pub fn changed_by((place, change): &(TimelineId, TimelineChange)) -> Option<TableRowKey> {
         match *change {
-            Change::Posted { id, .. } | Change::Removed { id, .. } => {
-                Some(Key::message(*place, id))
+            TimelineChange::Posted { id, .. } | TimelineChange::Removed { id, .. } => {
+                Some(TableRowKey::message(*place, id))
             }
-            Change::Followed { reader, author } | Change::Unfollowed { reader, author } => {
-                Some(Key::follow(*place, reader, author))
+            TimelineChange::Followed { reader, author }
+            | TimelineChange::Unfollowed { reader, author } => {
+                Some(TableRowKey::follow(*place, reader, author))
             }
-            Change::MessagesLost | Change::FollowsLost => None,
+            TimelineChange::MessagesLost | TimelineChange::FollowsLost => None,
         }
     }
 }
 
-impl State {
+impl RowState {
     /// What the row was before the first change of it that is known.
-    pub fn before(change: &Change) -> State {
+    pub fn before(change: &TimelineChange) -> RowState {
         match *change {
             // A row that moves to another author, or another key, is removed first.
-            Change::Posted { .. } | Change::Followed { .. } => State::Absent,
-            Change::Removed {
+            TimelineChange::Posted { .. } | TimelineChange::Followed { .. } => RowState::Absent,
+            TimelineChange::Removed {
                 author: Some(author),
                 key,
                 ..
-            } => State::Present(Some(Message { author, key })),
+            } => RowState::Present(Some(MessageAttributes { author, key })),
             // It may have had no author: of such a message the log tells neither that it comes nor that it goes.
-            Change::Removed { author: None, .. } => State::Unknown,
-            Change::Unfollowed { .. } => State::Present(None),
-            Change::MessagesLost | Change::FollowsLost => State::Unknown,
+            TimelineChange::Removed { author: None, .. } => RowState::Unknown,
+            TimelineChange::Unfollowed { .. } => RowState::Present(None),
+            TimelineChange::MessagesLost | TimelineChange::FollowsLost => RowState::Unknown,
         }
     }
 
     /// What it is behind a change.
     #[must_use]
-    pub fn after(change: &Change) -> State {
+    pub fn after(change: &TimelineChange) -> RowState {
         match *change {
-            Change::Posted { author, key, .. } => State::Present(Some(Message { author, key })),
-            Change::Followed { .. } => State::Present(None),
-            Change::Removed { .. } | Change::Unfollowed { .. } => State::Absent,
-            Change::MessagesLost | Change::FollowsLost => State::Unknown,
+            TimelineChange::Posted { author, key, .. } => {
+                RowState::Present(Some(MessageAttributes { author, key }))
+            }
+            TimelineChange::Followed { .. } => RowState::Present(None),
+            TimelineChange::Removed { .. } | TimelineChange::Unfollowed { .. } => RowState::Absent,
+            TimelineChange::MessagesLost | TimelineChange::FollowsLost => RowState::Unknown,
         }
     }
 
-    fn may_be(self, seen: State) -> bool {
+    fn is_compatible_with(self, seen: RowState) -> bool {
         match (self, seen) {
-            (State::Unknown, _) | (_, State::Unknown) => true,
-            (State::Absent, State::Absent) => true,
-            (State::Present(own), State::Present(seen)) => {
+            (RowState::Unknown, _) | (_, RowState::Unknown) => true,
+            (RowState::Absent, RowState::Absent) => true,
+            (RowState::Present(own), RowState::Present(seen)) => {
                 own.is_none() || seen.is_none() || own == seen
             }
             _ => false,
@@ -137,27 +140,27 @@ impl State {
 }
 
 /// Rows that were found, and what they were; others were not there.
-pub type Found = HashMap<Key, State>;
+pub type ObservedRows = HashMap<TableRowKey, RowState>;
 
 /// What a row was, and what it became with each transaction that changed it, by their numbers.
 #[derive(Clone, Debug)]
-pub struct History {
-    start: State,
-    changes: VecDeque<(u64, State)>,
+pub struct RowHistory {
+    start: RowState,
+    changes: VecDeque<(u64, RowState)>,
 }
 
-impl History {
+impl RowHistory {
     /// A row that nothing has changed yet.
     #[must_use]
-    pub fn from(start: State) -> History {
-        History {
+    pub fn starting_as(start: RowState) -> RowHistory {
+        RowHistory {
             start,
             changes: VecDeque::new(),
         }
     }
 
     /// With transaction `number` the row became this.
-    pub fn note(&mut self, number: u64, state: State) {
+    pub fn record(&mut self, number: u64, state: RowState) {
         match self.changes.back_mut() {
             // Within a transaction only its last word counts.
             Some(last) if last.0 == number => last.1 = state,
@@ -175,16 +178,16 @@ impl History {
     }
 
     /// The same, where with some transactions it may have become anything.
-    pub fn with_unknowns(&self, numbers: impl Iterator<Item = u64>) -> History {
+    pub fn with_unknowns(&self, numbers: impl Iterator<Item = u64>) -> RowHistory {
         let mut history = self.clone();
         let mut any = false;
         for number in numbers {
             any = true;
-            history.changes.push_back((number, State::Unknown));
+            history.changes.push_back((number, RowState::Unknown));
         }
         if any {
             // What it was before its own first change is not known either.
-            history.start = State::Unknown;
+            history.start = RowState::Unknown;
             // Stable: what a transaction did behind its loss stays behind it.
             history
                 .changes
@@ -195,13 +198,13 @@ impl History {
     }
 
     /// True if the row can be as it was seen with any number of readable transactions.
-    pub fn fits(&self, seen: State, first: u64, end: u64) -> bool {
-        !self.fitting(seen, first, end).is_empty()
+    pub fn is_consistent_with(&self, seen: RowState, first: u64, end: u64) -> bool {
+        !self.matching_ranges(seen, first, end).is_empty()
     }
 
     /// Numbers of readable transactions with which the row can be as it was seen: from each first one up
     /// to and without each second one.
-    fn fitting(&self, seen: State, first: u64, end: u64) -> Vec<(u64, u64)> {
+    fn matching_ranges(&self, seen: RowState, first: u64, end: u64) -> Vec<(u64, u64)> {
         let starts = std::iter::once((first, self.start)).chain(
             self.changes
                 .iter()
@@ -214,7 +217,7 @@ impl History {
             .chain(std::iter::once(end + 1));
         starts
             .zip(ends)
-            .filter(|((_, state), _)| state.may_be(seen))
+            .filter(|((_, state), _)| state.is_compatible_with(seen))
             .map(|((from, _), until)| (from, until))
             .filter(|(from, until)| from < until)
             .collect()
@@ -223,15 +226,15 @@ impl History {
 
 /// The least and the greatest number of transactions, counted from the start of the stream, that can have been readable
 /// when the rows were seen, from `first` to `end`. `None`: no number fits.
-pub fn cuts<'a>(
+pub fn watermark_bounds<'a>(
     first: u64,
     end: u64,
-    rows: impl Iterator<Item = (&'a History, State)>,
+    rows: impl Iterator<Item = (&'a RowHistory, RowState)>,
 ) -> Option<(u64, u64)> {
     let mut possible = vec![(first, end + 1)];
     for (row, seen) in rows {
-        let fitting = row.fitting(seen, first, end);
-        possible = common(&possible, &fitting);
+        let fitting = row.matching_ranges(seen, first, end);
+        possible = intersection(&possible, &fitting);
     }
     let least = possible.first()?.0;
     let most = possible.last()?.1 - 1;
@@ -239,7 +242,7 @@ pub fn cuts<'a>(
 }
 
 /// What two ascending lists of ranges have in common.
-fn common(one: &[(u64, u64)], other: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn intersection(one: &[(u64, u64)], other: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let (mut ones, mut others) = (one.iter().peekable(), other.iter().peekable());
     let mut both = Vec::new();
     while let (Some(one), Some(other)) = (ones.peek(), others.peek()) {

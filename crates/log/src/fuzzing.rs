@@ -1,11 +1,11 @@
 //! Body of the fuzz target `events`: takes any bytes and fails by an assertion.
 
-use super::events::{Events, Heard};
-use super::routes::Routes;
-use super::tables::{KeyName, Tables};
-use crate::event::{Event, Keep};
-use headwater_timeline::index::{PlaceId, Position};
-use headwater_timeline::{Definition, KeyType};
+use super::assembler::{EventOutcome, TransactionAssembler};
+use super::routes::TableRoutes;
+use super::timeline_tables::{KeyColumnDefinition, TimelineTables};
+use crate::event_reader::{BodyRetention, LogEvent};
+use headwater_timeline::index::{BinlogPosition, TimelineId};
+use headwater_timeline::{KeyType, TimelineDefinition};
 
 /// Row changes of a transaction, at most.
 const MOST: usize = 1_000;
@@ -13,9 +13,9 @@ const MOST: usize = 1_000;
 /// Events, each behind its type and the length of its body (2 bytes), are read or refused: positions never go back, and no
 /// transaction grows beyond its limit.
 pub fn events(data: &[u8]) {
-    let mut tables = Tables::of(PlaceId(0), &Definition::classic(), "tl");
+    let mut tables = TimelineTables::of(TimelineId(0), &TimelineDefinition::classic(), "tl");
     // Every other time pages are ordered by a key.
-    tables.names.key = data.len().is_multiple_of(2).then(|| KeyName {
+    tables.schema.key = data.len().is_multiple_of(2).then(|| KeyColumnDefinition {
         column: "body".to_owned(),
         kind: KeyType::Datetime(6),
     });
@@ -27,50 +27,50 @@ pub fn events(data: &[u8]) {
         ("follower", "follower_id"),
     ];
     let columns = columns.map(|(table, column)| (table.to_owned(), column.to_owned()));
-    let routes = Routes {
+    let routes = TableRoutes {
         routes: tables.routes(&columns).into_iter().flatten().collect(),
         caseless: false,
     };
     assert_eq!(routes.routes.len(), 2);
-    let mut at = Position { file: 1, offset: 4 };
-    let mut events = Events::starting_at(at, "binlog", MOST).noting_edits(true);
+    let mut at = BinlogPosition { file: 1, offset: 4 };
+    let mut events = TransactionAssembler::starting_at(at, "binlog", MOST).with_edits(true);
     let mut rest = data;
     while let Some(([kind, low, high], behind)) = rest.split_first_chunk() {
         let length = usize::from(u16::from_le_bytes([*low, *high])).min(behind.len());
         let (body, behind) = behind.split_at(length);
         rest = behind;
         let mut event = event(*kind, body);
-        if let Keep::First(bytes) = events.keeps(*kind, body, &routes) {
-            event.cut = bytes < body.len();
+        if let BodyRetention::First(bytes) = events.retention(*kind, body, &routes) {
+            event.truncated = bytes < body.len();
             event.body.truncate(bytes);
         }
         let heard = loop {
-            match events.take(&event, &routes) {
-                Ok(Heard::Unfinished) => {}
+            match events.process(&event, &routes) {
+                Ok(EventOutcome::Unfinished) => {}
                 heard => break heard,
             }
         };
         match heard {
-            Ok(Heard::Passed(to)) => {
+            Ok(EventOutcome::Passed(to)) => {
                 assert!(to >= at);
                 at = to;
             }
-            Ok(Heard::Transaction(to, changes, _)) => {
+            Ok(EventOutcome::Transaction(to, changes, _)) => {
                 assert!(to >= at && !changes.is_empty() && changes.len() <= MOST);
                 at = to;
             }
-            Ok(Heard::Nothing | Heard::Unfinished) => {}
+            Ok(EventOutcome::Nothing | EventOutcome::Unfinished) => {}
             Err(_) => return,
         }
     }
 }
 
 /// As the stream's client makes it of a packet.
-fn event(kind: u8, body: &[u8]) -> Event {
-    Event {
-        kind,
+fn event(kind: u8, body: &[u8]) -> LogEvent {
+    LogEvent {
+        event_type: kind,
         body: body.to_vec(),
-        ..Event::default()
+        ..LogEvent::default()
     }
 }
 

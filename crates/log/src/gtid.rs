@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Whoever gives numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum GtidSource {
     /// A server of MySQL or a group of them, by its UUID, and a tag, which is empty as a rule.
     Uuid([u8; 16], String),
     /// A server of MariaDB in a domain.
@@ -24,33 +24,33 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gtid {
     /// Who gave it.
-    pub source: Source,
+    pub source: GtidSource,
     /// From 1 on.
     pub number: u64,
 }
 
 /// A transaction, and when it was committed on the server that numbered it: where a log was begun anew, numbers are given again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct CommittedGtid {
     /// Its number.
     pub gtid: Gtid,
     /// Microseconds (MySQL) or seconds (MariaDB) since 1970.
-    pub at: u64,
+    pub committed_at: u64,
 }
 
 /// A set of them. Ranges of each source are ascending, do not touch, and name their first and last number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Gtids {
-    ranges: BTreeMap<Source, Vec<(u64, u64)>>,
+pub struct GtidSet {
+    ranges: BTreeMap<GtidSource, Vec<(u64, u64)>>,
     /// The last one of each domain (MariaDB): its server and number.
     last: BTreeMap<u32, (u32, u64)>,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for GtidSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Domain { domain, server } => write!(f, "{domain}-{server}"),
-            Source::Uuid(bytes, tag) => {
+            GtidSource::Domain { domain, server } => write!(f, "{domain}-{server}"),
+            GtidSource::Uuid(bytes, tag) => {
                 for (at, byte) in bytes.iter().enumerate() {
                     if matches!(at, 4 | 6 | 8 | 10) {
                         f.write_str("-")?;
@@ -70,19 +70,19 @@ impl fmt::Display for Gtid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Gtid { source, number } = self;
         match source {
-            Source::Domain { .. } => write!(f, "{source}-{number}"),
-            Source::Uuid(..) => write!(f, "{source}:{number}"),
+            GtidSource::Domain { .. } => write!(f, "{source}-{number}"),
+            GtidSource::Uuid(..) => write!(f, "{source}:{number}"),
         }
     }
 }
 
-impl fmt::Display for Gtids {
+impl fmt::Display for GtidSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (source, ranges)) in self.ranges.iter().enumerate() {
             if at > 0 {
                 f.write_str(",")?;
             }
-            if let (Source::Domain { .. }, Some((_, last))) = (source, ranges.last()) {
+            if let (GtidSource::Domain { .. }, Some((_, last))) = (source, ranges.last()) {
                 write!(f, "{source}-{last}")?;
                 continue;
             }
@@ -100,7 +100,7 @@ impl fmt::Display for Gtids {
 
 /// A UUID's bytes.
 #[must_use]
-pub fn uuid(text: &str) -> Option<[u8; 16]> {
+pub fn parse_uuid_bytes(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
     if digits.len() != 32 {
         return None;
@@ -112,13 +112,13 @@ pub fn uuid(text: &str) -> Option<[u8; 16]> {
     Some(bytes)
 }
 
-impl Gtids {
+impl GtidSet {
     /// As servers write it: `UUID:1-5:7:tag:1,UUID:3` (MySQL), or the last of each server, `0-1-17,0-2-20` (MariaDB; brackets around it
     /// do no harm). `None` where it is neither.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Gtids> {
+    pub fn parse(text: &str) -> Option<GtidSet> {
         let text = text.trim().trim_start_matches('[').trim_end_matches(']');
-        let mut all = Gtids::default();
+        let mut all = GtidSet::default();
         for part in text
             .split(',')
             .map(str::trim)
@@ -142,7 +142,7 @@ impl Gtids {
         if numbers.next().is_some() {
             return None;
         }
-        let source = Source::Domain {
+        let source = GtidSource::Domain {
             domain: u32::try_from(domain).ok()?,
             server: u32::try_from(server).ok()?,
         };
@@ -152,11 +152,11 @@ impl Gtids {
 
     fn parse_uuid(&mut self, part: &str) -> Option<()> {
         let mut parts = part.split(':').map(str::trim);
-        let uuid = uuid(parts.next()?)?;
-        let mut source = Source::Uuid(uuid, String::new());
+        let uuid = parse_uuid_bytes(parts.next()?)?;
+        let mut source = GtidSource::Uuid(uuid, String::new());
         for part in parts {
             if !part.starts_with(|first: char| first.is_ascii_digit()) {
-                source = Source::Uuid(uuid, part.to_owned());
+                source = GtidSource::Uuid(uuid, part.to_owned());
                 continue;
             }
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -172,15 +172,15 @@ impl Gtids {
     /// One more.
     pub fn add(&mut self, gtid: &Gtid) {
         match gtid.source {
-            Source::Uuid(..) => self.add_range(&gtid.source, gtid.number, gtid.number),
-            Source::Domain { domain, server } => {
+            GtidSource::Uuid(..) => self.add_range(&gtid.source, gtid.number, gtid.number),
+            GtidSource::Domain { domain, server } => {
                 self.last.insert(domain, (server, gtid.number));
                 self.add_range(&gtid.source, 1, gtid.number);
             }
         }
     }
 
-    fn add_range(&mut self, source: &Source, first: u64, last: u64) {
+    fn add_range(&mut self, source: &GtidSource, first: u64, last: u64) {
         if first > last {
             return;
         }
@@ -207,7 +207,7 @@ impl Gtids {
     }
 
     /// With all of these; what is last in a domain of theirs is last.
-    pub fn add_all(&mut self, later: &Gtids) {
+    pub fn add_all(&mut self, later: &GtidSet) {
         for (source, ranges) in &later.ranges {
             for (first, last) in ranges {
                 self.add_range(source, *first, *last);
@@ -240,11 +240,11 @@ impl Gtids {
 
     /// True where it is one of them.
     #[must_use]
-    pub fn has(&self, gtid: &Gtid) -> bool {
+    pub fn contains(&self, gtid: &Gtid) -> bool {
         self.covers(&gtid.source, gtid.number, gtid.number)
     }
 
-    fn covers(&self, source: &Source, first: u64, last: u64) -> bool {
+    fn covers(&self, source: &GtidSource, first: u64, last: u64) -> bool {
         let ranges = self
             .ranges
             .get(source)
@@ -258,7 +258,7 @@ impl Gtids {
 
     /// True where all of them are in another set.
     #[must_use]
-    pub fn is_within(&self, other: &Gtids) -> bool {
+    pub fn is_subset(&self, other: &GtidSet) -> bool {
         let mut all = self.ranges.iter().flat_map(|(source, ranges)| {
             ranges
                 .iter()
@@ -269,10 +269,10 @@ impl Gtids {
 
     /// Those that another set has not; of MariaDB's, domains whose last one it has not.
     #[must_use]
-    pub fn without(&self, other: &Gtids) -> Gtids {
-        let mut left = Gtids::default();
+    pub fn difference(&self, other: &GtidSet) -> GtidSet {
+        let mut left = GtidSet::default();
         for (source, ranges) in &self.ranges {
-            if let Source::Domain { .. } = source {
+            if let GtidSource::Domain { .. } = source {
                 continue;
             }
             let taken = other
@@ -295,7 +295,7 @@ impl Gtids {
             }
         }
         for (domain, (server, number)) in &self.last {
-            let source = Source::Domain {
+            let source = GtidSource::Domain {
                 domain: *domain,
                 server: *server,
             };
@@ -323,12 +323,12 @@ mod tests {
     const ONE: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
     const TWO: &str = "4e11fa47-71ca-11e1-9e33-c80aa9429562";
 
-    fn set(text: &str) -> Gtids {
-        Gtids::parse(text).unwrap()
+    fn set(text: &str) -> GtidSet {
+        GtidSet::parse(text).unwrap()
     }
 
     fn mysql(number: u64) -> Gtid {
-        let source = Source::Uuid(uuid(ONE).unwrap(), String::new());
+        let source = GtidSource::Uuid(parse_uuid_bytes(ONE).unwrap(), String::new());
         Gtid { source, number }
     }
 
@@ -352,26 +352,26 @@ mod tests {
             &format!("{ONE}:5-3"),
             &format!("{ONE}:0"),
         ] {
-            assert_eq!(Gtids::parse(wrong), None, "{wrong}");
+            assert_eq!(GtidSet::parse(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn mariadb_tells_the_last_of_each_server_and_of_each_domain() {
         let mut one = set("0-1-100,0-2-120,7-1-3");
-        assert!(set("0-1-99,0-2-120").is_within(&one));
-        assert!(!set("0-3-1").is_within(&one) && !set("0-2-121").is_within(&one));
+        assert!(set("0-1-99,0-2-120").is_subset(&one));
+        assert!(!set("0-3-1").is_subset(&one) && !set("0-2-121").is_subset(&one));
         // Of an old server of the domain the other one may know nothing: what is last has to be there.
-        assert!(one.without(&set("0-2-130,7-1-3")).is_empty());
-        assert_eq!(one.without(&set("0-1-200,7-1-3")).to_string(), "0-2-120");
+        assert!(one.difference(&set("0-2-130,7-1-3")).is_empty());
+        assert_eq!(one.difference(&set("0-1-200,7-1-3")).to_string(), "0-2-120");
         one.add_all(&set("0-1-130"));
-        assert_eq!(one.without(&set("0-2-120,7-1-3")).to_string(), "0-1-130");
+        assert_eq!(one.difference(&set("0-2-120,7-1-3")).to_string(), "0-1-130");
     }
 
     proptest! {
         #[test]
         fn sets_do_what_sets_do(steps in proptest::collection::vec((1u64..40, any::<bool>()), 0..80), others in proptest::collection::btree_set(1u64..40, 0..30)) {
-            let (mut own, mut model) = (Gtids::default(), BTreeSet::new());
+            let (mut own, mut model) = (GtidSet::default(), BTreeSet::new());
             for (number, add) in steps {
                 if add {
                     own.add(&mysql(number));
@@ -381,23 +381,23 @@ mod tests {
                     model.remove(&number);
                 }
             }
-            let mut other = Gtids::default();
+            let mut other = GtidSet::default();
             others.iter().for_each(|number| other.add(&mysql(*number)));
             for number in 0..41 {
-                prop_assert_eq!(own.has(&mysql(number)), model.contains(&number));
+                prop_assert_eq!(own.contains(&mysql(number)), model.contains(&number));
             }
-            prop_assert_eq!(own.is_within(&other), model.is_subset(&others));
+            prop_assert_eq!(own.is_subset(&other), model.is_subset(&others));
             let left: BTreeSet<u64> = model.difference(&others).copied().collect();
-            let without = own.without(&other);
+            let without = own.difference(&other);
             for number in 0..41 {
-                prop_assert_eq!(without.has(&mysql(number)), left.contains(&number));
+                prop_assert_eq!(without.contains(&mysql(number)), left.contains(&number));
             }
             prop_assert_eq!(without.is_empty(), left.is_empty());
-            prop_assert_eq!(Gtids::parse(&own.to_string()), Some(own.clone()));
+            prop_assert_eq!(GtidSet::parse(&own.to_string()), Some(own.clone()));
             let mut both = own;
             both.add_all(&other);
             for number in 0..41 {
-                prop_assert_eq!(both.has(&mysql(number)), model.contains(&number) || others.contains(&number));
+                prop_assert_eq!(both.contains(&mysql(number)), model.contains(&number) || others.contains(&number));
             }
         }
     }

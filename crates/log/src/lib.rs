@@ -6,26 +6,26 @@
 //!
 //! No IO: bytes of the log and rows that were seen in, changes that may be applied out.
 
+pub mod applied_gtids;
+pub mod assembler;
 pub mod edits;
 mod error;
-pub mod event;
-pub mod events;
+pub mod event_reader;
 pub mod evidence;
-pub mod following;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gtid;
-mod packed;
+pub mod joined_table;
+mod payload_decompressor;
 pub mod proof;
 pub mod queue;
-pub mod recent;
-pub mod referred;
+pub mod recent_changes;
+pub mod replication_state;
+pub mod resume_search;
 pub mod routes;
-#[cfg(test)]
-mod script;
-pub mod seek;
 mod statement;
-pub mod tables;
-pub mod trail;
+pub mod timeline_tables;
+#[cfg(test)]
+mod transaction_script;
 
 pub use error::EventError;

@@ -7,30 +7,32 @@
 
 use std::time::Instant;
 
-use headwater_timeline::index::Position;
+use headwater_timeline::index::BinlogPosition;
 
-use super::evidence::{Found, Key};
-use super::following::{Following, Generation, ProofState, Release};
-use super::queue::{Cut, Question};
+use super::evidence::{ObservedRows, TableRowKey};
+use super::queue::{CommitWatermark, RowProbe};
+use super::replication_state::{
+    ProofState, ReplicationState, StreamGeneration, TransactionRelease,
+};
 
 /// Rows are looked at so often without a pause: what cannot be read yet is readable within microseconds as a rule.
-const LOOKS: u32 = 3;
+const PROBES_WITHOUT_PAUSE: u32 = 3;
 
 /// A stream that lacks more bytes than that needs milliseconds for them: those who wait are told at once that there is no proof.
-const FAR: u64 = 1 << 20;
+const MAX_LAG_BYTES: u64 = 1 << 20;
 
 /// What a proof needs next.
 #[derive(Debug)]
-pub enum Need {
-    /// A look at these rows, and behind it the end of the log: [`Input::Seen`].
-    Look(Question),
-    /// Everything up to here has to be received: [`Input::Went`].
-    Receive(Position),
-    /// What waits has to be released in another way than by its rows; as a help, and this goes on: [`Input::Went`].
+pub enum ProofStep {
+    /// A look at these rows, and behind it the end of the log: [`ProofInput::Probed`].
+    Probe(RowProbe),
+    /// Everything up to here has to be received: [`ProofInput::Completed`].
+    Receive(BinlogPosition),
+    /// What waits has to be released in another way than by its rows; as a help, and this goes on: [`ProofInput::Completed`].
     Release,
-    /// There are no rows to look at: it is released up to here by others: [`Input::Went`].
-    Progress(Position),
-    /// A moment: [`Input::Went`].
+    /// There are no rows to look at: it is released up to here by others: [`ProofInput::Completed`].
+    Progress(BinlogPosition),
+    /// A moment: [`ProofInput::Completed`].
     Pause,
     /// Nothing: the index is exact, or that cannot be proved.
     Done(bool),
@@ -40,39 +42,43 @@ pub enum Need {
 
 /// What came of it.
 #[derive(Debug)]
-pub enum Input {
+pub enum ProofInput {
     /// Nothing yet.
     Begin,
     /// What was asked was seen.
-    Seen(Seen),
+    Probed(ProbeResult),
     /// It is done, or time has passed.
-    Went,
+    Completed,
 }
 
 /// What a look at rows tells, by itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct ProbeResult {
     /// Everything up to here had been received when the question was put.
-    received: Position,
+    received: BinlogPosition,
     /// Where the log ended behind the look.
-    end: Position,
-    cut: Option<Cut>,
-    contradiction: Option<Key>,
+    end: BinlogPosition,
+    watermark: Option<CommitWatermark>,
+    contradiction: Option<TableRowKey>,
 }
 
-impl Seen {
+impl ProbeResult {
     /// Judges the rows that were found, if they could be read, and the end of the log behind them.
     #[must_use]
-    pub fn new(question: &Question, found: Option<&Found>, end: Position) -> Seen {
-        let cut = found.and_then(|found| question.judge(found, end));
+    pub fn new(
+        question: &RowProbe,
+        found: Option<&ObservedRows>,
+        end: BinlogPosition,
+    ) -> ProbeResult {
+        let cut = found.and_then(|found| question.evaluate(found, end));
         let contradiction = match (cut, found) {
             (None, Some(found)) => question.contradiction(found, end),
             _ => None,
         };
-        Seen {
+        ProbeResult {
             received: question.received(),
             end,
-            cut,
+            watermark: cut,
             contradiction,
         }
     }
@@ -80,81 +86,85 @@ impl Seen {
 
 /// What is to be done besides.
 #[derive(Debug, Default)]
-pub struct Learned {
+pub struct ProofFindings {
     /// This is to be applied, and those who wait for progress are to be told.
-    pub release: Option<Release>,
+    pub release: Option<TransactionRelease>,
     /// A row is as it cannot be.
-    pub contradiction: Option<Key>,
+    pub contradiction: Option<TableRowKey>,
 }
 
 /// One proof.
 #[derive(Debug)]
-pub struct Proof {
-    generation: Generation,
+pub struct FreshnessProof {
+    generation: StreamGeneration,
     /// After that the rows are not expected to tell any more.
-    untold: Instant,
+    rows_deadline: Instant,
     /// Where the log ended when this was begun.
-    end: Option<Position>,
+    end: Option<BinlogPosition>,
     hidden: Option<u64>,
-    looks: u32,
+    probes: u32,
     /// The rows that are looked at next, once the release is begun.
-    released: Option<Question>,
+    release_probe: Option<RowProbe>,
 }
 
-impl Proof {
+impl FreshnessProof {
     /// A proof about this stream.
     #[must_use]
-    pub fn new(generation: Generation, untold: Instant) -> Proof {
-        Proof {
+    pub fn new(generation: StreamGeneration, untold: Instant) -> FreshnessProof {
+        FreshnessProof {
             generation,
-            untold,
+            rows_deadline: untold,
             end: None,
             hidden: None,
-            looks: 0,
-            released: None,
+            probes: 0,
+            release_probe: None,
         }
     }
 
     /// Takes in what was needed, and says what is needed next.
     pub fn next(
         &mut self,
-        input: Input,
-        following: &mut Following,
+        input: ProofInput,
+        following: &mut ReplicationState,
         now: Instant,
-    ) -> (Need, Learned) {
-        let mut learned = Learned::default();
+    ) -> (ProofStep, ProofFindings) {
+        let mut learned = ProofFindings::default();
         match input {
             // Rows that wait already are looked at in the same round trip as the log's end.
-            Input::Begin => {
-                let question = following.question(self.generation);
-                return (Need::Look(question), learned);
+            ProofInput::Begin => {
+                let question = following.row_probe(self.generation);
+                return (ProofStep::Probe(question), learned);
             }
-            Input::Seen(seen) => {
+            ProofInput::Probed(seen) => {
                 if self.end.is_none() && seen.end < seen.received {
-                    return (Need::Reset, learned);
+                    return (ProofStep::Reset, learned);
                 }
                 self.end.get_or_insert(seen.end);
-                learned = self.learn(seen, following);
-                self.looks += 1;
-                let unknown = self.stands(following) == ProofState::Unknown;
-                if self.looks >= LOOKS && unknown {
-                    return (Need::Pause, learned);
+                learned = self.apply_result(seen, following);
+                self.probes += 1;
+                let unknown = self.state(following) == ProofState::Unknown;
+                if self.probes >= PROBES_WITHOUT_PAUSE && unknown {
+                    return (ProofStep::Pause, learned);
                 }
             }
-            Input::Went => {}
+            ProofInput::Completed => {}
         }
-        (self.go_on(following, now), learned)
+        (self.next_step(following, now), learned)
     }
 
-    fn learn(&mut self, seen: Seen, following: &mut Following) -> Learned {
-        self.hidden = seen.cut.and_then(|cut| cut.hidden);
-        match seen.cut {
-            Some(cut) => Learned {
-                release: following.learn(self.generation, cut),
+    fn apply_result(
+        &mut self,
+        seen: ProbeResult,
+        following: &mut ReplicationState,
+    ) -> ProofFindings {
+        self.hidden = seen.watermark.and_then(|cut| cut.hidden_from);
+        match seen.watermark {
+            Some(cut) => ProofFindings {
+                release: following.apply_watermark(self.generation, cut),
                 contradiction: None,
             },
             // What is not known to be readable from before, or is another stream's, contradicts nothing.
-            None => Learned {
+            None => ProofFindings {
                 release: None,
                 contradiction: seen
                     .contradiction
@@ -163,31 +173,31 @@ impl Proof {
         }
     }
 
-    fn stands(&self, following: &Following) -> ProofState {
-        following.stands(self.generation, self.end.unwrap_or_default(), self.hidden)
+    fn state(&self, following: &ReplicationState) -> ProofState {
+        following.proof_state(self.generation, self.end.unwrap_or_default(), self.hidden)
     }
 
-    fn go_on(&mut self, following: &Following, now: Instant) -> Need {
+    fn next_step(&mut self, following: &ReplicationState, now: Instant) -> ProofStep {
         let end = self.end.unwrap_or_default();
-        if let Some(question) = self.released.take() {
+        if let Some(question) = self.release_probe.take() {
             return if question.is_empty() {
-                Need::Progress(end)
+                ProofStep::Progress(end)
             } else {
-                Need::Look(question)
+                ProofStep::Probe(question)
             };
         }
-        match self.stands(following) {
-            ProofState::Proved => Need::Done(true),
-            ProofState::Void => Need::Done(false),
-            ProofState::Behind(bytes) if bytes > FAR => Need::Done(false),
-            ProofState::Behind(_) => Need::Receive(end),
+        match self.state(following) {
+            ProofState::Proved => ProofStep::Done(true),
+            ProofState::Void => ProofStep::Done(false),
+            ProofState::Lagging(bytes) if bytes > MAX_LAG_BYTES => ProofStep::Done(false),
+            ProofState::Lagging(_) => ProofStep::Receive(end),
             ProofState::Unknown => {
-                let question = following.question(self.generation);
-                if question.is_empty() || now > self.untold {
-                    self.released = Some(question);
-                    return Need::Release;
+                let question = following.row_probe(self.generation);
+                if question.is_empty() || now > self.rows_deadline {
+                    self.release_probe = Some(question);
+                    return ProofStep::Release;
                 }
-                Need::Look(question)
+                ProofStep::Probe(question)
             }
         }
     }

@@ -1,17 +1,17 @@
 //! Which tables of the log belong to which timeline, and where their columns stand.
 
-use super::evidence::Table;
+use super::evidence::TableRole;
 use headwater_timeline::KeyType;
-use headwater_timeline::definition::IntType;
-use headwater_timeline::index::PlaceId;
+use headwater_timeline::definition::IdType;
+use headwater_timeline::index::TimelineId;
 
 /// A table that is listened to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct TableRoute {
     /// The number of the place that it belongs to.
-    pub place: PlaceId,
+    pub timeline_id: TimelineId,
     /// Which of the two it is.
-    pub table: Table,
+    pub table: TableRole,
     /// The database that it is in.
     pub database: String,
     /// Its name.
@@ -19,25 +19,25 @@ pub struct Route {
     /// How many columns the table has; `None` until the schema was read.
     pub columns: Option<usize>,
     /// The message's id, or the reader.
-    pub first: Column,
+    pub first: ColumnPosition,
     /// The author.
-    pub second: Column,
+    pub second: ColumnPosition,
     /// What pages are ordered by in front of the id, where it is not the id alone.
-    pub key: Option<KeyColumn>,
+    pub key: Option<KeyColumnPosition>,
 }
 
 /// A column of a row: where it stands, and its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct ColumnPosition {
     /// Its number from the left, from 0 on.
     pub at: usize,
     /// Its type.
-    pub kind: IntType,
+    pub kind: IdType,
 }
 
 /// The column of a key: where it stands, and its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyColumn {
+pub struct KeyColumnPosition {
     /// Its number from the left, from 0 on.
     pub at: usize,
     /// Its type.
@@ -46,23 +46,24 @@ pub struct KeyColumn {
 
 /// Every table that is listened to.
 #[derive(Clone, Debug, Default)]
-pub struct Routes {
+pub struct TableRoutes {
     /// One for each table of each place.
-    pub routes: Vec<Route>,
+    pub routes: Vec<TableRoute>,
     /// The server compares names without case (`lower_case_table_names`).
     pub caseless: bool,
 }
 
-impl Routes {
+impl TableRoutes {
     /// The routes of a table in the log: one for each timeline that it belongs to.
-    pub fn of(&self, database: &[u8], name: &[u8]) -> impl Iterator<Item = &Route> {
+    pub fn matching(&self, database: &[u8], name: &[u8]) -> impl Iterator<Item = &TableRoute> {
         self.routes.iter().filter(move |route| {
-            self.same(route.database.as_bytes(), database) && self.same(route.name.as_bytes(), name)
+            self.is_same_name(route.database.as_bytes(), database)
+                && self.is_same_name(route.name.as_bytes(), name)
         })
     }
 
     /// True when two names are one to the server.
-    pub fn same(&self, own: &[u8], other: &[u8]) -> bool {
+    pub fn is_same_name(&self, own: &[u8], other: &[u8]) -> bool {
         own == other || self.caseless && own.eq_ignore_ascii_case(other)
     }
 }

@@ -5,21 +5,21 @@
 //! may refer to the row outside), and there it costs no more than the page alone; MariaDB cannot, and
 //! reads them in a second one (`lists`).
 
-use super::hints::{Marks, Scope};
-use super::lookup::Lookup;
-use crate::Unusable;
+use super::hints::{AuthorRangeHints, HintScope};
+use super::lookup::CallLookup;
+use crate::LookupError;
 use headwater_sql::quoted;
-use headwater_timeline::Head;
-use headwater_timeline::check::Product;
-use headwater_timeline::definition::{Definition, Form};
+use headwater_timeline::AuthorHead;
+use headwater_timeline::check::ServerProduct;
+use headwater_timeline::definition::{ProcedureForm, TimelineDefinition};
 use headwater_timeline::merge;
-use headwater_wire::resultset::Rows;
+use headwater_wire::resultset::ResultSet;
 
 /// What the first step found.
 #[derive(Debug, Default)]
-pub struct Heads {
+pub struct LookupHeads {
     /// Every head when the call is bounded; the greatest n otherwise. Descending.
-    pub heads: Vec<Head>,
+    pub heads: Vec<AuthorHead>,
     /// The n authors with the greatest heads; none where no page is wanted.
     pub top: Vec<TopAuthor>,
 }
@@ -28,35 +28,39 @@ pub struct Heads {
 #[derive(Clone, Debug)]
 pub struct TopAuthor {
     /// Its head.
-    pub head: Head,
+    pub head: AuthorHead,
     /// Its newest n ids, descending, where they are known already.
     pub list: Option<Vec<u64>>,
 }
 
-impl Lookup<'_> {
+impl CallLookup<'_> {
     /// One row a head: author, newest id, and on MySQL the author's newest n ids.
     ///
     /// The aliases make the statement fail under LOCK TABLES, where the procedure would.
     pub(super) fn heads_query(&self) -> String {
-        let Definition { follower, n, .. } = self.definition;
+        let TimelineDefinition { follower, n, .. } = self.definition;
         let heads = format!(
             "SELECT hw_f.{author} hw_a,({newest}) hw_h FROM {table} hw_f WHERE hw_f.{reader}={uid}",
             author = quoted(&follower.author),
             newest = self.newest_ids(&format!("hw_f.{}", quoted(&follower.author)), 1),
-            table = self.name(&follower.table),
+            table = self.table_name(&follower.table),
             reader = quoted(&follower.reader),
             uid = self.call.reader,
         );
-        let most = self.most.saturating_add(1);
+        let most = self.max_heads.saturating_add(1);
         match (self.facts.product, self.call.form) {
-            (Product::Mariadb, Form::Newest) => format!("{heads} ORDER BY hw_h DESC LIMIT {n}"),
-            (Product::Mariadb, Form::Bounded) | (_, Form::Heads) => format!("{heads} LIMIT {most}"),
-            (Product::Mysql, Form::Newest) => format!(
+            (ServerProduct::Mariadb, ProcedureForm::Newest) => {
+                format!("{heads} ORDER BY hw_h DESC LIMIT {n}")
+            }
+            (ServerProduct::Mariadb, ProcedureForm::Bounded) | (_, ProcedureForm::Heads) => {
+                format!("{heads} LIMIT {most}")
+            }
+            (ServerProduct::Mysql, ProcedureForm::Newest) => format!(
                 "SELECT hw_t.hw_a,hw_t.hw_h,{} FROM ({heads} ORDER BY hw_h DESC LIMIT {n}) hw_t",
                 self.list_column()
             ),
             // The heads table wants every author's head; lists are computed for the greatest n alone.
-            (Product::Mysql, Form::Bounded) => format!(
+            (ServerProduct::Mysql, ProcedureForm::Bounded) => format!(
                 "SELECT hw_t.hw_a,hw_t.hw_h,IF(hw_t.hw_r<={n},{},NULL) FROM (\
                  SELECT hw_g.hw_a,hw_g.hw_h,ROW_NUMBER() OVER (ORDER BY hw_g.hw_h DESC) hw_r \
                  FROM ({heads}) hw_g) hw_t WHERE hw_t.hw_h IS NOT NULL LIMIT {most}",
@@ -86,7 +90,7 @@ impl Lookup<'_> {
         format!(
             "SELECT hw_m.{id} FROM {} hw_m WHERE hw_m.{by}={author}{bound} \
              ORDER BY hw_m.{by} DESC,hw_m.{id} DESC LIMIT {limit}",
-            self.name(&message.table),
+            self.table_name(&message.table),
         )
     }
 
@@ -96,25 +100,25 @@ impl Lookup<'_> {
     /// When there are more heads than may be held, or a value is no id (negative ones are not).
     pub(super) fn read_heads(
         &self,
-        rows: &Rows,
-        scope: Scope,
-        marks: &mut Marks,
-    ) -> Result<Heads, Unusable> {
-        if rows.len() > self.most {
-            return Err(Unusable::TooManyIds);
+        rows: &ResultSet,
+        scope: HintScope,
+        marks: &mut AuthorRangeHints,
+    ) -> Result<LookupHeads, LookupError> {
+        if rows.len() > self.max_heads {
+            return Err(LookupError::TooManyIds);
         }
         let mut authors = Vec::with_capacity(rows.len());
         for row in rows.iter() {
-            let number = |column| row.u64(column).ok_or(Unusable::Malformed);
+            let number = |column| row.u64(column).ok_or(LookupError::Malformed);
             if row.cell(1).is_none() {
                 // An author without messages contributes nothing.
-                if self.call.form == Form::Newest {
-                    marks.silent(scope, number(0)?);
+                if self.call.form == ProcedureForm::Newest {
+                    marks.remember_empty(scope, number(0)?);
                 }
                 continue;
             }
             authors.push(TopAuthor {
-                head: Head {
+                head: AuthorHead {
                     author: number(0)?,
                     id: number(1)?,
                 },
@@ -131,19 +135,19 @@ impl Lookup<'_> {
     ///
     /// # Errors
     /// When two of them, or the next one, are one id.
-    pub(super) fn rank(&self, mut authors: Vec<TopAuthor>) -> Result<Heads, Unusable> {
+    pub(super) fn rank(&self, mut authors: Vec<TopAuthor>) -> Result<LookupHeads, LookupError> {
         authors.sort_unstable_by_key(|author| std::cmp::Reverse(author.head.id));
         let heads = authors.iter().map(|author| author.head).collect();
         if self.call.form.fills_result() {
             let first = authors.iter().take(self.n().saturating_add(1));
             let ids: Vec<u64> = first.map(|author| author.head.id).collect();
-            self.once(&ids)?;
+            self.require_unique(&ids)?;
         }
         authors.truncate(match self.call.form {
-            Form::Newest | Form::Bounded => self.n(),
-            Form::Heads => 0,
+            ProcedureForm::Newest | ProcedureForm::Bounded => self.n(),
+            ProcedureForm::Heads => 0,
         });
-        Ok(Heads {
+        Ok(LookupHeads {
             heads,
             top: authors,
         })
@@ -154,19 +158,19 @@ impl Lookup<'_> {
 ///
 /// # Errors
 /// When one is no id.
-fn read_list(json: &[u8]) -> Result<Vec<u64>, Unusable> {
+fn read_list(json: &[u8]) -> Result<Vec<u64>, LookupError> {
     let inner = json
         .strip_prefix(b"[")
         .and_then(|json| json.strip_suffix(b"]"));
     inner
-        .ok_or(Unusable::Malformed)?
+        .ok_or(LookupError::Malformed)?
         .split(|byte| *byte == b',')
         .map(|number| {
             let digits = std::str::from_utf8(number.trim_ascii()).ok();
             digits.and_then(|digits| digits.parse().ok())
         })
         .collect::<Option<_>>()
-        .ok_or(Unusable::Malformed)
+        .ok_or(LookupError::Malformed)
 }
 
 #[cfg(test)]
@@ -188,7 +192,7 @@ mod tests {
             "[1.0]",
             "[1",
         ] {
-            assert_eq!(read_list(wrong.as_bytes()), Err(Unusable::Malformed));
+            assert_eq!(read_list(wrong.as_bytes()), Err(LookupError::Malformed));
         }
     }
 }

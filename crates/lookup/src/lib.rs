@@ -2,19 +2,19 @@
 //!
 //! No IO: a call and hints in, statements out; rows in, ids out.
 
+mod author_grouping;
 pub mod backlog;
-mod by_author;
-pub mod deep;
-pub mod guess;
 pub mod heads;
 pub mod hints;
+pub mod id_density;
 pub mod lists;
 pub mod lookup;
+mod lookup_error;
+pub mod page_guess;
+pub mod per_author_heads;
 pub mod plan;
-pub mod proofs;
-pub mod spans;
-mod spread;
-mod unusable;
+pub mod session_probes;
+mod spider;
 
-pub use lookup::{Found, Lookup};
-pub use unusable::Unusable;
+pub use lookup::{CallLookup, LookupResult};
+pub use lookup_error::LookupError;

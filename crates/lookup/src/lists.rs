@@ -4,54 +4,54 @@
 //! itself. A range proves itself: n ids in it are the newest n, and fewer are all there are when it
 //! began at 0. Where it proves neither, the author is asked for once more, by itself.
 
-use super::by_author;
-use super::heads::{Heads, TopAuthor};
-use super::hints::Marks;
-use super::lookup::{Found, Lookup, MOST_AUTHORS};
-use crate::Unusable;
+use super::author_grouping;
+use super::heads::{LookupHeads, TopAuthor};
+use super::hints::AuthorRangeHints;
+use super::lookup::{CallLookup, LookupResult, MAX_AUTHORS};
+use crate::LookupError;
 use headwater_sql::quoted;
-use headwater_timeline::Head;
-use headwater_timeline::definition::Form;
+use headwater_timeline::AuthorHead;
+use headwater_timeline::definition::ProcedureForm;
 use headwater_timeline::merge;
-use headwater_wire::resultset::Rows;
+use headwater_wire::resultset::ResultSet;
 
 /// Ranges of one class share a bound, which is at most so many times as far down as any of them asks.
 const CLASS_WIDTHS: u64 = 2;
 
 /// The lists of one call's top authors, while they are read.
 #[derive(Debug)]
-pub struct Lists {
-    heads: Vec<Head>,
-    authors: Vec<Author>,
+pub struct TopAuthorLists {
+    heads: Vec<AuthorHead>,
+    authors: Vec<TopAuthorList>,
 }
 
 #[derive(Debug)]
-struct Author {
-    head: Head,
+struct TopAuthorList {
+    head: AuthorHead,
     /// The range's lower bound; `None` where the author is asked for by itself.
-    low: Option<u64>,
+    lower_bound: Option<u64>,
     /// Its newest n ids, descending, once they are known.
     list: Option<Vec<u64>>,
 }
 
-impl Lists {
+impl TopAuthorLists {
     /// Lists as far as the heads brought them along; marks say where the others may lie.
     #[must_use]
-    pub fn new(lookup: &Lookup<'_>, heads: Heads, marks: &mut Marks) -> Self {
+    pub fn new(lookup: &CallLookup<'_>, heads: LookupHeads, marks: &mut AuthorRangeHints) -> Self {
         let scope = lookup.scope();
         let authors = heads
             .top
             .into_iter()
-            .map(|TopAuthor { head, list }| Author {
-                low: match list {
+            .map(|TopAuthor { head, list }| TopAuthorList {
+                lower_bound: match list {
                     Some(_) => None,
-                    None => marks.low(scope, head.author, head.id, lookup.definition.n),
+                    None => marks.lower_bound(scope, head.author, head.id, lookup.definition.n),
                 },
                 head,
                 list,
             });
         let authors = authors.collect();
-        Lists {
+        TopAuthorLists {
             heads: heads.heads,
             authors,
         }
@@ -59,19 +59,19 @@ impl Lists {
 
     /// Statements that ask for what is missing; each returns rows of author and id. None: all is known.
     #[must_use]
-    pub fn queries(&self, lookup: &Lookup<'_>) -> Vec<String> {
+    pub fn queries(&self, lookup: &CallLookup<'_>) -> Vec<String> {
         let missing = || self.authors.iter().filter(|author| author.list.is_none());
         let ranges: Vec<(u64, u64)> = missing()
-            .filter_map(|author| Some((author.head.author, author.low?)))
+            .filter_map(|author| Some((author.head.author, author.lower_bound?)))
             .collect();
         let newest = missing().map(|author| author.head.id).max().unwrap_or(0);
-        let single: Vec<Head> = missing()
-            .filter(|author| author.low.is_none())
+        let single: Vec<AuthorHead> = missing()
+            .filter(|author| author.lower_bound.is_none())
             .map(|author| author.head)
             .collect();
         [
             lookup.ranges_query(ranges, newest),
-            lookup.each_list_query(&single),
+            lookup.per_author_lists_query(&single),
         ]
         .into_iter()
         .flatten()
@@ -82,27 +82,31 @@ impl Lists {
     ///
     /// # Errors
     /// When a row is no id.
-    pub fn read(&mut self, lookup: &Lookup<'_>, answers: &[Rows]) -> Result<(), Unusable> {
+    pub fn read_replies(
+        &mut self,
+        lookup: &CallLookup<'_>,
+        answers: &[ResultSet],
+    ) -> Result<(), LookupError> {
         let cut = answers
             .iter()
-            .any(|rows| rows.len() >= lookup.most_list_rows());
+            .any(|rows| rows.len() >= lookup.max_list_rows());
         let missing = self
             .authors
             .iter_mut()
             .filter(|author| author.list.is_none());
-        let mut missing: Vec<&mut Author> = missing.collect();
+        let mut missing: Vec<&mut TopAuthorList> = missing.collect();
         missing.sort_unstable_by_key(|author| author.head.author);
         let asked: Vec<u64> = missing.iter().map(|author| author.head.author).collect();
-        let found = by_author::gather(&asked, answers)?;
+        let found = author_grouping::group_rows_by_author(&asked, answers)?;
         for (author, mut ids) in missing.into_iter().zip(found) {
             ids.retain(|id| *id <= author.head.id);
-            let ids = lookup.newest(ids)?;
-            let proven = match author.low {
+            let ids = lookup.newest_unique(ids)?;
+            let proven = match author.lower_bound {
                 None => true,
                 // Fewer than n from a higher bound on: older ones may follow.
                 Some(low) => !cut && (ids.len() == lookup.n() || low == 0),
             };
-            author.low = None;
+            author.lower_bound = None;
             author.list = proven.then_some(ids);
         }
         Ok(())
@@ -112,8 +116,12 @@ impl Lists {
     ///
     /// # Errors
     /// When two authors have one id.
-    pub fn found(self, lookup: &Lookup<'_>, marks: &mut Marks) -> Result<Found, Unusable> {
-        let Lookup {
+    pub fn into_result(
+        self,
+        lookup: &CallLookup<'_>,
+        marks: &mut AuthorRangeHints,
+    ) -> Result<LookupResult, LookupError> {
+        let CallLookup {
             definition, call, ..
         } = *lookup;
         let scope = lookup.scope();
@@ -125,39 +133,39 @@ impl Lists {
         }
         let all: usize = lists.iter().map(Vec::len).sum();
         let ids = merge::result_set(lists);
-        if lookup.facts.are_spread() && ids.len() < all {
-            return Err(Unusable::Twice);
+        if lookup.facts.is_spread() && ids.len() < all {
+            return Err(LookupError::DuplicateRow);
         }
-        Ok(Found {
+        Ok(LookupResult {
             ids,
             heads: match call.form {
-                Form::Newest => Vec::new(),
-                Form::Bounded | Form::Heads => self.heads,
+                ProcedureForm::Newest => Vec::new(),
+                ProcedureForm::Bounded | ProcedureForm::Heads => self.heads,
             },
         })
     }
 }
 
-impl Lookup<'_> {
+impl CallLookup<'_> {
     /// The newest n of an author's ids, descending.
     ///
     /// # Errors
     /// When one is there twice.
-    pub(super) fn newest(&self, mut ids: Vec<u64>) -> Result<Vec<u64>, Unusable> {
-        if self.facts.are_spread() {
+    pub(super) fn newest_unique(&self, mut ids: Vec<u64>) -> Result<Vec<u64>, LookupError> {
+        if self.facts.is_spread() {
             ids.sort_unstable();
-            self.once(&ids)?;
+            self.require_unique(&ids)?;
         }
         Ok(merge::newest(ids, self.n()))
     }
 
     /// Rows that a statement for lists returns at most.
-    pub(super) fn most_list_rows(&self) -> usize {
+    pub(super) fn max_list_rows(&self) -> usize {
         let n = self.n();
         n.saturating_mul(n).saturating_mul(4)
     }
 
-    /// All ids in these ranges ([`Self::ranges`]), in one scan.
+    /// All ids in these ranges ([`Self::ranges_condition`]), in one scan.
     fn ranges_query(&self, ranges: Vec<(u64, u64)>, newest: u64) -> Option<String> {
         if ranges.is_empty() {
             return None;
@@ -167,10 +175,10 @@ impl Lookup<'_> {
             "SELECT hw_m.{},hw_m.{} FROM {} hw_m {} WHERE {} LIMIT {}",
             quoted(&message.author),
             quoted(&message.id),
-            self.name(&message.table),
+            self.table_name(&message.table),
             self.index_hint(),
-            self.ranges(ranges, newest, true),
-            self.most_list_rows(),
+            self.ranges_condition(ranges, newest, true),
+            self.max_list_rows(),
         ))
     }
 
@@ -179,7 +187,12 @@ impl Lookup<'_> {
     ///
     /// Authors whose ranges are about as wide share a part of it: the server holds each row against the
     /// parts one after the other.
-    pub(super) fn ranges(&self, mut ranges: Vec<(u64, u64)>, newest: u64, closed: bool) -> String {
+    pub(super) fn ranges_condition(
+        &self,
+        mut ranges: Vec<(u64, u64)>,
+        newest: u64,
+        closed: bool,
+    ) -> String {
         let message = &self.definition.message;
         let (id, by) = (quoted(&message.id), quoted(&message.author));
         ranges.sort_unstable_by_key(|(_, low)| std::cmp::Reverse(*low));
@@ -198,7 +211,7 @@ impl Lookup<'_> {
         // Of a longer list alone the server makes a table, which it does not tell a data node of.
         let listed = classes.flat_map(|class| {
             let low = class.last().map_or(0, |(_, low)| *low);
-            class.chunks(MOST_AUTHORS).map(move |part| (part, low))
+            class.chunks(MAX_AUTHORS).map(move |part| (part, low))
         });
         let parts: Vec<String> = listed
             .map(|(part, low)| {
@@ -218,17 +231,17 @@ impl Lookup<'_> {
     }
 
     /// Each author's newest n ids by itself.
-    fn each_list_query(&self, authors: &[Head]) -> Option<String> {
+    fn per_author_lists_query(&self, authors: &[AuthorHead]) -> Option<String> {
         let message = &self.definition.message;
         let (id, by, table) = (
             quoted(&message.id),
             quoted(&message.author),
-            self.name(&message.table),
+            self.table_name(&message.table),
         );
         let n = self.definition.n;
         let lists: Vec<String> = authors
             .iter()
-            .map(|Head { author, id: head }| {
+            .map(|AuthorHead { author, id: head }| {
                 format!(
                     "(SELECT {author},hw_m.{id} FROM {table} hw_m WHERE hw_m.{by}={author} \
                      AND hw_m.{id}<={head} ORDER BY hw_m.{id} DESC LIMIT {n})"

@@ -3,180 +3,213 @@
 
 use std::sync::Arc;
 
-use super::deep::{EachHead, HeadsSeen};
-use super::guess::{Guess, GuessSeen};
-use super::heads::Heads;
-use super::hints::{Hints, Scope};
-use super::lookup::Lookup;
-use crate::Unusable;
-use headwater_timeline::Form;
-use headwater_timeline::check::Product;
-use headwater_wire::resultset::Rows;
+use super::heads::LookupHeads;
+use super::hints::{HintScope, LookupHints};
+use super::lookup::CallLookup;
+use super::page_guess::{GuessResult, PageGuess};
+use super::per_author_heads::{PerAuthorHeads, PerAuthorHeadsResult};
+use crate::LookupError;
+use headwater_timeline::ProcedureForm;
+use headwater_timeline::check::ServerProduct;
+use headwater_wire::resultset::ResultSet;
 
 /// So often a follow list may turn out to be another one than was expected while a call is answered.
-const MOST_CHANGES: u32 = 16;
+const MAX_FOLLOW_CHANGES: u32 = 16;
 
 /// One question on the way to the heads.
 #[derive(Debug)]
-pub enum Step {
+pub enum LookupStep {
     /// Whom the reader follows.
     Follows(String),
     /// The newest page at a guess.
-    Guess(Guess),
+    Guess(PageGuess),
     /// Each head by itself, far below the newest page.
-    EachHead(EachHead),
+    PerAuthorHeads(PerAuthorHeads),
     /// All heads in one correlated lookup.
     Heads(String),
 }
 
 /// What a step's answer leads to.
 #[derive(Debug)]
-pub enum Next {
+pub enum LookupStepOutcome {
     /// Another question.
-    Ask(Step),
+    Continue(LookupStep),
     /// The heads are known, and perhaps lists.
-    Heads(Heads),
+    Heads(LookupHeads),
 }
 
-impl Step {
+impl LookupStep {
     /// The statement.
     #[must_use]
     pub fn query(&self) -> &str {
         match self {
-            Step::Follows(query) | Step::Heads(query) => query,
-            Step::EachHead(each) => each.query(),
-            Step::Guess(guess) => guess.query(),
+            LookupStep::Follows(query) | LookupStep::Heads(query) => query,
+            LookupStep::PerAuthorHeads(each) => each.query(),
+            LookupStep::Guess(guess) => guess.query(),
         }
     }
 }
 
-impl Lookup<'_> {
+impl CallLookup<'_> {
     /// Where the hints of this call lie.
-    pub(super) fn scope(&self) -> Scope {
-        Scope::new(self.call.definition, self.database)
+    pub(super) fn scope(&self) -> HintScope {
+        HintScope::new(self.call.definition, self.database)
     }
 
     /// The first step.
     #[must_use]
-    pub fn begin(&self, hints: &mut Hints) -> Step {
+    pub fn first_step(&self, hints: &mut LookupHints) -> LookupStep {
         let by_follows = match self.call.form {
             // A correlated lookup waits for a data node once an author.
-            _ if self.facts.are_spread() => true,
+            _ if self.facts.is_spread() => true,
             // On MariaDB the heads cost no more than the condition that makes a guess exact.
-            Form::Newest => self.facts.product == Product::Mysql,
-            Form::Bounded | Form::Heads => self.is_deep(),
+            ProcedureForm::Newest => self.facts.product == ServerProduct::Mysql,
+            ProcedureForm::Bounded | ProcedureForm::Heads => self.is_deep(),
         };
         if !by_follows {
-            return self.heads();
+            return self.heads_step();
         }
-        let seen = hints.follows.get(self.scope(), self.call.reader);
-        let step = seen.map(|authors| self.by_follows(&authors, 0, hints));
+        let seen = hints.follow_lists.get(self.scope(), self.call.reader);
+        let step = seen.map(|authors| self.step_for_follows(&authors, 0, hints));
         step.and_then(Result::ok)
-            .unwrap_or_else(|| Step::Follows(self.follows_query()))
+            .unwrap_or_else(|| LookupStep::Follows(self.follows_query()))
     }
 
     /// What to do about the answer to a step.
     ///
     /// # Errors
     /// When a row is no id, there are more heads than may be held, or the reader follows others each time.
-    pub fn go_on(&self, step: &Step, rows: &Rows, hints: &mut Hints) -> Result<Next, Unusable> {
-        let (scope, marks) = (self.scope(), &mut hints.marks);
+    pub fn next_step(
+        &self,
+        step: &LookupStep,
+        rows: &ResultSet,
+        hints: &mut LookupHints,
+    ) -> Result<LookupStepOutcome, LookupError> {
+        let (scope, marks) = (self.scope(), &mut hints.author_ranges);
         match step {
-            Step::Follows(_) => {
+            LookupStep::Follows(_) => {
                 let authors: Option<Arc<[u64]>> = rows.iter().map(|row| row.u64(0)).collect();
-                let authors = authors.ok_or(Unusable::Malformed)?;
-                self.follows(&authors, 0, hints)
+                let authors = authors.ok_or(LookupError::Malformed)?;
+                self.follows_known(&authors, 0, hints)
             }
-            Step::Guess(guess) => match guess.read(self, rows, scope, marks)? {
-                GuessSeen::Heads(heads) => Ok(Next::Heads(heads)),
-                GuessSeen::Others(authors) => self.changed(&authors, guess.changes, hints),
-                GuessSeen::But { known, missing } => {
+            LookupStep::Guess(guess) => match guess.read_rows(self, rows, scope, marks)? {
+                GuessResult::Heads(heads) => Ok(LookupStepOutcome::Heads(heads)),
+                GuessResult::FollowsChanged(authors) => {
+                    self.follows_changed(&authors, guess.follow_changes, hints)
+                }
+                GuessResult::MissingHeads { known, missing } => {
                     let followed: Arc<[u64]> = guess.authors().into();
-                    let each = self.each_head(followed, missing, known, guess.changes);
-                    each.map(|each| Next::Ask(Step::EachHead(each)))
-                        .ok_or(Unusable::TooManyIds)
+                    let each =
+                        self.per_author_heads(followed, missing, known, guess.follow_changes);
+                    each.map(|each| LookupStepOutcome::Continue(LookupStep::PerAuthorHeads(each)))
+                        .ok_or(LookupError::TooManyIds)
                 }
-                GuessSeen::Nothing if self.facts.are_spread() => {
+                GuessResult::Unproven if self.facts.is_spread() => {
                     let authors = guess.authors();
-                    let step = self.each_of(&authors, guess.changes);
-                    step.map(Next::Ask).ok_or(Unusable::TooManyIds)
+                    let step = self.per_author_step(&authors, guess.follow_changes);
+                    step.map(LookupStepOutcome::Continue)
+                        .ok_or(LookupError::TooManyIds)
                 }
-                GuessSeen::Nothing => Ok(self.correlated(hints)),
+                GuessResult::Unproven => Ok(self.correlated_step(hints)),
             },
-            Step::EachHead(each) => match self.read_each_head(each, rows, scope, marks)? {
-                HeadsSeen::All(heads) => Ok(Next::Heads(heads)),
-                HeadsSeen::Rest(each) => Ok(Next::Ask(Step::EachHead(each))),
-                HeadsSeen::Others(authors) => self.changed(&authors, each.changes, hints),
-            },
-            Step::Heads(_) => Ok(Next::Heads(self.read_heads(rows, scope, marks)?)),
+            LookupStep::PerAuthorHeads(each) => {
+                match self.read_per_author_heads(each, rows, scope, marks)? {
+                    PerAuthorHeadsResult::Complete(heads) => Ok(LookupStepOutcome::Heads(heads)),
+                    PerAuthorHeadsResult::Remaining(each) => Ok(LookupStepOutcome::Continue(
+                        LookupStep::PerAuthorHeads(each),
+                    )),
+                    PerAuthorHeadsResult::FollowsChanged(authors) => {
+                        self.follows_changed(&authors, each.follow_changes, hints)
+                    }
+                }
+            }
+            LookupStep::Heads(_) => Ok(LookupStepOutcome::Heads(
+                self.read_heads(rows, scope, marks)?,
+            )),
         }
     }
 
     /// The reader follows others than was expected.
-    fn changed(&self, authors: &[u64], changes: u32, hints: &mut Hints) -> Result<Next, Unusable> {
-        if !self.facts.are_spread() {
-            return Ok(self.correlated(hints));
+    fn follows_changed(
+        &self,
+        authors: &[u64],
+        changes: u32,
+        hints: &mut LookupHints,
+    ) -> Result<LookupStepOutcome, LookupError> {
+        if !self.facts.is_spread() {
+            return Ok(self.correlated_step(hints));
         }
-        match changes < MOST_CHANGES {
-            true => self.follows(authors, changes.saturating_add(1), hints),
-            false => Err(Unusable::Changing),
+        match changes < MAX_FOLLOW_CHANGES {
+            true => self.follows_known(authors, changes.saturating_add(1), hints),
+            false => Err(LookupError::FollowsChanging),
         }
     }
 
     /// The reader follows these.
-    fn follows(&self, authors: &[u64], changes: u32, hints: &mut Hints) -> Result<Next, Unusable> {
-        if authors.is_empty() {
-            hints.follows.forget(self.scope(), self.call.reader);
-            return Ok(Next::Heads(Heads::default()));
-        }
-        hints
-            .follows
-            .remember(self.scope(), self.call.reader, authors.into());
-        self.by_follows(authors, changes, hints).map(Next::Ask)
-    }
-
-    /// All heads in one statement, which needs no hints.
-    fn correlated(&self, hints: &mut Hints) -> Next {
-        hints.follows.forget(self.scope(), self.call.reader);
-        Next::Ask(self.heads())
-    }
-
-    fn by_follows(
+    fn follows_known(
         &self,
         authors: &[u64],
         changes: u32,
-        hints: &mut Hints,
-    ) -> Result<Step, Unusable> {
-        let spread = self.facts.are_spread();
-        if spread && authors.len() > self.most_authors() {
-            return Err(Unusable::TooManyIds);
+        hints: &mut LookupHints,
+    ) -> Result<LookupStepOutcome, LookupError> {
+        if authors.is_empty() {
+            hints.follow_lists.forget(self.scope(), self.call.reader);
+            return Ok(LookupStepOutcome::Heads(LookupHeads::default()));
         }
-        let (scope, marks) = (self.scope(), &mut hints.marks);
+        hints
+            .follow_lists
+            .remember(self.scope(), self.call.reader, authors.into());
+        self.step_for_follows(authors, changes, hints)
+            .map(LookupStepOutcome::Continue)
+    }
+
+    /// All heads in one statement, which needs no hints.
+    fn correlated_step(&self, hints: &mut LookupHints) -> LookupStepOutcome {
+        hints.follow_lists.forget(self.scope(), self.call.reader);
+        LookupStepOutcome::Continue(self.heads_step())
+    }
+
+    fn step_for_follows(
+        &self,
+        authors: &[u64],
+        changes: u32,
+        hints: &mut LookupHints,
+    ) -> Result<LookupStep, LookupError> {
+        let spread = self.facts.is_spread();
+        if spread && authors.len() > self.max_authors() {
+            return Err(LookupError::TooManyIds);
+        }
+        let (scope, marks) = (self.scope(), &mut hints.author_ranges);
         let guess = match self.call.form {
-            Form::Newest => self.guess(authors, scope, marks),
-            Form::Bounded | Form::Heads if spread => self.bounded_guess(authors, scope, marks),
-            Form::Bounded | Form::Heads => None,
+            ProcedureForm::Newest => self.newest_guess(authors, scope, marks),
+            ProcedureForm::Bounded | ProcedureForm::Heads if spread => {
+                self.bounded_guess(authors, scope, marks)
+            }
+            ProcedureForm::Bounded | ProcedureForm::Heads => None,
         };
         if let Some(guess) = guess {
-            return Ok(Step::Guess(Guess { changes, ..guess }));
+            return Ok(LookupStep::Guess(PageGuess {
+                follow_changes: changes,
+                ..guess
+            }));
         }
         let each = match self.call.form {
-            Form::Newest if !spread => None,
-            _ => self.each_of(authors, changes),
+            ProcedureForm::Newest if !spread => None,
+            _ => self.per_author_step(authors, changes),
         };
-        Ok(each.unwrap_or_else(|| self.heads()))
+        Ok(each.unwrap_or_else(|| self.heads_step()))
     }
 
     /// Each head of these by itself.
-    fn each_of(&self, authors: &[u64], changes: u32) -> Option<Step> {
+    fn per_author_step(&self, authors: &[u64], changes: u32) -> Option<LookupStep> {
         let mut followed = authors.to_vec();
         followed.sort_unstable();
-        let each = self.each_head(followed.as_slice().into(), followed, Vec::new(), changes);
-        each.map(Step::EachHead)
+        let each = self.per_author_heads(followed.as_slice().into(), followed, Vec::new(), changes);
+        each.map(LookupStep::PerAuthorHeads)
     }
 
-    fn heads(&self) -> Step {
-        Step::Heads(self.heads_query())
+    fn heads_step(&self) -> LookupStep {
+        LookupStep::Heads(self.heads_query())
     }
 }
 

@@ -1,80 +1,84 @@
 //! Records of rows, one behind the other: each is written once.
 
-use headwater_timeline::index::PlaceId;
+use headwater_timeline::index::TimelineId;
 
-use crate::link::{LINK_BYTES, Links, MOST_LINKS};
-use crate::{Kept, Message, Record, Variant};
+use crate::link::{LINK_BYTES, MAX_LINKS, RowLinks};
+use crate::{CacheKey, CachedRow, MessageKey, RowRecord};
 
 /// Where a record lies: the number of its segment, and the offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Location {
+pub(crate) struct RecordLocation {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
 }
 
 /// What stands in front of a row's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct RecordHeader {
     /// The same message under another variant.
-    pub(crate) next: Option<Location>,
-    pub(crate) message: Message,
-    pub(crate) variant: Variant,
+    pub(crate) next: Option<RecordLocation>,
+    pub(crate) message: MessageKey,
+    pub(crate) cache_key: CacheKey,
     /// It was looked at since it was written here.
-    pub(crate) used: bool,
+    pub(crate) recently_used: bool,
     /// So many links stand in front of the row's bytes.
-    pub(crate) links: u8,
-    pub(crate) len: u32,
+    pub(crate) link_count: u8,
+    pub(crate) row_length: u32,
 }
 
 /// So long a header is: where the next one is, variant, id, length, place, and in one byte whether it was used and how many links it has.
 pub(crate) const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 1 + 1;
 /// Where in it that stands, and what stands first.
-const USED: usize = HEADER_BYTES - 1;
-const NOWHERE: u64 = u64::MAX;
+const FLAGS_OFFSET: usize = HEADER_BYTES - 1;
+const NO_LOCATION: u64 = u64::MAX;
 /// In the place of a length.
 const FILTERED_OUT: u32 = u32::MAX;
 const PASSES: u32 = u32::MAX - 1;
 
-impl Location {
-    fn number(self) -> u64 {
+impl RecordLocation {
+    fn to_bits(self) -> u64 {
         u64::from(self.segment) << 32 | u64::from(self.offset)
     }
 
-    fn of(number: u64) -> Option<Location> {
+    fn from_bits(number: u64) -> Option<RecordLocation> {
         let half = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default();
-        (number != NOWHERE).then(|| Location {
+        (number != NO_LOCATION).then(|| RecordLocation {
             segment: half(number >> 32),
             offset: half(number),
         })
     }
 }
 
-impl Header {
-    pub(crate) fn new(message: Message, variant: Variant, record: Record<'_>) -> Option<Header> {
+impl RecordHeader {
+    pub(crate) fn new(
+        message: MessageKey,
+        variant: CacheKey,
+        record: RowRecord<'_>,
+    ) -> Option<RecordHeader> {
         u8::try_from(message.0.0).ok()?;
         let links = record.links.len();
-        let links = u8::try_from(links).ok().filter(|_| links <= MOST_LINKS)?;
-        let len = match record.kept {
-            Kept::Row(row) => u32::try_from(row.len()).ok().filter(|len| *len < PASSES)?,
-            Kept::Passes => PASSES,
-            Kept::FilteredOut => FILTERED_OUT,
+        let links = u8::try_from(links).ok().filter(|_| links <= MAX_LINKS)?;
+        let len = match record.row {
+            CachedRow::Row(row) => u32::try_from(row.len()).ok().filter(|len| *len < PASSES)?,
+            CachedRow::Passes => PASSES,
+            CachedRow::FilteredOut => FILTERED_OUT,
         };
-        Some(Header {
+        Some(RecordHeader {
             next: None,
             message,
-            variant,
-            used: false,
-            links,
-            len,
+            cache_key: variant,
+            recently_used: false,
+            link_count: links,
+            row_length: len,
         })
     }
 
     fn link_bytes(&self) -> usize {
-        usize::from(self.links) * LINK_BYTES
+        usize::from(self.link_count) * LINK_BYTES
     }
 
     fn row_bytes(&self) -> usize {
-        match self.len {
+        match self.row_length {
             PASSES | FILTERED_OUT => 0,
             len => usize::try_from(len).unwrap_or(usize::MAX),
         }
@@ -83,45 +87,47 @@ impl Header {
 
 /// Some records. It never grows beyond the bytes that it was made for.
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub(crate) struct RowSegment {
     bytes: Vec<u8>,
 }
 
-impl Segment {
-    pub(crate) fn new(capacity: usize) -> Segment {
-        Segment {
+impl RowSegment {
+    pub(crate) fn new(capacity: usize) -> RowSegment {
+        RowSegment {
             bytes: Vec::with_capacity(capacity),
         }
     }
 
-    pub(crate) fn has_room_for(&self, record: Record<'_>) -> bool {
-        self.bytes.len() + bytes_of(record) <= self.bytes.capacity()
+    pub(crate) fn has_room_for(&self, record: RowRecord<'_>) -> bool {
+        self.bytes.len() + record_bytes(record) <= self.bytes.capacity()
     }
 
     /// Writes a record; tells its offset.
-    pub(crate) fn push(&mut self, header: &Header, record: Record<'_>) -> u32 {
+    pub(crate) fn append(&mut self, header: &RecordHeader, record: RowRecord<'_>) -> u32 {
         let offset = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         let (place, id) = header.message;
-        let next = header.next.map_or(NOWHERE, Location::number);
+        let next = header.next.map_or(NO_LOCATION, RecordLocation::to_bits);
         self.bytes.extend_from_slice(&next.to_le_bytes());
         self.bytes
-            .extend_from_slice(&header.variant.0.to_le_bytes());
+            .extend_from_slice(&header.cache_key.0.to_le_bytes());
         self.bytes.extend_from_slice(&id.to_le_bytes());
-        self.bytes.extend_from_slice(&header.len.to_le_bytes());
+        self.bytes
+            .extend_from_slice(&header.row_length.to_le_bytes());
         // Headers of places beyond are not made.
         self.bytes.push(u8::try_from(place.0).unwrap_or(u8::MAX));
-        self.bytes.push(u8::from(header.used) | header.links << 1);
+        self.bytes
+            .push(u8::from(header.recently_used) | header.link_count << 1);
         record
             .links
             .iter()
             .for_each(|link| link.write(&mut self.bytes));
-        if let Kept::Row(row) = record.kept {
+        if let CachedRow::Row(row) = record.row {
             self.bytes.extend_from_slice(row);
         }
         offset
     }
 
-    pub(crate) fn header(&self, offset: u32) -> Option<Header> {
+    pub(crate) fn header(&self, offset: u32) -> Option<RecordHeader> {
         let at = usize::try_from(offset).ok()?;
         let bytes = self.bytes.get(at..)?;
         let (next, rest) = bytes.split_first_chunk()?;
@@ -129,64 +135,66 @@ impl Segment {
         let (id, rest) = rest.split_first_chunk()?;
         let (len, rest) = rest.split_first_chunk()?;
         let (place, rest) = rest.split_first()?;
-        Some(Header {
-            next: Location::of(u64::from_le_bytes(*next)),
-            message: (PlaceId(usize::from(*place)), u64::from_le_bytes(*id)),
-            variant: Variant(u64::from_le_bytes(*variant)),
-            used: rest.first()? & 1 == 1,
-            links: rest.first()? >> 1,
-            len: u32::from_le_bytes(*len),
+        Some(RecordHeader {
+            next: RecordLocation::from_bits(u64::from_le_bytes(*next)),
+            message: (TimelineId(usize::from(*place)), u64::from_le_bytes(*id)),
+            cache_key: CacheKey(u64::from_le_bytes(*variant)),
+            recently_used: rest.first()? & 1 == 1,
+            link_count: rest.first()? >> 1,
+            row_length: u32::from_le_bytes(*len),
         })
     }
 
-    pub(crate) fn kept(&self, offset: u32) -> Option<(Kept<'_>, Links<'_>)> {
+    pub(crate) fn row_at(&self, offset: u32) -> Option<(CachedRow<'_>, RowLinks<'_>)> {
         let header = self.header(offset)?;
         let from = usize::try_from(offset).ok()? + HEADER_BYTES;
         let (links, rest) = self
             .bytes
             .get(from..)?
             .split_at_checked(header.link_bytes())?;
-        let kept = match header.len {
-            FILTERED_OUT => Kept::FilteredOut,
-            PASSES => Kept::Passes,
-            _ => Kept::Row(rest.get(..header.row_bytes())?),
+        let kept = match header.row_length {
+            FILTERED_OUT => CachedRow::FilteredOut,
+            PASSES => CachedRow::Passes,
+            _ => CachedRow::Row(rest.get(..header.row_bytes())?),
         };
-        Some((kept, Links(links)))
+        Some((kept, RowLinks(links)))
     }
 
     /// Where the record behind this one begins, if there is one.
-    pub(crate) fn behind(&self, offset: u32, header: &Header) -> Option<u32> {
+    pub(crate) fn next_offset(&self, offset: u32, header: &RecordHeader) -> Option<u32> {
         let from = usize::try_from(offset).ok()?;
         let next = from + HEADER_BYTES + header.link_bytes() + header.row_bytes();
         (next < self.bytes.len()).then_some(u32::try_from(next).ok()?)
     }
 
-    pub(crate) fn use_it(&mut self, offset: u32) {
+    pub(crate) fn mark_used(&mut self, offset: u32) {
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        if let Some(used) = self.bytes.get_mut(at.saturating_add(USED)) {
+        if let Some(used) = self.bytes.get_mut(at.saturating_add(FLAGS_OFFSET)) {
             *used |= 1;
         }
     }
 
-    pub(crate) fn lead_on(&mut self, offset: u32, next: Option<Location>) {
+    pub(crate) fn set_next(&mut self, offset: u32, next: Option<RecordLocation>) {
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
         if let Some(bytes) = self.bytes.get_mut(at..).and_then(|it| it.first_chunk_mut()) {
-            *bytes = next.map_or(NOWHERE, Location::number).to_le_bytes();
+            *bytes = next
+                .map_or(NO_LOCATION, RecordLocation::to_bits)
+                .to_le_bytes();
         }
     }
 
     /// Where the first record begins, if there is one.
-    pub(crate) fn start(&self) -> Option<u32> {
+    pub(crate) fn first_offset(&self) -> Option<u32> {
         (!self.bytes.is_empty()).then_some(0)
     }
 }
 
 /// What a record takes.
-pub(crate) fn bytes_of(record: Record<'_>) -> usize {
+pub(crate) fn record_bytes(record: RowRecord<'_>) -> usize {
     HEADER_BYTES
         + record.links.len() * LINK_BYTES
-        + match record.kept {
-            Kept::Row(row) => row.len(),
-            Kept::Passes | Kept::FilteredOut => 0,
+        + match record.row {
+            CachedRow::Row(row) => row.len(),
+            CachedRow::Passes | CachedRow::FilteredOut => 0,
         }
 }

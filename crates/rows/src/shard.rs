@@ -4,156 +4,156 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
-use headwater_timeline::index::PlaceId;
+use headwater_timeline::index::TimelineId;
 
-use crate::link::{Link, Links};
-use crate::segment::{Header, Location, Segment, bytes_of};
-use crate::{Kept, Message, Record, Variant};
+use crate::link::{RowLink, RowLinks};
+use crate::segment::{RecordHeader, RecordLocation, RowSegment, record_bytes};
+use crate::{CacheKey, CachedRow, MessageKey, RowRecord};
 
 /// A segment is so large at most, and at least; a shard has so many, if it is not too small.
 const SEGMENT_BYTES: (usize, usize) = (2 * 1024, 256 * 1024);
 const SEGMENTS: usize = 16;
 /// A row that takes more than this part of a segment is not kept.
-const ROW_PART: usize = 4;
+const MAX_ROW_FRACTION: usize = 4;
 /// So many variants of a message are kept; the one that came first makes room.
-const VARIANTS: usize = 16;
+const MAX_KEYS_PER_MESSAGE: usize = 16;
 /// What finding a row takes of its segment's share: the table has 8 bytes and one more for each place, and one place in two is empty
 /// at worst.
-const FINDING_BYTES: usize = 18;
+const HEAD_BYTES: usize = 18;
 
 /// What is written anew where its segment makes room.
-enum Saved {
+enum RetainedRow {
     Row(Vec<u8>),
     Passes,
     FilteredOut,
 }
 
-impl Saved {
-    fn of(kept: Kept<'_>) -> Saved {
+impl RetainedRow {
+    fn from_cached(kept: CachedRow<'_>) -> RetainedRow {
         match kept {
-            Kept::Row(row) => Saved::Row(row.to_vec()),
-            Kept::Passes => Saved::Passes,
-            Kept::FilteredOut => Saved::FilteredOut,
+            CachedRow::Row(row) => RetainedRow::Row(row.to_vec()),
+            CachedRow::Passes => RetainedRow::Passes,
+            CachedRow::FilteredOut => RetainedRow::FilteredOut,
         }
     }
 
-    fn kept(&self) -> Kept<'_> {
+    fn as_cached(&self) -> CachedRow<'_> {
         match self {
-            Saved::Row(row) => Kept::Row(row),
-            Saved::Passes => Kept::Passes,
-            Saved::FilteredOut => Kept::FilteredOut,
+            RetainedRow::Row(row) => CachedRow::Row(row),
+            RetainedRow::Passes => CachedRow::Passes,
+            RetainedRow::FilteredOut => CachedRow::FilteredOut,
         }
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Shard {
+pub(crate) struct CacheShard {
     segment_bytes: usize,
-    most_segments: usize,
-    segments: VecDeque<Segment>,
+    max_segments: usize,
+    segments: VecDeque<RowSegment>,
     /// The number of the first segment.
-    first: u32,
+    first_segment: u32,
     /// The first record of each message.
-    heads: HashTable<Location>,
-    most_heads: usize,
+    heads: HashTable<RecordLocation>,
+    max_heads: usize,
     /// Rows that made room for others.
-    evicted: u64,
+    evicted_rows: u64,
 }
 
-impl Shard {
-    pub(crate) fn new(memory_bytes: usize) -> Shard {
+impl CacheShard {
+    pub(crate) fn new(memory_bytes: usize) -> CacheShard {
         let (least, most) = SEGMENT_BYTES;
         let segment_bytes = (memory_bytes / SEGMENTS).clamp(least, most);
         // A seventh for what finds them.
         let for_rows = memory_bytes / 7 * 6;
-        Shard {
+        CacheShard {
             segment_bytes,
-            most_segments: (for_rows / segment_bytes).max(1),
+            max_segments: (for_rows / segment_bytes).max(1),
             segments: VecDeque::new(),
-            first: 0,
+            first_segment: 0,
             heads: HashTable::new(),
-            most_heads: (memory_bytes - for_rows) / FINDING_BYTES,
-            evicted: 0,
+            max_heads: (memory_bytes - for_rows) / HEAD_BYTES,
+            evicted_rows: 0,
         }
     }
 
     /// How many rows have made room for others so far.
-    pub(crate) fn evicted(&self) -> u64 {
-        self.evicted
+    pub(crate) fn evicted_rows(&self) -> u64 {
+        self.evicted_rows
     }
 
     /// Of how many messages something is kept.
-    pub(crate) fn messages(&self) -> usize {
+    pub(crate) fn cached_messages(&self) -> usize {
         self.heads.len()
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.segments.len() * self.segment_bytes + self.heads.allocation_size()
     }
 
-    pub(crate) fn keep(
+    pub(crate) fn insert(
         &mut self,
-        message: Message,
-        variant: Variant,
-        record: Record<'_>,
+        message: MessageKey,
+        variant: CacheKey,
+        record: RowRecord<'_>,
         hash: u64,
         hasher: &RandomState,
     ) {
-        if record.kept == Kept::Passes
+        if record.row == CachedRow::Passes
             && record.links.is_empty()
-            && self.look(message, variant, hash).is_some()
+            && self.lookup(message, variant, hash).is_some()
         {
             // A row that is known says more.
             return;
         }
-        if bytes_of(record) > self.segment_bytes / ROW_PART {
+        if record_bytes(record) > self.segment_bytes / MAX_ROW_FRACTION {
             return self.unlink(message, variant, hash);
         }
-        let Some(header) = Header::new(message, variant, record) else {
+        let Some(header) = RecordHeader::new(message, variant, record) else {
             return;
         };
         if !self.has_room_for(record) {
             self.make_room(hasher);
         }
         self.unlink(message, variant, hash);
-        if self.heads.len() >= self.most_heads && self.head(message, hash).is_none() {
+        if self.heads.len() >= self.max_heads && self.head(message, hash).is_none() {
             // The oldest have to go first; many small ones are in its way.
-            self.evict(hasher);
+            self.evict_segment(hasher);
         }
         self.append(header, record, hash, hasher);
-        self.forget_oldest_variant(message, hash);
+        self.evict_oldest_key(message, hash);
     }
 
-    pub(crate) fn look(
+    pub(crate) fn lookup(
         &mut self,
-        message: Message,
-        variant: Variant,
+        message: MessageKey,
+        variant: CacheKey,
         hash: u64,
-    ) -> Option<(Kept<'_>, Links<'_>)> {
+    ) -> Option<(CachedRow<'_>, RowLinks<'_>)> {
         let mut at = self.head(message, hash);
         while let Some(location) = at {
             let header = self.header(location)?;
-            if header.variant == variant {
-                if !header.used {
-                    self.segment_mut(location)?.use_it(location.offset);
+            if header.cache_key == variant {
+                if !header.recently_used {
+                    self.segment_mut(location)?.mark_used(location.offset);
                 }
-                return self.segment(location)?.kept(location.offset);
+                return self.segment(location)?.row_at(location.offset);
             }
             at = header.next;
         }
         None
     }
 
-    pub(crate) fn forget(&mut self, message: Message, hash: u64) {
-        let (segments, first) = (&self.segments, self.first);
-        let is_its = |location: &Location| is_of(segments, first, *location, message);
+    pub(crate) fn invalidate(&mut self, message: MessageKey, hash: u64) {
+        let (segments, first) = (&self.segments, self.first_segment);
+        let is_its = |location: &RecordLocation| is_record_of(segments, first, *location, message);
         if let Ok(head) = self.heads.find_entry(hash, is_its) {
             head.remove();
         }
     }
 
-    pub(crate) fn forget_all(&mut self, place: PlaceId) {
-        let (segments, first) = (&self.segments, self.first);
+    pub(crate) fn invalidate_timeline(&mut self, place: TimelineId) {
+        let (segments, first) = (&self.segments, self.first_segment);
         self.heads.retain(|location| {
             let header = header(segments, first, *location);
             header.is_some_and(|header| header.message.0 != place)
@@ -161,38 +161,38 @@ impl Shard {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.first = self.first.wrapping_add(self.count());
+        self.first_segment = self.first_segment.wrapping_add(self.segment_count());
         self.segments.clear();
         self.heads.clear();
     }
 
-    fn count(&self) -> u32 {
+    fn segment_count(&self) -> u32 {
         u32::try_from(self.segments.len()).unwrap_or(u32::MAX)
     }
 
-    fn has_room_for(&self, record: Record<'_>) -> bool {
+    fn has_room_for(&self, record: RowRecord<'_>) -> bool {
         let last = self.segments.back();
         last.is_some_and(|last| last.has_room_for(record))
     }
 
     /// An empty segment at the end; the first one goes where there are enough.
     fn make_room(&mut self, hasher: &RandomState) {
-        self.segments.push_back(Segment::new(self.segment_bytes));
-        while self.segments.len() > self.most_segments && self.segments.len() > 1 {
-            self.evict(hasher);
+        self.segments.push_back(RowSegment::new(self.segment_bytes));
+        while self.segments.len() > self.max_segments && self.segments.len() > 1 {
+            self.evict_segment(hasher);
         }
     }
 
     /// Gives the first segment up. Of what was used in it, half a segment at most is written anew at the end.
-    fn evict(&mut self, hasher: &RandomState) {
-        let number = self.first;
+    fn evict_segment(&mut self, hasher: &RandomState) {
+        let number = self.first_segment;
         if self.segments.len() < 2 {
-            self.segments.push_back(Segment::new(self.segment_bytes));
+            self.segments.push_back(RowSegment::new(self.segment_bytes));
         }
         let mut saved = 0;
-        let mut next = self.segments.front().and_then(Segment::start);
+        let mut next = self.segments.front().and_then(RowSegment::first_offset);
         while let Some(offset) = next {
-            let location = Location {
+            let location = RecordLocation {
                 segment: number,
                 offset,
             };
@@ -202,44 +202,46 @@ impl Shard {
             next = self
                 .segments
                 .front()
-                .and_then(|going| going.behind(offset, &header));
+                .and_then(|going| going.next_offset(offset, &header));
             let hash = hasher.hash_one(header.message);
-            if !self.is_found(location, header.message, hash) {
+            if !self.is_linked(location, header.message, hash) {
                 continue;
             }
             let room = self.segment_bytes / 2 - saved;
-            let going = self.segment(location).and_then(|going| going.kept(offset));
+            let going = self
+                .segment(location)
+                .and_then(|going| going.row_at(offset));
             let saved_one = going.and_then(|(kept, links)| {
-                let links: Vec<Link> = links.iter().collect();
-                let record = Record {
-                    kept,
+                let links: Vec<RowLink> = links.iter().collect();
+                let record = RowRecord {
+                    row: kept,
                     links: &links,
                 };
-                let bytes = bytes_of(record);
-                let stays = header.used && bytes <= room && self.has_room_for(record);
-                stays.then(|| (Saved::of(kept), links, bytes))
+                let bytes = record_bytes(record);
+                let stays = header.recently_used && bytes <= room && self.has_room_for(record);
+                stays.then(|| (RetainedRow::from_cached(kept), links, bytes))
             });
-            self.unlink(header.message, header.variant, hash);
-            self.evicted += u64::from(saved_one.is_none());
+            self.unlink(header.message, header.cache_key, hash);
+            self.evicted_rows += u64::from(saved_one.is_none());
             if let Some((row, links, bytes)) = saved_one {
                 saved += bytes;
-                let record = Record {
-                    kept: row.kept(),
+                let record = RowRecord {
+                    row: row.as_cached(),
                     links: &links,
                 };
-                let anew = Header {
-                    used: false,
+                let anew = RecordHeader {
+                    recently_used: false,
                     ..header
                 };
                 self.append(anew, record, hash, hasher);
             }
         }
         self.segments.pop_front();
-        self.first = self.first.wrapping_add(1);
+        self.first_segment = self.first_segment.wrapping_add(1);
     }
 
     /// True where a record is in its message's chain.
-    fn is_found(&self, location: Location, message: Message, hash: u64) -> bool {
+    fn is_linked(&self, location: RecordLocation, message: MessageKey, hash: u64) -> bool {
         let mut at = self.head(message, hash);
         while let Some(found) = at {
             if found == location {
@@ -250,19 +252,27 @@ impl Shard {
         false
     }
 
-    fn append(&mut self, header: Header, record: Record<'_>, hash: u64, hasher: &RandomState) {
+    fn append(
+        &mut self,
+        header: RecordHeader,
+        record: RowRecord<'_>,
+        hash: u64,
+        hasher: &RandomState,
+    ) {
         let next = self.head(header.message, hash);
-        let segment = self.first.wrapping_add(self.count().wrapping_sub(1));
+        let segment = self
+            .first_segment
+            .wrapping_add(self.segment_count().wrapping_sub(1));
         let Some(last) = self.segments.back_mut() else {
             return;
         };
         if !last.has_room_for(record) {
             return;
         }
-        let offset = last.push(&Header { next, ..header }, record);
-        let location = Location { segment, offset };
-        let (segments, first) = (&self.segments, self.first);
-        let is_its = |at: &Location| is_of(segments, first, *at, header.message);
+        let offset = last.append(&RecordHeader { next, ..header }, record);
+        let location = RecordLocation { segment, offset };
+        let (segments, first) = (&self.segments, self.first_segment);
+        let is_its = |at: &RecordLocation| is_record_of(segments, first, *at, header.message);
         if let Some(head) = self.heads.find_mut(hash, is_its) {
             *head = location;
             return;
@@ -274,14 +284,14 @@ impl Shard {
     }
 
     /// Takes what is kept under one variant out of a message's chain.
-    fn unlink(&mut self, message: Message, variant: Variant, hash: u64) {
-        let mut before: Option<Location> = None;
+    fn unlink(&mut self, message: MessageKey, variant: CacheKey, hash: u64) {
+        let mut before: Option<RecordLocation> = None;
         let mut at = self.head(message, hash);
         while let Some(location) = at {
             let Some(header) = self.header(location) else {
                 return;
             };
-            if header.variant != variant {
+            if header.cache_key != variant {
                 before = at;
                 at = header.next;
                 continue;
@@ -289,25 +299,25 @@ impl Shard {
             match (before, header.next) {
                 (Some(before), next) => {
                     if let Some(segment) = self.segment_mut(before) {
-                        segment.lead_on(before.offset, next);
+                        segment.set_next(before.offset, next);
                     }
                 }
                 (None, Some(next)) => {
-                    let (segments, first) = (&self.segments, self.first);
-                    let is_its = |at: &Location| is_of(segments, first, *at, message);
+                    let (segments, first) = (&self.segments, self.first_segment);
+                    let is_its = |at: &RecordLocation| is_record_of(segments, first, *at, message);
                     if let Some(head) = self.heads.find_mut(hash, is_its) {
                         *head = next;
                     }
                 }
-                (None, None) => self.forget(message, hash),
+                (None, None) => self.invalidate(message, hash),
             }
             return;
         }
     }
 
-    fn forget_oldest_variant(&mut self, message: Message, hash: u64) {
+    fn evict_oldest_key(&mut self, message: MessageKey, hash: u64) {
         let mut at = self.head(message, hash);
-        for _ in 1..VARIANTS {
+        for _ in 1..MAX_KEYS_PER_MESSAGE {
             let Some(location) = at else {
                 return;
             };
@@ -316,38 +326,52 @@ impl Shard {
         if let Some(last) = at
             && let Some(segment) = self.segment_mut(last)
         {
-            segment.lead_on(last.offset, None);
+            segment.set_next(last.offset, None);
         }
     }
 
-    fn head(&self, message: Message, hash: u64) -> Option<Location> {
-        let is_its = |at: &Location| is_of(&self.segments, self.first, *at, message);
+    fn head(&self, message: MessageKey, hash: u64) -> Option<RecordLocation> {
+        let is_its =
+            |at: &RecordLocation| is_record_of(&self.segments, self.first_segment, *at, message);
         self.heads.find(hash, is_its).copied()
     }
 
-    fn header(&self, location: Location) -> Option<Header> {
-        header(&self.segments, self.first, location)
+    fn header(&self, location: RecordLocation) -> Option<RecordHeader> {
+        header(&self.segments, self.first_segment, location)
     }
 
-    fn segment(&self, location: Location) -> Option<&Segment> {
-        segment(&self.segments, self.first, location)
+    fn segment(&self, location: RecordLocation) -> Option<&RowSegment> {
+        segment(&self.segments, self.first_segment, location)
     }
 
-    fn segment_mut(&mut self, location: Location) -> Option<&mut Segment> {
-        let place = usize::try_from(location.segment.wrapping_sub(self.first)).ok()?;
+    fn segment_mut(&mut self, location: RecordLocation) -> Option<&mut RowSegment> {
+        let place = usize::try_from(location.segment.wrapping_sub(self.first_segment)).ok()?;
         self.segments.get_mut(place)
     }
 }
 
-fn segment(segments: &VecDeque<Segment>, first: u32, location: Location) -> Option<&Segment> {
+fn segment(
+    segments: &VecDeque<RowSegment>,
+    first: u32,
+    location: RecordLocation,
+) -> Option<&RowSegment> {
     let place = usize::try_from(location.segment.wrapping_sub(first)).ok()?;
     segments.get(place)
 }
 
-fn header(segments: &VecDeque<Segment>, first: u32, location: Location) -> Option<Header> {
+fn header(
+    segments: &VecDeque<RowSegment>,
+    first: u32,
+    location: RecordLocation,
+) -> Option<RecordHeader> {
     segment(segments, first, location)?.header(location.offset)
 }
 
-fn is_of(segments: &VecDeque<Segment>, first: u32, location: Location, message: Message) -> bool {
+fn is_record_of(
+    segments: &VecDeque<RowSegment>,
+    first: u32,
+    location: RecordLocation,
+    message: MessageKey,
+) -> bool {
     header(segments, first, location).is_some_and(|header| header.message == message)
 }

@@ -7,101 +7,101 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
-use crate::Variant;
+use crate::CacheKey;
 
 /// What stands around the rows of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct ResultEnvelope {
     /// How many columns there are.
     pub columns: usize,
     /// All packets in front of the rows.
-    pub head: Vec<u8>,
+    pub head_packets: Vec<u8>,
     /// The number of the packet behind those.
     pub sequence: u8,
     /// The payload of the packet behind the rows.
-    pub last: Vec<u8>,
+    pub last_payload: Vec<u8>,
     /// Its status flags.
     pub status: u16,
 }
 
 /// Statements of a template that show messages alike.
 #[derive(Debug)]
-struct Alike {
-    number: Variant,
+struct CacheKeyEntry {
+    cache_key: CacheKey,
     /// By their kind.
-    frames: [Option<Arc<Frame>>; KINDS],
+    envelopes: [Option<Arc<ResultEnvelope>>; ENVELOPE_KINDS],
 }
 
 /// Replies to statements of one template may be framed in so many ways, by the server's plan: whoever keeps rows tells these kinds apart.
-pub const KINDS: usize = 8;
+pub const ENVELOPE_KINDS: usize = 8;
 
 /// Under so many literals and settings rows of a template are kept.
-const VARIANTS: usize = 1_000;
+const MAX_KEYS: usize = 1_000;
 /// Where there are so many of all templates, each of them has no more than that.
-const VARIANTS_OF_ALL: usize = 20_000;
-const VARIANTS_THEN: usize = 4;
+const MAX_KEYS_OF_ALL: usize = 20_000;
+const REDUCED_MAX_KEYS: usize = 4;
 /// So many frames of a template are looked through for one that is equal.
-const FRAMES: usize = 8;
+const MAX_SHARED_ENVELOPES: usize = 8;
 /// One statement in so many is answered by the server in any case: what it says of columns is looked at again.
-const LOOKED_AT: u64 = 1_000;
+const RELAY_INTERVAL: u64 = 1_000;
 /// Where so many pages were not there, one in so many is looked for: a filter that nothing passes has thousands of messages looked at.
-const MISSED: u32 = 16;
-const TRIED: u64 = 16;
+const MISS_LIMIT: u32 = 16;
+const RETRY_INTERVAL: u64 = 16;
 
 /// See the module.
 #[derive(Debug)]
-pub struct KeptRows {
+pub struct TemplateCache {
     /// The template's own number.
     pub template: u64,
-    variants: Mutex<LruCache<Box<[u8]>, Alike>>,
+    entries: Mutex<LruCache<Box<[u8]>, CacheKeyEntry>>,
     /// Those that came last: variants share what is equal.
-    frames: Mutex<VecDeque<Arc<Frame>>>,
-    count: AtomicU64,
+    shared_envelopes: Mutex<VecDeque<Arc<ResultEnvelope>>>,
+    statements: AtomicU64,
     /// So many pages, one behind the other, could not be made of kept rows.
-    missed: AtomicU32,
+    consecutive_misses: AtomicU32,
 }
 
-impl Default for KeptRows {
+impl Default for TemplateCache {
     fn default() -> Self {
         // Bounded here: one that is made with a bound takes room for all of it at once.
-        KeptRows {
-            template: NEXT.fetch_add(1, Ordering::Relaxed),
-            variants: Mutex::new(LruCache::unbounded()),
-            frames: Mutex::default(),
-            count: AtomicU64::new(0),
-            missed: AtomicU32::new(0),
+        TemplateCache {
+            template: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            entries: Mutex::new(LruCache::unbounded()),
+            shared_envelopes: Mutex::default(),
+            statements: AtomicU64::new(0),
+            consecutive_misses: AtomicU32::new(0),
         }
     }
 }
 
-impl Drop for KeptRows {
+impl Drop for TemplateCache {
     fn drop(&mut self) {
-        let own = lock(&self.variants).len();
-        OF_ALL.fetch_sub(own, Ordering::Relaxed);
+        let own = lock(&self.entries).len();
+        TOTAL_KEYS.fetch_sub(own, Ordering::Relaxed);
     }
 }
 
 /// Numbers of variants and templates: none is given twice.
-static NEXT: AtomicU64 = AtomicU64::new(0);
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 /// How many variants all templates have.
-static OF_ALL: AtomicUsize = AtomicUsize::new(0);
+static TOTAL_KEYS: AtomicUsize = AtomicUsize::new(0);
 
-impl KeptRows {
+impl TemplateCache {
     /// The variant of statements with these literals and settings, and what stands around the rows of this kind's replies, if that is
     /// known.
     #[must_use]
-    pub fn variant(&self, key: &[u8], kind: usize) -> Option<(Variant, Arc<Frame>)> {
-        let mut variants = lock(&self.variants);
+    pub fn lookup(&self, key: &[u8], kind: usize) -> Option<(CacheKey, Arc<ResultEnvelope>)> {
+        let mut variants = lock(&self.entries);
         let variant = variants.get(key)?;
-        let frame = variant.frames.get(kind)?.as_ref()?;
-        Some((variant.number, Arc::clone(frame)))
+        let frame = variant.envelopes.get(kind)?.as_ref()?;
+        Some((variant.cache_key, Arc::clone(frame)))
     }
 
     /// The server has answered such a statement so; tells the number of the variant.
-    pub fn answered_so(&self, key: &[u8], kind: usize, frame: Frame) -> Variant {
-        let frame = self.shared(frame);
-        self.change(key, |variant| {
-            if let Some(own) = variant.frames.get_mut(kind)
+    pub fn record_envelope(&self, key: &[u8], kind: usize, frame: ResultEnvelope) -> CacheKey {
+        let frame = self.share_envelope(frame);
+        self.update_entry(key, |variant| {
+            if let Some(own) = variant.envelopes.get_mut(kind)
                 && own.as_ref() != Some(&frame)
             {
                 *own = Some(frame);
@@ -111,41 +111,41 @@ impl KeptRows {
 
     /// The number of a variant, whatever stands around its rows.
     #[must_use]
-    pub fn number(&self, key: &[u8]) -> Variant {
-        self.change(key, |_| ())
+    pub fn cache_key(&self, key: &[u8]) -> CacheKey {
+        self.update_entry(key, |_| ())
     }
 
-    fn change(&self, key: &[u8], change: impl FnOnce(&mut Alike)) -> Variant {
-        let mut variants = lock(&self.variants);
+    fn update_entry(&self, key: &[u8], change: impl FnOnce(&mut CacheKeyEntry)) -> CacheKey {
+        let mut variants = lock(&self.entries);
         if !variants.contains(key) {
-            let variant = Alike {
-                number: Variant(NEXT.fetch_add(1, Ordering::Relaxed)),
-                frames: Default::default(),
+            let variant = CacheKeyEntry {
+                cache_key: CacheKey(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)),
+                envelopes: Default::default(),
             };
             variants.put(key.into(), variant);
-            let of_all = OF_ALL.fetch_add(1, Ordering::Relaxed);
-            let most = match of_all < VARIANTS_OF_ALL {
-                true => VARIANTS,
-                false => VARIANTS_THEN,
+            let of_all = TOTAL_KEYS.fetch_add(1, Ordering::Relaxed);
+            let most = match of_all < MAX_KEYS_OF_ALL {
+                true => MAX_KEYS,
+                false => REDUCED_MAX_KEYS,
             };
             while variants.len() > most && variants.pop_lru().is_some() {
-                OF_ALL.fetch_sub(1, Ordering::Relaxed);
+                TOTAL_KEYS.fetch_sub(1, Ordering::Relaxed);
             }
         }
         let Some(variant) = variants.get_mut(key) else {
-            return Variant(u64::MAX);
+            return CacheKey(u64::MAX);
         };
         change(variant);
-        variant.number
+        variant.cache_key
     }
 
-    fn shared(&self, frame: Frame) -> Arc<Frame> {
-        let mut frames = lock(&self.frames);
+    fn share_envelope(&self, frame: ResultEnvelope) -> Arc<ResultEnvelope> {
+        let mut frames = lock(&self.shared_envelopes);
         if let Some(equal) = frames.iter().find(|own| ***own == frame) {
             return Arc::clone(equal);
         }
         let frame = Arc::new(frame);
-        if frames.len() == FRAMES {
+        if frames.len() == MAX_SHARED_ENVELOPES {
             frames.pop_front();
         }
         frames.push_back(Arc::clone(&frame));
@@ -153,50 +153,55 @@ impl KeptRows {
     }
 
     /// True where it is worth a look whether the next statement's page is kept.
-    pub fn is_tried(&self) -> bool {
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let missing = self.missed.load(Ordering::Relaxed) >= MISSED;
-        count % LOOKED_AT != LOOKED_AT - 1 && (!missing || count.is_multiple_of(TRIED))
+    pub fn should_try(&self) -> bool {
+        let count = self.statements.fetch_add(1, Ordering::Relaxed);
+        let missing = self.consecutive_misses.load(Ordering::Relaxed) >= MISS_LIMIT;
+        count % RELAY_INTERVAL != RELAY_INTERVAL - 1
+            && (!missing || count.is_multiple_of(RETRY_INTERVAL))
     }
 
     /// True where it is worth a question of its own to have the next statement's page kept: most were there of late, or it is the turn of
     /// one that looks.
-    pub fn is_worth_asking(&self) -> bool {
-        let missing = self.missed.load(Ordering::Relaxed) >= MISSED;
-        !missing || self.count.load(Ordering::Relaxed).is_multiple_of(TRIED)
+    pub fn should_query(&self) -> bool {
+        let missing = self.consecutive_misses.load(Ordering::Relaxed) >= MISS_LIMIT;
+        !missing
+            || self
+                .statements
+                .load(Ordering::Relaxed)
+                .is_multiple_of(RETRY_INTERVAL)
     }
 
     /// A page was made of kept rows, or could not be.
-    pub fn tried(&self, made: bool) {
+    pub fn record_attempt(&self, made: bool) {
         match made {
-            true => self.missed.store(0, Ordering::Relaxed),
-            false => drop(self.missed.fetch_add(1, Ordering::Relaxed)),
+            true => self.consecutive_misses.store(0, Ordering::Relaxed),
+            false => drop(self.consecutive_misses.fetch_add(1, Ordering::Relaxed)),
         }
     }
 }
 
 /// Templates by their texts: those that were used last.
 #[derive(Debug)]
-pub struct Templates {
-    own: Mutex<LruCache<Box<[u8]>, Arc<KeptRows>>>,
+pub struct TemplateCaches {
+    caches: Mutex<LruCache<Box<[u8]>, Arc<TemplateCache>>>,
 }
 
-impl Templates {
+impl TemplateCaches {
     /// So many at most.
     #[must_use]
-    pub fn new(most: NonZeroUsize) -> Templates {
-        Templates {
-            own: Mutex::new(LruCache::new(most)),
+    pub fn new(most: NonZeroUsize) -> TemplateCaches {
+        TemplateCaches {
+            caches: Mutex::new(LruCache::new(most)),
         }
     }
 
     /// What is kept for this text.
-    pub fn of(&self, text: &[u8]) -> Arc<KeptRows> {
-        let mut own = lock(&self.own);
+    pub fn cache_for(&self, text: &[u8]) -> Arc<TemplateCache> {
+        let mut own = lock(&self.caches);
         if let Some(known) = own.get(text) {
             return Arc::clone(known);
         }
-        let new = Arc::new(KeptRows::default());
+        let new = Arc::new(TemplateCache::default());
         own.put(text.into(), Arc::clone(&new));
         new
     }
@@ -211,62 +216,65 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn frame(last: u8) -> Frame {
-        Frame {
+    fn frame(last: u8) -> ResultEnvelope {
+        ResultEnvelope {
             columns: 1,
-            head: vec![1, 2, 3],
+            head_packets: vec![1, 2, 3],
             sequence: 4,
-            last: vec![last],
+            last_payload: vec![last],
             status: 2,
         }
     }
 
     #[test]
     fn a_variant_is_known_once_one_of_its_kind_was_answered() {
-        let kept = KeptRows::default();
+        let kept = TemplateCache::default();
         let (few, many) = (3, 4);
-        assert_eq!(kept.variant(b"a", few), None);
-        let number = kept.answered_so(b"a", few, frame(1));
-        assert_eq!(kept.variant(b"a", few), Some((number, Arc::new(frame(1)))));
-        assert_eq!(kept.variant(b"a", many), None);
-        assert_eq!(kept.answered_so(b"a", many, frame(2)), number);
-        assert_ne!(kept.answered_so(b"b", few, frame(1)), number);
-        let of = |key| kept.variant(key, few).unwrap().1;
+        assert_eq!(kept.lookup(b"a", few), None);
+        let number = kept.record_envelope(b"a", few, frame(1));
+        assert_eq!(kept.lookup(b"a", few), Some((number, Arc::new(frame(1)))));
+        assert_eq!(kept.lookup(b"a", many), None);
+        assert_eq!(kept.record_envelope(b"a", many, frame(2)), number);
+        assert_ne!(kept.record_envelope(b"b", few, frame(1)), number);
+        let of = |key| kept.lookup(key, few).unwrap().1;
         assert!(Arc::ptr_eq(&of(b"a"), &of(b"b")));
         // Another template's.
-        assert_ne!(KeptRows::default().answered_so(b"a", few, frame(1)), number);
-        assert_eq!(kept.answered_so(b"a", few, frame(9)), number);
-        assert_eq!(kept.variant(b"a", few).unwrap().1.last, [9]);
+        assert_ne!(
+            TemplateCache::default().record_envelope(b"a", few, frame(1)),
+            number
+        );
+        assert_eq!(kept.record_envelope(b"a", few, frame(9)), number);
+        assert_eq!(kept.lookup(b"a", few).unwrap().1.last_payload, [9]);
     }
 
     #[test]
     fn variants_make_room_for_each_other() {
-        let kept = KeptRows::default();
+        let kept = TemplateCache::default();
         let few = 3;
-        for number in 0..VARIANTS as u64 + 10 {
-            kept.answered_so(&number.to_le_bytes(), few, frame(1));
+        for number in 0..MAX_KEYS as u64 + 10 {
+            kept.record_envelope(&number.to_le_bytes(), few, frame(1));
         }
-        assert_eq!(lock(&kept.variants).len(), VARIANTS);
-        assert_eq!(kept.variant(&0_u64.to_le_bytes(), few), None);
-        let before = OF_ALL.load(Ordering::Relaxed);
+        assert_eq!(lock(&kept.entries).len(), MAX_KEYS);
+        assert_eq!(kept.lookup(&0_u64.to_le_bytes(), few), None);
+        let before = TOTAL_KEYS.load(Ordering::Relaxed);
         drop(kept);
-        assert!(OF_ALL.load(Ordering::Relaxed) < before);
+        assert!(TOTAL_KEYS.load(Ordering::Relaxed) < before);
     }
 
     #[test]
     fn one_in_a_thousand_is_the_servers_and_all_but_one_in_sixteen_where_none_is_there() {
-        let kept = KeptRows::default();
-        let tried = |kept: &KeptRows| (0..5_000).filter(|_| kept.is_tried()).count();
+        let kept = TemplateCache::default();
+        let tried = |kept: &TemplateCache| (0..5_000).filter(|_| kept.should_try()).count();
         assert_eq!(tried(&kept), 4_995);
-        (0..MISSED).for_each(|_| kept.tried(false));
+        (0..MISS_LIMIT).for_each(|_| kept.record_attempt(false));
         assert!(tried(&kept) < 5_000 / 15);
         let asking = (0..160).filter(|_| {
-            kept.is_tried();
-            kept.is_worth_asking()
+            kept.should_try();
+            kept.should_query()
         });
         assert_eq!(asking.count(), 10);
-        kept.tried(true);
-        assert!(kept.is_worth_asking());
+        kept.record_attempt(true);
+        assert!(kept.should_query());
         assert_eq!(tried(&kept), 4_995);
     }
 }

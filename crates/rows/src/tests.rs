@@ -7,95 +7,95 @@
 
 use std::collections::HashMap;
 
-use headwater_timeline::index::PlaceId;
+use headwater_timeline::index::TimelineId;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::segment::{Header, Segment, bytes_of};
+use crate::segment::{RecordHeader, RowSegment, record_bytes};
 
-const HOME: PlaceId = PlaceId(0);
-const AWAY: PlaceId = PlaceId(1);
-const FIRST: Variant = Variant(1);
+const HOME: TimelineId = TimelineId(0);
+const AWAY: TimelineId = TimelineId(1);
+const FIRST: CacheKey = CacheKey(1);
 
 /// Messages at home, whose rows are made of none but their own.
-const OF: Of<'_> = Of {
-    place: HOME,
-    variant: FIRST,
-    referred: &[],
+const OF: PageSource<'_> = PageSource {
+    timeline_id: HOME,
+    cache_key: FIRST,
+    joined_tables: &[],
 };
 
 /// What is kept, as a value of its own.
-fn told(kept: Kept<'_>) -> Option<Vec<u8>> {
+fn row_bytes(kept: CachedRow<'_>) -> Option<Vec<u8>> {
     match kept {
-        Kept::Row(row) => Some(row.to_vec()),
-        Kept::Passes | Kept::FilteredOut => None,
+        CachedRow::Row(row) => Some(row.to_vec()),
+        CachedRow::Passes | CachedRow::FilteredOut => None,
     }
 }
 
-fn row(rows: &Rows, message: Message, variant: Variant) -> Option<Option<Vec<u8>>> {
-    rows.look(message, variant, |kept, _| told(kept))
+fn row(rows: &RowCache, message: MessageKey, variant: CacheKey) -> Option<Option<Vec<u8>>> {
+    rows.lookup(message, variant, |kept, _| row_bytes(kept))
 }
 
 #[test]
 fn what_was_kept_is_told_until_its_message_changes() {
-    let rows = Rows::new(1 << 20);
-    let other = Variant(2);
+    let rows = RowCache::new(1 << 20);
+    let other = CacheKey(2);
     assert_eq!(row(&rows, (HOME, 5), FIRST), None);
-    rows.keep((HOME, 5), FIRST, Kept::Row(b"one"), &[]);
-    rows.keep((HOME, 5), other, Kept::FilteredOut, &[]);
-    rows.keep((AWAY, 5), FIRST, Kept::Row(b"away"), &[]);
+    rows.insert((HOME, 5), FIRST, CachedRow::Row(b"one"), &[]);
+    rows.insert((HOME, 5), other, CachedRow::FilteredOut, &[]);
+    rows.insert((AWAY, 5), FIRST, CachedRow::Row(b"away"), &[]);
     assert_eq!(row(&rows, (HOME, 5), FIRST), Some(Some(b"one".to_vec())));
     assert_eq!(row(&rows, (HOME, 5), other), Some(None));
-    rows.keep((HOME, 5), FIRST, Kept::Row(b"longer than before"), &[]);
+    rows.insert((HOME, 5), FIRST, CachedRow::Row(b"longer than before"), &[]);
     assert_eq!(
         row(&rows, (HOME, 5), FIRST),
         Some(Some(b"longer than before".to_vec()))
     );
-    rows.forget((HOME, 5));
+    rows.invalidate((HOME, 5));
     assert_eq!(row(&rows, (HOME, 5), FIRST), None);
     assert_eq!(row(&rows, (HOME, 5), other), None);
     assert!(row(&rows, (AWAY, 5), FIRST).is_some());
-    rows.forget_all(AWAY);
+    rows.invalidate_timeline(AWAY);
     assert_eq!(row(&rows, (AWAY, 5), FIRST), None);
-    rows.keep((HOME, 6), FIRST, Kept::Row(b"six"), &[]);
+    rows.insert((HOME, 6), FIRST, CachedRow::Row(b"six"), &[]);
     rows.clear();
     assert_eq!(row(&rows, (HOME, 6), FIRST), None);
-    rows.keep((HOME, 6), FIRST, Kept::Row(b"six"), &[]);
+    rows.insert((HOME, 6), FIRST, CachedRow::Row(b"six"), &[]);
     assert!(row(&rows, (HOME, 6), FIRST).is_some());
 }
 
 #[test]
 fn many_variants_of_a_message_make_room_for_each_other() {
-    let rows = Rows::new(1 << 20);
+    let rows = RowCache::new(1 << 20);
     for number in 0..100 {
-        rows.keep((HOME, 5), Variant(number), Kept::FilteredOut, &[]);
+        rows.insert((HOME, 5), CacheKey(number), CachedRow::FilteredOut, &[]);
     }
-    let kept = |number: &u64| row(&rows, (HOME, 5), Variant(*number)).is_some();
+    let kept = |number: &u64| row(&rows, (HOME, 5), CacheKey(*number)).is_some();
     let kept: Vec<u64> = (0..100).filter(kept).collect();
     assert_eq!(kept, (84..100).collect::<Vec<_>>());
 }
 
 #[test]
 fn what_was_used_outlives_what_was_not() {
-    let rows = Rows::new(1 << 20);
+    let rows = RowCache::new(1 << 20);
     let body = [7; 100];
     for id in 0..200 {
-        rows.keep((HOME, id), FIRST, Kept::Row(&body), &[]);
+        rows.insert((HOME, id), FIRST, CachedRow::Row(&body), &[]);
     }
     for id in 1_000..100_000 {
-        rows.keep((HOME, id), FIRST, Kept::Row(&body), &[]);
+        rows.insert((HOME, id), FIRST, CachedRow::Row(&body), &[]);
         if id % 500 == 0 {
             (0..50).for_each(|id| drop(row(&rows, (HOME, id), FIRST)));
         }
     }
-    assert!(rows.bytes() <= 1 << 20, "{}", rows.bytes());
+    assert!(rows.memory_bytes() <= 1 << 20, "{}", rows.memory_bytes());
     let used = (0..50).filter(|id| row(&rows, (HOME, *id), FIRST).is_some());
     assert!(used.count() > 45);
     // Everything else that was kept is still there, or was counted.
     let there = (0..200).filter(|id| row(&rows, (HOME, *id), FIRST).is_some());
-    assert!(there.count() <= rows.messages());
-    assert_eq!(rows.evicted(), 99_200 - rows.messages() as u64);
+    assert!(there.count() <= rows.cached_messages());
+    assert_eq!(rows.evicted_rows(), 99_200 - rows.cached_messages() as u64);
     let unused = (50..200).filter(|id| row(&rows, (HOME, *id), FIRST).is_some());
     assert_eq!(unused.count(), 0);
 }
@@ -103,103 +103,104 @@ fn what_was_used_outlives_what_was_not() {
 /// The memory that a row takes beyond its own bytes (`docs/rows.md`).
 #[test]
 fn a_row_costs_at_most_64_bytes_beyond_its_own() {
-    let rows = Rows::new(64 << 20);
+    let rows = RowCache::new(64 << 20);
     let body = [7; 100];
     let mut kept = 0_usize;
-    while rows.bytes() < 60 << 20 {
-        rows.keep((HOME, kept as u64), FIRST, Kept::Row(&body), &[]);
+    while rows.memory_bytes() < 60 << 20 {
+        rows.insert((HOME, kept as u64), FIRST, CachedRow::Row(&body), &[]);
         kept += 1;
     }
-    let beyond = rows.bytes() / kept - body.len();
+    let beyond = rows.memory_bytes() / kept - body.len();
     assert!(beyond <= 64, "{beyond}");
 }
 
 /// The same of a row that was made of another one.
 #[test]
 fn a_row_with_a_link_costs_no_more_than_that() {
-    let rows = Rows::new(64 << 20);
+    let rows = RowCache::new(64 << 20);
     let body = [7; 100];
     let mut kept = 0_usize;
-    while rows.bytes() < 50 << 20 {
-        let link = rows.link((AWAY, kept as u64 % 100));
-        rows.keep((HOME, kept as u64), FIRST, Kept::Row(&body), &[link]);
+    while rows.memory_bytes() < 50 << 20 {
+        let link = rows.link_to((AWAY, kept as u64 % 100));
+        rows.insert((HOME, kept as u64), FIRST, CachedRow::Row(&body), &[link]);
         kept += 1;
     }
-    let beyond = rows.bytes() / kept - body.len();
+    let beyond = rows.memory_bytes() / kept - body.len();
     assert!(beyond <= 64, "{beyond}");
 }
 
 #[test]
 fn a_row_holds_as_long_as_those_that_it_was_made_of() {
-    let rows = Rows::new(1 << 20);
-    let of = Of {
-        referred: &[AWAY, AWAY],
+    let rows = RowCache::new(1 << 20);
+    let of = PageSource {
+        joined_tables: &[AWAY, AWAY],
         ..OF
     };
     let has = |id| rows.has_page(of, &[id], true, (0, 1));
-    let keep = |id, links: &[Link]| rows.keep((HOME, id), FIRST, Kept::Row(b"row"), links);
-    let link = |key| rows.link((AWAY, key));
-    keep(1, &[link(7), Link::NONE]);
+    let keep =
+        |id, links: &[RowLink]| rows.insert((HOME, id), FIRST, CachedRow::Row(b"row"), links);
+    let link = |key| rows.link_to((AWAY, key));
+    keep(1, &[link(7), RowLink::NONE]);
     keep(2, &[link(8), link(7)]);
-    keep(3, &[link(8), Link::NONE]);
-    rows.keep((HOME, 4), FIRST, Kept::FilteredOut, &[link(7)]);
+    keep(3, &[link(8), RowLink::NONE]);
+    rows.insert((HOME, 4), FIRST, CachedRow::FilteredOut, &[link(7)]);
     assert_eq!(link(7), link(7));
     assert!((1..=4).all(has));
-    rows.forget((AWAY, 7));
+    rows.invalidate((AWAY, 7));
     assert_eq!(
         (1..=4).map(has).collect::<Vec<_>>(),
         [false, false, true, false]
     );
     // Another one is there under the same key: older rows were not made of it.
-    keep(1, &[link(7), Link::NONE]);
+    keep(1, &[link(7), RowLink::NONE]);
     assert_eq!(
         (1..=4).map(has).collect::<Vec<_>>(),
         [true, false, true, false]
     );
-    rows.forget_all(AWAY);
+    rows.invalidate_timeline(AWAY);
     assert!(!(1..=4).any(has));
-    keep(1, &[Link::NONE, Link::NONE]);
-    rows.forget_all(AWAY);
+    keep(1, &[RowLink::NONE, RowLink::NONE]);
+    rows.invalidate_timeline(AWAY);
     assert!(has(1));
 }
 
 /// A stamp takes more than a byte or two sooner or later.
 #[test]
 fn the_70_000th_link_holds_as_the_first_does() {
-    let rows = Rows::new(32 << 20);
-    let of = Of {
-        referred: &[AWAY],
+    let rows = RowCache::new(32 << 20);
+    let of = PageSource {
+        joined_tables: &[AWAY],
         ..OF
     };
     let has = |id| rows.has_page(of, &[id], true, (0, 1));
     for key in 0..70_000 {
-        let link = rows.link((AWAY, key));
+        let link = rows.link_to((AWAY, key));
         if [0, 255, 256, 65_535, 65_536, 69_999].contains(&key) {
-            rows.keep((HOME, key), FIRST, Kept::Row(b"row"), &[link]);
+            rows.insert((HOME, key), FIRST, CachedRow::Row(b"row"), &[link]);
             assert!(has(key), "{key}");
         }
     }
-    rows.forget((AWAY, 69_999));
+    rows.invalidate((AWAY, 69_999));
     assert!(!has(69_999) && has(65_536) && has(0));
 }
 
 /// Stamps are told apart by all of their bytes.
 #[test]
 fn a_stamp_that_ends_in_the_same_bytes_is_another_one() {
-    let of = Of {
-        referred: &[AWAY],
+    let of = PageSource {
+        joined_tables: &[AWAY],
         ..OF
     };
     for between in [1 << 8, 1 << 16] {
-        let rows = Rows::new(32 << 20);
-        let link = rows.link((AWAY, 7));
-        rows.keep((HOME, 1), FIRST, Kept::Row(b"row"), &[link]);
+        let rows = RowCache::new(32 << 20);
+        let link = rows.link_to((AWAY, 7));
+        rows.insert((HOME, 1), FIRST, CachedRow::Row(b"row"), &[link]);
         assert!(rows.has_page(of, &[1], true, (0, 1)));
-        rows.forget((AWAY, 7));
+        rows.invalidate((AWAY, 7));
         for other in 1..between {
-            rows.link((AWAY, 1_000_000 + other));
+            rows.link_to((AWAY, 1_000_000 + other));
         }
-        let again = rows.link((AWAY, 7));
+        let again = rows.link_to((AWAY, 7));
         assert_ne!(link, again);
         assert!(!rows.has_page(of, &[1], true, (0, 1)), "{between}");
     }
@@ -208,28 +209,28 @@ fn a_stamp_that_ends_in_the_same_bytes_is_another_one() {
 /// What a record takes is what it is said to take: a segment never grows.
 #[test]
 fn a_segment_has_as_many_bytes_as_its_records_are_said_to_take() {
-    let mut segment = Segment::new(1_000);
-    let link = Rows::new(1 << 20).link((AWAY, 7));
-    let links = [link; MOST_LINKS];
+    let mut segment = RowSegment::new(1_000);
+    let link = RowCache::new(1 << 20).link_to((AWAY, 7));
+    let links = [link; MAX_LINKS];
     let kinds = [
-        Kept::Row(b"a row"),
-        Kept::Row(b""),
-        Kept::Passes,
-        Kept::FilteredOut,
+        CachedRow::Row(b"a row"),
+        CachedRow::Row(b""),
+        CachedRow::Passes,
+        CachedRow::FilteredOut,
     ];
     let mut taken = 0;
     for (number, kept) in kinds.into_iter().cycle().enumerate() {
-        let links = &links[..number % (MOST_LINKS + 1)];
-        let record = Record { kept, links };
+        let links = &links[..number % (MAX_LINKS + 1)];
+        let record = RowRecord { row: kept, links };
         if !segment.has_room_for(record) {
-            assert!(taken + bytes_of(record) > 1_000);
+            assert!(taken + record_bytes(record) > 1_000);
             break;
         }
-        let header = Header::new((HOME, 5), FIRST, record).unwrap();
-        assert_eq!(segment.push(&header, record), taken as u32);
-        taken += bytes_of(record);
+        let header = RecordHeader::new((HOME, 5), FIRST, record).unwrap();
+        assert_eq!(segment.append(&header, record), taken as u32);
+        taken += record_bytes(record);
         let read = segment
-            .kept(taken as u32 - bytes_of(record) as u32)
+            .row_at(taken as u32 - record_bytes(record) as u32)
             .unwrap();
         assert_eq!((read.0, read.1.iter().count()), (kept, links.len()));
     }
@@ -239,13 +240,18 @@ fn a_segment_has_as_many_bytes_as_its_records_are_said_to_take() {
 /// Rows of one message may lie far from each other.
 #[test]
 fn each_variant_is_found_wherever_it_lies() {
-    let rows = Rows::new(64 << 20);
-    let variants: Vec<Variant> = (1..6).map(Variant).collect();
-    let body = |variant: Variant| variant.0.to_le_bytes();
+    let rows = RowCache::new(64 << 20);
+    let variants: Vec<CacheKey> = (1..6).map(CacheKey).collect();
+    let body = |variant: CacheKey| variant.0.to_le_bytes();
     for (at, variant) in (0..).zip(&variants) {
-        rows.keep((HOME, 5), *variant, Kept::Row(&body(*variant)), &[]);
+        rows.insert((HOME, 5), *variant, CachedRow::Row(&body(*variant)), &[]);
         for id in 0..20_000 {
-            rows.keep((AWAY, at * 20_000 + id), FIRST, Kept::Row(&[7; 300]), &[]);
+            rows.insert(
+                (AWAY, at * 20_000 + id),
+                FIRST,
+                CachedRow::Row(&[7; 300]),
+                &[],
+            );
         }
     }
     for variant in variants {
@@ -256,12 +262,12 @@ fn each_variant_is_found_wherever_it_lies() {
 
 #[test]
 fn a_row_that_is_too_long_is_not_kept_and_takes_what_was_there_along() {
-    let rows = Rows::new(1 << 20);
-    rows.keep((HOME, 5), FIRST, Kept::Row(b"short"), &[]);
-    rows.keep((HOME, 5), FIRST, Kept::Row(&vec![1; 1 << 20]), &[]);
+    let rows = RowCache::new(1 << 20);
+    rows.insert((HOME, 5), FIRST, CachedRow::Row(b"short"), &[]);
+    rows.insert((HOME, 5), FIRST, CachedRow::Row(&vec![1; 1 << 20]), &[]);
     assert_eq!(row(&rows, (HOME, 5), FIRST), None);
-    let none = Rows::new(0);
-    none.keep((HOME, 5), FIRST, Kept::Row(&[1; 1_000]), &[]);
+    let none = RowCache::new(0);
+    none.insert((HOME, 5), FIRST, CachedRow::Row(&[1; 1_000]), &[]);
     assert_eq!(row(&none, (HOME, 5), FIRST), None);
 }
 
@@ -271,17 +277,17 @@ proptest! {
     fn a_page_is_a_part_of_what_passes(
         passing in vec(any::<bool>(), 0..12), all: bool, offset in 0_u64..14, limit in 1_u64..14,
     ) {
-        let rows = Rows::new(1 << 20);
+        let rows = RowCache::new(1 << 20);
         let messages: Vec<u64> = (0..passing.len() as u64).rev().collect();
         let mut texts = Vec::new();
         for (id, passes) in messages.iter().zip(&passing) {
             let text = [b'a' + *id as u8];
             match passes {
                 true => {
-                    rows.keep((HOME, *id), FIRST, Kept::Row(&text), &[]);
+                    rows.insert((HOME, *id), FIRST, CachedRow::Row(&text), &[]);
                     texts.push(text);
                 }
-                false => rows.keep((HOME, *id), FIRST, Kept::FilteredOut, &[]),
+                false => rows.insert((HOME, *id), FIRST, CachedRow::FilteredOut, &[]),
             }
         }
         let behind = texts.iter().skip(offset as usize).take(limit as usize);
@@ -291,7 +297,7 @@ proptest! {
         match page {
             Some(page) => {
                 prop_assert_eq!(page.rows, expected.len() as u64 / 5);
-                prop_assert_eq!(page.passed, passed);
+                prop_assert_eq!(page.passed_messages, passed);
                 let numbered = page.packets.chunks(5).map(|row| [&row[..3], &[0], &row[4..]].concat());
                 prop_assert_eq!(numbered.collect::<Vec<_>>().concat(), expected);
             }
@@ -302,14 +308,14 @@ proptest! {
 
 #[test]
 fn a_page_is_made_of_rows_that_pass() {
-    let rows = Rows::new(1 << 20);
+    let rows = RowCache::new(1 << 20);
     for (id, kept) in [
-        (9, Kept::Row(&b"nine"[..])),
-        (8, Kept::FilteredOut),
-        (7, Kept::Row(b"seven")),
-        (6, Kept::Row(b"six")),
+        (9, CachedRow::Row(&b"nine"[..])),
+        (8, CachedRow::FilteredOut),
+        (7, CachedRow::Row(b"seven")),
+        (6, CachedRow::Row(b"six")),
     ] {
-        rows.keep((HOME, id), FIRST, kept, &[]);
+        rows.insert((HOME, id), FIRST, kept, &[]);
     }
     let page = |messages: &[u64], all, part| {
         let page = rows.page(OF, messages, all, part, (b"..".to_vec(), 254));
@@ -338,10 +344,10 @@ fn a_page_is_made_of_rows_that_pass() {
 
 #[test]
 fn rows_in_front_of_a_page_need_not_be_known() {
-    let rows = Rows::new(1 << 20);
-    rows.keep((HOME, 9), FIRST, Kept::Passes, &[]);
-    rows.keep((HOME, 8), FIRST, Kept::Row(b"eight"), &[]);
-    rows.keep((HOME, 8), FIRST, Kept::Passes, &[]);
+    let rows = RowCache::new(1 << 20);
+    rows.insert((HOME, 9), FIRST, CachedRow::Passes, &[]);
+    rows.insert((HOME, 8), FIRST, CachedRow::Row(b"eight"), &[]);
+    rows.insert((HOME, 8), FIRST, CachedRow::Passes, &[]);
     let page = |part| {
         let has = rows.has_page(OF, &[9, 8], false, part);
         let page = rows.page(OF, &[9, 8], false, part, (Vec::new(), 1));
@@ -350,12 +356,12 @@ fn rows_in_front_of_a_page_need_not_be_known() {
     };
     assert_eq!(page((1, 1)), Some(b"\x05\0\0\x01eight".to_vec()));
     assert_eq!(page((0, 1)), None);
-    rows.keep((HOME, 9), FIRST, Kept::Row(b"nine"), &[]);
+    rows.insert((HOME, 9), FIRST, CachedRow::Row(b"nine"), &[]);
     assert!(page((0, 1)).is_some());
 }
 
 #[derive(Clone, Debug)]
-enum Act {
+enum CacheAction {
     /// A message, a variant, the length of its row, and what that is made of.
     Keep(u64, u64, Option<usize>, Option<u64>),
     Look(u64, u64),
@@ -366,17 +372,17 @@ enum Act {
     Clear,
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = CacheAction> {
     let id = 0..60_u64;
     let variant = 0..4_u64;
     prop_oneof![
         60 => (id.clone(), variant.clone(), proptest::option::of(0..400_usize), proptest::option::of(0..9_u64))
-            .prop_map(|(id, variant, len, of)| Act::Keep(id, variant, len, of)),
-        60 => (id.clone(), variant).prop_map(|(id, variant)| Act::Look(id, variant)),
-        10 => id.prop_map(Act::Forget),
-        5 => (0..9_u64).prop_map(Act::Touch),
-        1 => Just(Act::ForgetAll),
-        1 => Just(Act::Clear),
+            .prop_map(|(id, variant, len, of)| CacheAction::Keep(id, variant, len, of)),
+        60 => (id.clone(), variant).prop_map(|(id, variant)| CacheAction::Look(id, variant)),
+        10 => id.prop_map(CacheAction::Forget),
+        5 => (0..9_u64).prop_map(CacheAction::Touch),
+        1 => Just(CacheAction::ForgetAll),
+        1 => Just(CacheAction::Clear),
     ]
 }
 
@@ -384,44 +390,44 @@ proptest! {
     /// Whatever makes room: what is told is what was kept last and not forgotten.
     #[test]
     fn what_is_told_is_what_was_kept_last(acts in proptest::collection::vec(act(), 1..1_500)) {
-        let rows = Rows::new(64 << 10);
-        type Row = (Option<Vec<u8>>, Option<u64>);
-        let mut model: HashMap<(u64, u64), Row> = HashMap::new();
+        let rows = RowCache::new(64 << 10);
+        type ModelRow = (Option<Vec<u8>>, Option<u64>);
+        let mut model: HashMap<(u64, u64), ModelRow> = HashMap::new();
         for (number, act) in acts.into_iter().enumerate() {
             match act {
-                Act::Keep(id, variant, len, of) => {
+                CacheAction::Keep(id, variant, len, of) => {
                     let body = len.map(|len| vec![number.to_le_bytes()[0]; len]);
-                    let kept = body.as_deref().map_or(Kept::FilteredOut, Kept::Row);
-                    let link = of.map_or(Link::NONE, |key| rows.link((AWAY, key)));
-                    rows.keep((HOME, id), Variant(variant), kept, &[link]);
+                    let kept = body.as_deref().map_or(CachedRow::FilteredOut, CachedRow::Row);
+                    let link = of.map_or(RowLink::NONE, |key| rows.link_to((AWAY, key)));
+                    rows.insert((HOME, id), CacheKey(variant), kept, &[link]);
                     model.insert((id, variant), (body, of));
                 }
-                Act::Look(id, variant) => {
-                    let of = Of { variant: Variant(variant), referred: &[AWAY], ..OF };
+                CacheAction::Look(id, variant) => {
+                    let of = PageSource { cache_key: CacheKey(variant), joined_tables: &[AWAY], ..OF };
                     if let Some(page) = rows.page(of, &[id], true, (0, 1), (Vec::new(), 0)) {
                         let told = page.packets.get(4..).filter(|_| page.rows > 0).map(<[u8]>::to_vec);
                         let kept = model.get(&(id, variant)).map(|(body, _)| body);
                         prop_assert_eq!(Some(&told), kept);
                     }
                 }
-                Act::Forget(id) => {
-                    rows.forget((HOME, id));
+                CacheAction::Forget(id) => {
+                    rows.invalidate((HOME, id));
                     model.retain(|(own, _), _| *own != id);
                 }
-                Act::Touch(key) => {
-                    rows.forget((AWAY, key));
+                CacheAction::Touch(key) => {
+                    rows.invalidate((AWAY, key));
                     model.retain(|_, (_, of)| *of != Some(key));
                 }
-                Act::ForgetAll => {
-                    rows.forget_all(HOME);
+                CacheAction::ForgetAll => {
+                    rows.invalidate_timeline(HOME);
                     model.clear();
                 }
-                Act::Clear => {
+                CacheAction::Clear => {
                     rows.clear();
                     model.clear();
                 }
             }
         }
-        prop_assert!(rows.bytes() <= 80 << 10, "{}", rows.bytes());
+        prop_assert!(rows.memory_bytes() <= 80 << 10, "{}", rows.memory_bytes());
     }
 }

@@ -1,159 +1,166 @@
 //! The command phase: what each command may see and change, and which replies are in flight.
 
-mod aside;
 mod batches;
 mod calls;
 mod executions;
+mod found_rows;
 mod in_flight;
-mod named;
-mod numbers;
+mod named_statements;
 mod replies;
+mod sequence_numbers;
+mod statement_watch;
 mod timing;
-mod watch;
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::asked::{Asked, Dress, Wanted};
-use super::dump::Dump;
-use super::frames::{Frames, Renumbered};
-use super::legs::Agreed;
-use super::narrowing::Lesson;
-use super::peer::OwnUser;
-use super::prepared::{PreparedCall, Statements, Text};
-use super::probe;
-use super::reason::Reason;
-use super::result_table::{ResultTables, SPARED_BYTES};
-use super::standing::{Standing, Transaction};
-use super::step::{ClientStep, Limits, Server};
-use headwater_statement::{Class, Dynamic, Effects};
+use super::binlog_dump::BinlogDump;
+use super::call_relay_reason::CallRelayReason;
+use super::call_request::{CallPacketForm, CallRequest, RequestedCall};
+use super::compression_frames::{CompressionFrames, RenumberedSide};
+use super::feed_decision::MetadataSample;
+use super::machine_step::{ClientStep, ServerFlavor, SessionLimits};
+use super::prepared_statements::{PreparedCall, PreparedStatements, PreparedText};
+use super::process_user::ProcessUser;
+use super::result_table::{MAX_REPLAY_BYTES, ResultTables};
+use super::session_state::{SessionState, TransactionState};
+use super::settings_probe;
+use super::tls_policy::NegotiatedTls;
+use headwater_statement::{DynamicStatement, StatementClass, StatementEffects};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::command::{self, Command};
-use headwater_wire::frame::{self, HEADER_BYTES, Header, MAX_BODY};
-use headwater_wire::handshake::ChangeUser;
-use headwater_wire::renumber::Renumber;
-use headwater_wire::reply::{Event, Reply};
-use headwater_wire::resultset::Rows;
+use headwater_wire::handshake::ChangeUserRequest;
+use headwater_wire::packet::{self, HEADER_BYTES, MAX_BODY, PacketHeader};
+use headwater_wire::reply::{ReplyEvent, ReplyFollower};
+use headwater_wire::resultset::ResultSet;
+use headwater_wire::sequence_rewriter::SequenceRewriter;
 
-pub use aside::that_finds;
-pub(crate) use executions::closing;
-pub(super) use in_flight::Served;
-use in_flight::{After, InFlight, Passing};
-use numbers::Answers;
-pub use timing::{About, Took};
-pub use watch::Seen;
-use watch::Watch;
+pub(crate) use executions::close_packets;
+pub use found_rows::found_rows_query;
+pub(super) use in_flight::ReplyStep;
+use in_flight::{InFlightCommand, PartialPacket, ReplyCompletion};
+use sequence_numbers::ClientAnswers;
+use statement_watch::StatementWatch;
+pub use statement_watch::WatchedSelect;
+pub use timing::{CompletedCommand, RelayDetails};
 
 /// A session in its command phase.
 #[derive(Debug)]
-pub struct Commands {
+pub struct CommandPhase {
     /// The server behind it.
-    pub server: Server,
+    pub server: ServerFlavor,
     /// Capabilities both sides agreed on.
     pub capabilities: Capabilities,
-    agreed: Agreed,
-    renumbered: Renumbered,
+    agreed: NegotiatedTls,
+    renumbered_side: RenumberedSide,
     /// Which legs are in frames, where nobody reads a command's number.
-    frames: Frames,
+    compression_frames: CompressionFrames,
     /// State of the session on the server.
-    pub standing: Standing,
+    pub state: SessionState,
     /// The result tables, on the server and pending.
     pub tables: ResultTables,
-    in_flight: VecDeque<InFlight>,
-    passing: Option<Passing>,
-    prepared: Statements,
+    in_flight: VecDeque<InFlightCommand>,
+    partial_packet: Option<PartialPacket>,
+    prepared: PreparedStatements,
     /// The server has no stored functions, as far as is known now.
     no_functions: bool,
     /// Several statements in one command are taken; `None`: not known.
     multi_statements: Option<bool>,
     /// So many packets of the reply to the waiting command, modulo 256, have gone to the client: it is the rest of one.
-    told: Option<u8>,
+    packets_sent: Option<u8>,
     /// The name that the client logged in by.
     pub account: Vec<u8>,
     /// Whose accounts are not for this session's client.
-    pub(super) own_user: Option<OwnUser>,
+    pub(super) process_user: Option<ProcessUser>,
     /// COM_QUIT was the last command.
     quit: bool,
     /// A command in flight may change a definition.
-    touching: bool,
+    may_touch_definition: bool,
     definition_touched: bool,
     definer_denied: bool,
     /// An execution that is learned from has ended.
-    lesson: Option<Box<Lesson>>,
+    metadata_sample: Option<Box<MetadataSample>>,
     /// What is noted of statements, where somebody wants to know.
-    watch: Option<Box<Watch>>,
+    watch: Option<Box<StatementWatch>>,
     /// When the client's last bytes came, where it is noted how long commands take; and those that have ended since.
-    came: Option<Instant>,
-    took: Vec<Took>,
+    received_at: Option<Instant>,
+    completed: Vec<CompletedCommand>,
     /// The last statement was a SELECT that the server does not know of: so many rows `FOUND_ROWS()` tells behind it.
-    aside: Option<u64>,
+    unseen_found_rows: Option<u64>,
     /// The last command was a call that the server answers.
-    called: bool,
+    relayed_call: bool,
 }
 
-impl Commands {
+impl CommandPhase {
     pub(super) fn new(
-        server: Server,
+        server: ServerFlavor,
         capabilities: Capabilities,
-        (agreed, frames): (Agreed, Frames),
-        standing: Standing,
-        limits: Limits,
+        (agreed, frames): (NegotiatedTls, CompressionFrames),
+        standing: SessionState,
+        limits: SessionLimits,
     ) -> Self {
         let mariadb = server.mariadb;
-        Commands {
+        CommandPhase {
             server,
             capabilities,
             agreed,
-            renumbered: frames.renumbered(),
-            frames,
-            standing,
+            renumbered_side: frames.renumbered_side(),
+            compression_frames: frames,
+            state: standing,
             tables: ResultTables::none(),
             in_flight: VecDeque::new(),
-            passing: None,
-            prepared: Statements::new(limits.prepared_statements, limits.statement_bytes, mariadb),
+            partial_packet: None,
+            prepared: PreparedStatements::new(
+                limits.prepared_statements,
+                limits.statement_bytes,
+                mariadb,
+            ),
             no_functions: false,
             multi_statements: Some(capabilities.contains(Capabilities::MULTI_STATEMENTS)),
-            told: None,
+            packets_sent: None,
             account: Vec::new(),
-            own_user: None,
+            process_user: None,
             quit: false,
-            touching: false,
+            may_touch_definition: false,
             definition_touched: false,
             definer_denied: false,
-            lesson: None,
+            metadata_sample: None,
             watch: None,
-            came: None,
-            took: Vec::new(),
-            aside: None,
-            called: false,
+            received_at: None,
+            completed: Vec::new(),
+            unseen_found_rows: None,
+            relayed_call: false,
         }
     }
 
     /// True when no reply is in flight and no packet is half passed on.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && self.passing.is_none()
+        self.in_flight.is_empty() && self.partial_packet.is_none()
     }
 
     /// True where what waits is the rest of a command, whose first part is answered.
     #[must_use]
-    pub fn goes_on_now(&self) -> bool {
-        self.told.is_some()
+    pub fn continues_command(&self) -> bool {
+        self.packets_sent.is_some()
     }
 
     /// True between commands, outside transactions.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.is_idle() && self.told.is_none() && self.standing.transaction() == Transaction::None
+        self.is_idle()
+            && self.packets_sent.is_none()
+            && self.state.transaction() == TransactionState::None
     }
 
     /// True where a new session would lack something that this one may have: settings, user variables, named locks, temporary tables,
     /// prepared statements. The tables that a call leaves count until something else is asked for.
     #[must_use]
-    pub fn has_own(&self) -> bool {
+    pub fn has_session_state(&self) -> bool {
         let pending = self.tables.pending.as_ref();
-        let unread = self.called || pending.is_some_and(|pending| pending.tail.is_none());
-        unread || self.standing.has_own() || self.prepared.has_any()
+        let unread =
+            self.relayed_call || pending.is_some_and(|pending| pending.follow_up.is_none());
+        unread || self.state.has_own_state() || self.prepared.has_any()
     }
 
     /// True when the client has said good bye, and all that it asked for before is answered.
@@ -163,25 +170,26 @@ impl Commands {
     }
 
     /// What is known of the server that settings are asked of.
-    pub(crate) fn asked(&self, galera: bool) -> probe::Asked {
+    pub(crate) fn probed_server(&self, galera: bool) -> settings_probe::ProbedServer {
         let mariadb = self.server.mariadb;
-        probe::Asked {
+        settings_probe::ProbedServer {
             mariadb,
             galera: mariadb && galera,
         }
     }
 
-    /// Takes in the answer to [`probe::settings_query`].
-    pub(crate) fn settings_told(&mut self, rows: &Rows) -> Result<(), Reason> {
-        self.standing.observe(rows.end());
-        let settings = probe::judge_settings(self.server.mariadb, self.capabilities, rows)?;
-        self.standing.settings_proved(settings);
+    /// Takes in the answer to [`settings_probe::settings_query`].
+    pub(crate) fn apply_settings(&mut self, rows: &ResultSet) -> Result<(), CallRelayReason> {
+        self.state.observe(rows.end());
+        let settings =
+            settings_probe::judge_settings(self.server.mariadb, self.capabilities, rows)?;
+        self.state.settings_proved(settings);
         Ok(())
     }
 
     /// What stands around the rows of a reply follows this: settings, and all that both sides agreed on.
-    pub(crate) fn framing(&self) -> [u8; 16] {
-        let plans = self.standing.plans();
+    pub(crate) fn envelope_key(&self) -> [u8; 16] {
+        let plans = self.state.plan_settings();
         let [plans, agreed] = [plans, self.capabilities.0].map(u64::to_le_bytes);
         let mut framing = [0; 16];
         framing[..8].copy_from_slice(&plans);
@@ -190,88 +198,88 @@ impl Commands {
     }
 
     /// Whether the server is known to have no stored functions, while the next commands come.
-    pub fn knows_no_functions(&mut self, none: bool) {
+    pub fn set_no_functions(&mut self, none: bool) {
         self.no_functions = none;
     }
 
     /// The server may have had some already: what a statement since may have done by them is not known.
     pub fn doubt_functions(&mut self) {
-        self.disturb(Effects::STORED_CODE);
-        self.standing.is_trusted();
+        self.apply_effects(StatementEffects::STORED_CODE);
+        self.state.confirm_no_functions();
     }
 
     /// Notes that questions in front of a feed's statement, or another in its place, go to the server.
-    pub fn asks_for_feed(&mut self) {
-        self.standing.sends(Effects::NONE, self.is_idle());
+    pub fn note_feed_query(&mut self) {
+        self.state
+            .command_sent(StatementEffects::NONE, self.is_idle());
     }
 
     /// Notes that a feed's statement goes on to the server.
-    pub fn relay_feed(&mut self, effects: Effects) {
-        self.disturb(effects);
-        self.begin(Command::Query, After::Nothing);
+    pub fn relay_feed(&mut self, effects: StatementEffects) {
+        self.apply_effects(effects);
+        self.begin(Command::Query, ReplyCompletion::Nothing);
     }
 
     /// Notes that a tail goes on to the server: it changes nothing but the reply in flight.
-    pub fn relay_tail(&mut self) {
-        self.begin(Command::Query, After::Nothing);
+    pub fn relay_follow_up(&mut self) {
+        self.begin(Command::Query, ReplyCompletion::Nothing);
     }
 
     /// Notes that a SELECT without tables goes to the server in the place of a question to Headwater.
-    pub fn relay_own(&mut self) {
-        self.disturb(Effects::NONE);
-        self.begin(Command::Query, After::Nothing);
+    pub fn relay_replacement(&mut self) {
+        self.apply_effects(StatementEffects::NONE);
+        self.begin(Command::Query, ReplyCompletion::Nothing);
     }
 
     /// Notes that a question to Headwater goes on to the server as it is.
     pub fn relay_unknown(&mut self) {
-        self.disturb(Effects::ALL);
-        self.begin(Command::Query, After::Nothing);
+        self.apply_effects(StatementEffects::ALL);
+        self.begin(Command::Query, ReplyCompletion::Nothing);
     }
 
     pub(super) fn client(
         &mut self,
         input: &[u8],
-        limits: Limits,
-        classify: &mut dyn FnMut(&[u8]) -> Class,
+        limits: SessionLimits,
+        classify: &mut dyn FnMut(&[u8]) -> StatementClass,
     ) -> ClientStep {
-        if self.passing.is_some() {
-            return self.go_on(input);
+        if self.partial_packet.is_some() {
+            return self.pass_waiting(input);
         }
         if let Some(front) = self.in_flight.front_mut() {
             if let Some(data) = front.client_data.as_mut().filter(|data| !data.is_done()) {
                 let length = data.feed(input);
-                return front.say(input, length);
+                return front.pass_dialogue(input, length);
             }
             if front.authenticates() {
-                return match &self.own_user {
-                    Some(_) => {
-                        only_answer(input).map_or_else(|step| step, |answer| front.answer(answer))
-                    }
-                    None => front.answer(input),
+                return match &self.process_user {
+                    Some(_) => next_dialogue_packet(input)
+                        .map_or_else(|step| step, |answer| front.pass_auth_answer(answer)),
+                    None => front.pass_auth_answer(input),
                 };
             }
         }
         if self.in_flight.len() >= limits.in_flight {
             return ClientStep::Hold;
         }
-        let Some(header) = Header::parse(input) else {
+        let Some(header) = PacketHeader::parse(input) else {
             return ClientStep::Need;
         };
-        if self.frames.client.is_some() && header.seq != 0 {
-            return ClientStep::Number;
+        if self.compression_frames.client.is_some() && header.seq != 0 {
+            return ClientStep::Renumber;
         }
         let body = input.get(HEADER_BYTES..).unwrap_or_default();
         if body.is_empty() && header.len > 0 {
             return ClientStep::Need;
         }
         let whole = header.len <= limits.statement_bytes && header.len < MAX_BODY;
-        if let Some(step) = self.kept_from_own_user(header, body, whole) {
+        if let Some(step) = self.guard_process_user(header, body, whole) {
             return step;
         }
         if let Some(step) = self.out_of_order(header, input) {
             return step;
         }
-        if let Some(step) = self.called_by_its_id(body) {
+        if let Some(step) = self.substitute_statement_id(body) {
             return step;
         }
         match command_of(body) {
@@ -286,8 +294,13 @@ impl Commands {
                 }
                 None => ClientStep::Need,
             },
-            Command::StmtPrepare => self.prepare(Class::Other(Effects::ALL), b"", header, input),
-            command if names_statement(command) => {
+            Command::StmtPrepare => self.prepare(
+                StatementClass::Other(StatementEffects::ALL),
+                b"",
+                header,
+                input,
+            ),
+            command if has_statement_id(command) => {
                 let id = command::statement_id(body.get(..header.len).unwrap_or(body));
                 match id {
                     None if body.len() < header.len => ClientStep::Need,
@@ -300,7 +313,7 @@ impl Commands {
                     Some(id) if self.is_feed(command, id) => {
                         self.execute_feed(id, whole, header, input)
                     }
-                    _ => self.other(command, header, input),
+                    _ => self.relay_other(command, header, input),
                 }
             }
             Command::ChangeUser | Command::InitDb | Command::SetOption
@@ -308,13 +321,18 @@ impl Commands {
             {
                 ClientStep::Need
             }
-            command => self.other(command, header, input),
+            command => self.relay_other(command, header, input),
         }
     }
 
     /// What becomes of a command by which the client could become the own user; `None`: it is no such.
-    fn kept_from_own_user(&self, header: Header, body: &[u8], whole: bool) -> Option<ClientStep> {
-        let own_user = self.own_user.as_ref()?;
+    fn guard_process_user(
+        &self,
+        header: PacketHeader,
+        body: &[u8],
+        whole: bool,
+    ) -> Option<ClientStep> {
+        let own_user = self.process_user.as_ref()?;
         let refusal = match (command_of(body), body.get(..header.len)) {
             // Part of a dialogue that was not begun: what the server would make of it is not known.
             _ if header.seq != 0 => own_user.refusal(1),
@@ -331,62 +349,85 @@ impl Commands {
         })
     }
 
-    fn query(&mut self, payload: &[u8], classify: &mut dyn FnMut(&[u8]) -> Class) -> ClientStep {
+    fn query(
+        &mut self,
+        payload: &[u8],
+        classify: &mut dyn FnMut(&[u8]) -> StatementClass,
+    ) -> ClientStep {
         let length = HEADER_BYTES + payload.len();
-        let text = command::query_text(payload, self.capabilities);
+        let text = command::query_text_range(payload, self.capabilities);
         let class = match &text {
             Some(range) => classify(payload.get(range.clone()).unwrap_or_default()),
-            None => Class::Other(Effects::ALL),
+            None => StatementClass::Other(StatementEffects::ALL),
         };
         let from = text.map_or(0, |range| range.start);
         match class {
-            Class::Call(call) => self.ask(length, Wanted::Call(call), Dress::Text),
-            Class::Unbound(open) if open.parameters() == 0 => {
-                self.ask(length, Wanted::in_session(open), Dress::Indirect)
+            StatementClass::Call(call) => {
+                self.request_call(length, RequestedCall::Call(call), CallPacketForm::Text)
             }
-            Class::Several(several, effects) => self.several(length, from, several, effects),
-            Class::Dynamic(dynamic) => self.dynamic(length, dynamic, classify),
-            Class::Tail(_) if !self.is_idle() => ClientStep::Hold,
-            Class::Tail(tail) if self.tables.pending.is_some() => ClientStep::Tail(length, tail),
+            StatementClass::UnboundCall(open) if open.parameter_count() == 0 => self.request_call(
+                length,
+                RequestedCall::in_session(open),
+                CallPacketForm::Indirect,
+            ),
+            StatementClass::CallBatch(several, effects) => {
+                self.call_of_several(length, from, several, effects)
+            }
+            StatementClass::Dynamic(dynamic) => self.dynamic_statement(length, dynamic, classify),
+            StatementClass::FollowUp(_) if !self.is_idle() => ClientStep::Hold,
+            StatementClass::FollowUp(tail) if self.tables.pending.is_some() => {
+                ClientStep::FollowUp(length, tail)
+            }
             // Without an owned call before it, its tables may be views that run anything.
-            Class::Tail(_) => self.text(length, Effects::STORED_CODE, None),
-            Class::Unbound(_) => self.text(length, Effects::ALL, Some(payload)),
-            Class::Feed(_) if !self.is_idle() => ClientStep::Hold,
-            Class::Feed(effects) => match self.settle_first(effects, Some(payload)) {
+            StatementClass::FollowUp(_) => {
+                self.relay_text(length, StatementEffects::STORED_CODE, None)
+            }
+            StatementClass::UnboundCall(_) => {
+                self.relay_text(length, StatementEffects::ALL, Some(payload))
+            }
+            StatementClass::Feed(_) if !self.is_idle() => ClientStep::Hold,
+            StatementClass::Feed(effects) => match self.flush_first(effects, Some(payload)) {
                 Some(step) => step,
                 None => ClientStep::Feed(length, effects),
             },
-            Class::Batch(batch) => self.batch(length, from, batch, payload),
-            Class::Own(_) if !self.is_idle() => ClientStep::Hold,
+            StatementClass::FeedBatch(batch) => self.batch(length, from, batch, payload),
+            StatementClass::ShowHeadwater(_) if !self.is_idle() => ClientStep::Hold,
             // It may go on to the server, who says that it does not know it.
-            Class::Own(own) => match self.settle_first(Effects::ALL, Some(payload)) {
-                Some(step) => step,
-                None => ClientStep::Own(length, own),
-            },
-            Class::Other(effects) => self.text(length, effects, Some(payload)),
+            StatementClass::ShowHeadwater(own) => {
+                match self.flush_first(StatementEffects::ALL, Some(payload)) {
+                    Some(step) => step,
+                    None => ClientStep::HeadwaterStatement(length, own),
+                }
+            }
+            StatementClass::Other(effects) => self.relay_text(length, effects, Some(payload)),
         }
     }
 
     /// A text that goes on to the server, once what is pending is there.
-    fn text(&mut self, length: usize, effects: Effects, payload: Option<&[u8]>) -> ClientStep {
-        if let Some(step) = self.settle_first(effects, payload) {
+    fn relay_text(
+        &mut self,
+        length: usize,
+        effects: StatementEffects,
+        payload: Option<&[u8]>,
+    ) -> ClientStep {
+        if let Some(step) = self.flush_first(effects, payload) {
             return step;
         }
-        self.disturb(effects);
-        let text = payload.and_then(|it| it.get(command::query_text(it, self.capabilities)?));
+        self.apply_effects(effects);
+        let text = payload.and_then(|it| it.get(command::query_text_range(it, self.capabilities)?));
         let after = match text.is_some_and(ends_transaction) {
-            true => After::TransactionEnded,
-            false => After::Nothing,
+            true => ReplyCompletion::TransactionEnded,
+            false => ReplyCompletion::Nothing,
         };
         self.begin(Command::Query, after);
         ClientStep::pass(length)
     }
 
     /// A command whose text is not looked at, or that has none.
-    fn other(&mut self, command: Command, header: Header, input: &[u8]) -> ClientStep {
+    fn relay_other(&mut self, command: Command, header: PacketHeader, input: &[u8]) -> ClientStep {
         let body = input.get(HEADER_BYTES..).unwrap_or_default();
         let payload = body.get(..header.len).unwrap_or(body);
-        let mut after = After::Nothing;
+        let mut after = ReplyCompletion::Nothing;
         match command {
             Command::ChangeUser | Command::ResetConnection => {
                 if !self.is_idle() {
@@ -400,37 +441,39 @@ impl Commands {
             | Command::Statistics
             | Command::ProcessKill
             | Command::ProcessInfo
-                if self.aside.is_some() =>
+                if self.unseen_found_rows.is_some() =>
             {
-                return self.tell_of_aside(Effects::ALL).unwrap_or(ClientStep::Hold);
+                return self
+                    .restore_found_rows(StatementEffects::ALL)
+                    .unwrap_or(ClientStep::Hold);
             }
             Command::SetOption => {
-                self.came_aside(payload);
-                after = After::MultiStatements(multi_statements(payload));
+                self.note_count_reset(payload);
+                after = ReplyCompletion::MultiStatements(multi_statements(payload));
             }
-            _ if spares_result_tables(command) => {
+            _ if leaves_result_tables(command) => {
                 match command {
-                    Command::Ping | Command::StmtReset => self.came_aside(payload),
-                    Command::StmtSendLongData | Command::StmtClose => self.keep_statements(),
+                    Command::Ping | Command::StmtReset => self.note_count_reset(payload),
+                    Command::StmtSendLongData | Command::StmtClose => self.replace_reset_by_ping(),
                     _ => {}
                 }
-                self.note(command, payload);
+                self.note_statement_command(command, payload);
             }
             _ => {
                 if command == Command::StmtBulkExecute {
-                    self.note(command, payload);
+                    self.note_statement_command(command, payload);
                 }
                 let effects = self.effects_of(command, payload);
-                if let Some(step) = self.settle_first(effects, None) {
+                if let Some(step) = self.flush_first(effects, None) {
                     return step;
                 }
-                self.disturb(effects);
+                self.apply_effects(effects);
                 after = match (command, command::statement_id(payload)) {
                     (Command::InitDb, _) => {
-                        After::InitDb(payload.get(1..).unwrap_or_default().to_vec())
+                        ReplyCompletion::InitDb(payload.get(1..).unwrap_or_default().to_vec())
                     }
-                    (Command::StmtExecute, Some(id)) => After::Executed(id, None),
-                    _ => After::Nothing,
+                    (Command::StmtExecute, Some(id)) => ReplyCompletion::Executed(id, None),
+                    _ => ReplyCompletion::Nothing,
                 };
             }
         }
@@ -439,185 +482,192 @@ impl Commands {
     }
 
     /// Notes a command that is no statement, and behind which the row count is another one.
-    fn came_aside(&mut self, payload: &[u8]) {
+    fn note_count_reset(&mut self, payload: &[u8]) {
         if let Some(pending) = &mut self.tables.pending
-            && payload.len() <= SPARED_BYTES
+            && payload.len() <= MAX_REPLAY_BYTES
         {
-            pending.aside = Some(payload.to_vec());
+            pending.count_reset = Some(payload.to_vec());
         }
     }
 
     /// A reset that ran again would take what is sent behind it. A COM_PING leaves the same counts.
-    fn keep_statements(&mut self) {
+    fn replace_reset_by_ping(&mut self) {
         if let Some(pending) = &mut self.tables.pending
-            && let Some(aside) = &mut pending.aside
+            && let Some(aside) = &mut pending.count_reset
             && command_of(aside) == Command::StmtReset
         {
             *aside = vec![Command::Ping.byte()];
         }
     }
 
-    fn pass(&mut self, command: Command, header: Header, input: &[u8]) -> ClientStep {
+    fn pass(&mut self, command: Command, header: PacketHeader, input: &[u8]) -> ClientStep {
         let continued = header.len == MAX_BODY;
-        let counted = continued && self.renumbered == Renumbered::Clients;
-        self.passing = Some(Passing {
-            left: HEADER_BYTES + header.len,
+        let counted = continued && self.renumbered_side == RenumberedSide::Client;
+        self.partial_packet = Some(PartialPacket {
+            remaining: HEADER_BYTES + header.len,
             continued,
-            answered: Reply::expects_reply(command),
-            renumber: counted.then(|| Renumber::from(0)),
+            has_reply: ReplyFollower::expects_reply(command),
+            renumber: counted.then(|| SequenceRewriter::counting_from(0)),
         });
-        self.go_on(input)
+        self.pass_waiting(input)
     }
 
-    fn effects_of(&self, command: Command, payload: &[u8]) -> Effects {
+    fn effects_of(&self, command: Command, payload: &[u8]) -> StatementEffects {
         match command {
-            Command::StmtFetch | Command::FieldList | Command::StmtPrepare => Effects::NONE,
-            Command::InitDb => Effects {
+            Command::StmtFetch | Command::FieldList | Command::StmtPrepare => {
+                StatementEffects::NONE
+            }
+            Command::InitDb => StatementEffects {
                 settings: true,
                 database: true,
-                ..Effects::NONE
+                ..StatementEffects::NONE
             },
-            Command::StmtExecute | Command::StmtBulkExecute => {
-                command::statement_id(payload).map_or(Effects::ALL, |id| self.execution_effects(id))
-            }
-            _ => Effects::ALL,
+            Command::StmtExecute | Command::StmtBulkExecute => command::statement_id(payload)
+                .map_or(StatementEffects::ALL, |id| self.execution_effects(id)),
+            _ => StatementEffects::ALL,
         }
     }
 
-    fn reset(&mut self, command: Command, payload: &[u8]) -> After {
+    fn reset(&mut self, command: Command, payload: &[u8]) -> ReplyCompletion {
         self.tables = ResultTables::none();
-        self.aside = None;
+        self.unseen_found_rows = None;
         self.prepared.clear();
         let allowed = self.capabilities.contains(Capabilities::MULTI_STATEMENTS);
         // Whether an option outlives this differs by server.
         self.multi_statements = self.multi_statements.filter(|now| *now == allowed);
         if command == Command::ChangeUser {
-            let change = ChangeUser::parse(payload, self.capabilities).ok();
+            let change = ChangeUserRequest::parse(payload, self.capabilities).ok();
             let account = change.as_ref().map(|change| change.user.to_vec());
             let database = change.and_then(|change| change.database.map(<[u8]>::to_vec));
-            return After::Login {
+            return ReplyCompletion::Login {
                 database,
                 account: Some(account.unwrap_or_default()),
                 certain: true,
             };
         }
         // The session stays where it is, wherever that is.
-        After::Login {
-            certain: self.standing.certain_database().is_some(),
-            database: self.standing.database().map(<[u8]>::to_vec),
+        ReplyCompletion::Login {
+            certain: self.state.certain_database().is_some(),
+            database: self.state.database().map(<[u8]>::to_vec),
             account: None,
         }
     }
 
     /// Whether the last command has ended well, and has ended what those before it left: MariaDB leaves conditions as they are where a
     /// statement reads no table.
-    pub(super) fn overrules(&self) -> bool {
-        self.succeeded() && !self.leaves_older()
+    pub(super) fn clears_older_conditions(&self) -> bool {
+        self.succeeded() && !self.may_leave_older_conditions()
     }
 
     /// Whether a statement that reads no table may leave warnings or an error of one before it, as MariaDB does.
-    pub(super) fn leaves_older(&self) -> bool {
-        self.server.mariadb && self.standing.holds_conditions()
+    pub(super) fn may_leave_older_conditions(&self) -> bool {
+        self.server.mariadb && self.state.may_have_older_conditions()
     }
 
     /// Whether the last command has ended, and well.
     pub(super) fn succeeded(&self) -> bool {
-        self.is_idle() && self.standing.flags().is_some()
+        self.is_idle() && self.state.flags().is_some()
     }
 
     /// What has to happen before a command goes on while ids are pending; `None` when nothing has to.
-    fn settle_first(&mut self, effects: Effects, query: Option<&[u8]>) -> Option<ClientStep> {
-        if let Some(step) = self.tell_of_aside(effects) {
+    fn flush_first(
+        &mut self,
+        effects: StatementEffects,
+        query: Option<&[u8]>,
+    ) -> Option<ClientStep> {
+        if let Some(step) = self.restore_found_rows(effects) {
             return Some(step);
         }
-        let overrules = self.overrules();
+        let overrules = self.clears_older_conditions();
         let pending = self.tables.pending.as_mut()?;
-        if let Some(query) = query.filter(|_| effects.spares)
-            && pending.spare(query, !effects.keeps_counts, overrules)
+        if let Some(query) = query.filter(|_| effects.is_pure_read)
+            && pending.record_replayable(query, !effects.preserves_row_counts, overrules)
         {
             return None;
         }
         // What it leaves as it was has to be there.
-        let diagnostics = effects.diagnostics || effects.keeps_counts || self.leaves_older();
+        let diagnostics = effects.diagnostics
+            || effects.preserves_row_counts
+            || self.may_leave_older_conditions();
         Some(if self.is_idle() {
-            ClientStep::Settle { diagnostics }
+            ClientStep::Flush { diagnostics }
         } else {
             ClientStep::Hold
         })
     }
 
-    fn disturb(&mut self, effects: Effects) {
-        let effects = self.known(effects);
-        self.standing.sends(effects, self.is_idle());
-        self.standing.command_relayed(effects);
-        self.touching |= effects.definition;
+    fn apply_effects(&mut self, effects: StatementEffects) {
+        let effects = self.trusted_effects(effects);
+        self.state.command_sent(effects, self.is_idle());
+        self.state.command_relayed(effects);
+        self.may_touch_definition |= effects.definition;
         if effects.dynamic {
             self.prepared.forget_names();
         }
         if effects.temp_tables || effects.stored_code || effects.result_table {
-            self.tables.disturb();
+            self.tables.invalidate();
         }
     }
 
     /// What effects come to as the server is now.
-    fn known(&self, effects: Effects) -> Effects {
+    fn trusted_effects(&self, effects: StatementEffects) -> StatementEffects {
         match self.no_functions {
             true => effects,
-            false => effects.distrusted(),
+            false => effects.assuming_functions(),
         }
     }
 
-    fn begin(&mut self, command: Command, after: After) {
-        self.called = matches!(after, After::ProcedureCall(_));
+    fn begin(&mut self, command: Command, after: ReplyCompletion) {
+        self.relayed_call = matches!(after, ReplyCompletion::ProcedureCall(_));
         self.quit = command == Command::Quit;
-        if Reply::expects_reply(command) {
-            let continues = self.told.is_some();
-            let renumber = self.reply_numbers();
+        if ReplyFollower::expects_reply(command) {
+            let continues = self.packets_sent.is_some();
+            let renumber = self.reply_renumber();
             let authenticates = command == Command::ChangeUser;
-            let answers = authenticates.then(|| Answers::new(self.renumbered));
+            let answers = authenticates.then(|| ClientAnswers::new(self.renumbered_side));
             let timing = self.timing();
-            self.in_flight.push_back(InFlight {
+            self.in_flight.push_back(InFlightCommand {
                 command,
-                reply: Reply::new(command, self.capabilities),
+                reply: ReplyFollower::new(command, self.capabilities),
                 renumber,
-                begun: false,
-                spoken: false,
+                shift_known: false,
+                reply_started: false,
                 continues,
-                shifted: 0,
-                after,
+                sequence_shift: 0,
+                completion: after,
                 client_data: None,
-                answers: answers.flatten(),
-                noted: None,
+                client_answers: answers.flatten(),
+                watched: None,
                 timing,
             });
         }
     }
 
     /// How many of the waiting bytes belong to the packet being passed on.
-    fn pass_rest(&mut self, input: &[u8]) -> usize {
+    fn pass_remainder(&mut self, input: &[u8]) -> usize {
         let mut passed = 0;
-        while let Some(passing) = &mut self.passing {
+        while let Some(passing) = &mut self.partial_packet {
             let waiting = input.len() - passed;
-            if passing.left > waiting {
-                passing.left -= waiting;
+            if passing.remaining > waiting {
+                passing.remaining -= waiting;
                 return input.len();
             }
-            passed += passing.left;
+            passed += passing.remaining;
             if !passing.continued {
-                self.passing = None;
+                self.partial_packet = None;
                 return passed;
             }
-            let Some(header) = Header::parse(input.get(passed..).unwrap_or_default()) else {
-                passing.left = 0;
+            let Some(header) = PacketHeader::parse(input.get(passed..).unwrap_or_default()) else {
+                passing.remaining = 0;
                 return passed;
             };
-            passing.left = HEADER_BYTES + header.len;
+            passing.remaining = HEADER_BYTES + header.len;
             passing.continued = header.len == MAX_BODY;
-            if passing.answered
-                && self.renumbered == Renumbered::Servers
+            if passing.has_reply
+                && self.renumbered_side == RenumberedSide::Server
                 && let Some(latest) = self.in_flight.back_mut()
             {
-                latest.skip_number();
+                latest.skip_sequence();
             }
         }
         passed
@@ -625,7 +675,7 @@ impl Commands {
 }
 
 /// Commands that cannot see a table, nor change what a later one sees in it.
-fn spares_result_tables(command: Command) -> bool {
+fn leaves_result_tables(command: Command) -> bool {
     matches!(
         command,
         Command::Quit
@@ -640,8 +690,8 @@ fn spares_result_tables(command: Command) -> bool {
 }
 
 /// The first packet of a dialogue's answers; what to do where there is none yet, or a command in its place.
-fn only_answer(input: &[u8]) -> Result<&[u8], ClientStep> {
-    match (Header::parse(input), frame::whole(input)) {
+fn next_dialogue_packet(input: &[u8]) -> Result<&[u8], ClientStep> {
+    match (PacketHeader::parse(input), packet::complete_payload(input)) {
         (Some(header), _) if header.seq == 0 => Err(ClientStep::Hold),
         (_, Some(packet)) => Ok(input.get(..HEADER_BYTES + packet.len()).unwrap_or(input)),
         (_, None) => Err(ClientStep::Need),
@@ -649,7 +699,7 @@ fn only_answer(input: &[u8]) -> Result<&[u8], ClientStep> {
 }
 
 /// Commands that begin with a statement's id.
-fn names_statement(command: Command) -> bool {
+fn has_statement_id(command: Command) -> bool {
     matches!(
         command,
         Command::StmtExecute

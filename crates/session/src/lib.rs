@@ -2,31 +2,31 @@
 //!
 //! No IO and no clock: packets in, steps out. What moves the bytes is `headwater::session`.
 
-pub mod asked;
+pub mod author_lists;
+mod binlog_dump;
+pub mod cached_rows;
+pub mod call_request;
 pub mod commands;
-pub mod difference;
-mod dump;
-pub mod frames;
+pub mod compression_frames;
+pub mod feed_decision;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod idle;
-pub mod kept;
-mod known;
-pub mod legs;
-pub mod lists;
+mod idle_session;
 pub mod login;
 pub mod machine;
-pub mod narrowing;
-pub mod nobody;
+pub mod placeholder_login;
+pub mod reply_difference;
+pub mod tls_policy;
+mod tracked_value;
 
-pub mod ownership;
-pub mod peer;
-pub mod prepared;
-pub mod probe;
-pub mod reason;
+pub mod call_decision;
+pub mod call_relay_reason;
+pub mod definer_rights;
+mod machine_step;
+pub mod pending_flush;
+pub mod prepared_statements;
+pub mod process_user;
 pub mod result_table;
-pub mod rights;
-pub mod settling;
-pub mod standing;
-mod step;
-mod write;
+mod result_table_write;
+pub mod session_state;
+pub mod settings_probe;

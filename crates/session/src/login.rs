@@ -18,32 +18,32 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-use super::commands::Commands;
-use super::frames::{Compression, Frames};
-use super::legs::Legs;
-use super::peer::OwnUser;
-use super::step::{ClientStep, Limits, ServerStep};
+use super::commands::CommandPhase;
+use super::compression_frames::{CompressionFrames, CompressionPolicy};
+use super::machine_step::{ClientStep, ServerStep, SessionLimits};
+use super::process_user::ProcessUser;
+use super::tls_policy::TlsPolicy;
 
-use authentication::Authenticating;
-use greeting::AwaitingGreeting;
-use response::AwaitingResponse;
+use authentication::AuthenticationState;
+use greeting::GreetingState;
+use response::ResponseState;
 
 /// How a session may go between its two sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ways {
+pub struct SessionPolicy {
     /// Which sides have TLS.
-    pub legs: Legs,
+    pub tls: TlsPolicy,
     /// A `redirect_url` goes on to the client.
     pub redirects: bool,
     /// Which sides have compressed frames.
-    pub compression: Compression,
+    pub compression: CompressionPolicy,
     /// Whose accounts are not for this session's client.
-    pub own_user: Option<OwnUser>,
+    pub process_user: Option<ProcessUser>,
 }
 
 /// How far a login has come that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum LoginProgress {
     /// The server's greeting has not come.
     BeforeGreeting,
     /// The client has not said who it is.
@@ -54,86 +54,89 @@ pub enum Cut {
 
 /// A session that logs in.
 #[derive(Debug)]
-pub(super) enum LoggingIn {
+pub(super) enum LoginState {
     /// The server speaks first.
-    AwaitingGreeting(Box<AwaitingGreeting>),
+    AwaitingGreeting(Box<GreetingState>),
     /// The client is to say who it is, and may ask for TLS before.
-    AwaitingResponse(Box<AwaitingResponse>),
+    AwaitingResponse(Box<ResponseState>),
     /// Client and server agree on whether it is.
-    Authenticating(Box<Authenticating>),
+    Authenticating(Box<AuthenticationState>),
 }
 
 /// What a session is behind a step of its login.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum LoginTransition {
     /// It still logs in.
-    LoggingIn(LoggingIn),
+    LoggingIn(LoginState),
     /// It is in.
-    In(Box<Commands>, Frames),
+    LoggedIn(Box<CommandPhase>, CompressionFrames),
     /// Its bytes are passed on unread from here.
     Pump,
 }
 
-impl LoggingIn {
-    pub(super) fn new(ways: Ways, limits: Limits) -> LoggingIn {
-        LoggingIn::AwaitingGreeting(Box::new(AwaitingGreeting { ways, limits }))
+impl LoginState {
+    pub(super) fn new(ways: SessionPolicy, limits: SessionLimits) -> LoginState {
+        LoginState::AwaitingGreeting(Box::new(GreetingState {
+            policy: ways,
+            limits,
+        }))
     }
 
     /// The number of this session at the server, once it has greeted.
     pub(super) fn thread_id(&self) -> Option<u32> {
         match self {
-            LoggingIn::AwaitingResponse(state) => Some(state.thread_id()),
-            LoggingIn::AwaitingGreeting(_) | LoggingIn::Authenticating(_) => None,
+            LoginState::AwaitingResponse(state) => Some(state.thread_id()),
+            LoginState::AwaitingGreeting(_) | LoginState::Authenticating(_) => None,
         }
     }
 
     /// How far it has come.
-    pub(super) fn cut(&self) -> Cut {
+    pub(super) fn progress(&self) -> LoginProgress {
         match self {
-            LoggingIn::AwaitingGreeting(_) => Cut::BeforeGreeting,
-            LoggingIn::AwaitingResponse(_) => Cut::BeforeLogin,
-            LoggingIn::Authenticating(_) => Cut::InDialogue,
+            LoginState::AwaitingGreeting(_) => LoginProgress::BeforeGreeting,
+            LoginState::AwaitingResponse(_) => LoginProgress::BeforeLogin,
+            LoginState::Authenticating(_) => LoginProgress::InDialogue,
         }
     }
 
     /// True while nothing has been asked of the server.
     pub(super) fn is_at_rest(&self) -> bool {
-        !matches!(self, LoggingIn::Authenticating(_))
+        !matches!(self, LoginState::Authenticating(_))
     }
 
     /// Decides about the bytes waiting from the client.
-    pub(super) fn client(self, input: &[u8]) -> (ClientStep, Next) {
+    pub(super) fn client(self, input: &[u8]) -> (ClientStep, LoginTransition) {
         match self {
-            LoggingIn::AwaitingGreeting(state) => state.client(),
-            LoggingIn::AwaitingResponse(state) => state.client(input),
-            LoggingIn::Authenticating(state) => state.client(input),
+            LoginState::AwaitingGreeting(state) => state.client(),
+            LoginState::AwaitingResponse(state) => state.client(input),
+            LoginState::Authenticating(state) => state.client(input),
         }
     }
 
     /// Decides about the bytes waiting from the server.
-    pub(super) fn server(self, input: &[u8]) -> (ServerStep, Next) {
+    pub(super) fn server(self, input: &[u8]) -> (ServerStep, LoginTransition) {
         match self {
-            LoggingIn::AwaitingGreeting(state) => state.server(input),
-            LoggingIn::AwaitingResponse(state) => state.server(input),
-            LoggingIn::Authenticating(state) => state.server(input),
+            LoginState::AwaitingGreeting(state) => state.server(input),
+            LoginState::AwaitingResponse(state) => state.server(input),
+            LoginState::Authenticating(state) => state.server(input),
         }
     }
 }
 
-impl From<Box<AwaitingGreeting>> for Next {
-    fn from(state: Box<AwaitingGreeting>) -> Next {
-        Next::LoggingIn(LoggingIn::AwaitingGreeting(state))
+impl From<Box<GreetingState>> for LoginTransition {
+    fn from(state: Box<GreetingState>) -> LoginTransition {
+        LoginTransition::LoggingIn(LoginState::AwaitingGreeting(state))
     }
 }
 
-impl From<Box<AwaitingResponse>> for Next {
-    fn from(state: Box<AwaitingResponse>) -> Next {
-        Next::LoggingIn(LoggingIn::AwaitingResponse(state))
+impl From<Box<ResponseState>> for LoginTransition {
+    fn from(state: Box<ResponseState>) -> LoginTransition {
+        LoginTransition::LoggingIn(LoginState::AwaitingResponse(state))
     }
 }
 
-impl From<Box<Authenticating>> for Next {
-    fn from(state: Box<Authenticating>) -> Next {
-        Next::LoggingIn(LoggingIn::Authenticating(state))
+impl From<Box<AuthenticationState>> for LoginTransition {
+    fn from(state: Box<AuthenticationState>) -> LoginTransition {
+        LoginTransition::LoggingIn(LoginState::Authenticating(state))
     }
 }

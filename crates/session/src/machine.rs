@@ -1,6 +1,6 @@
 //! One client's protocol state: bytes in, what is to be done with them out.
 //!
-//! A [`Machine`] does no IO. The driver shows it the bytes that wait on either side, and carries
+//! A [`SessionMachine`] does no IO. The driver shows it the bytes that wait on either side, and carries
 //! out the step it gets back. It walks through three phases, each an enum variant that owns what
 //! only that phase needs:
 //!
@@ -17,37 +17,37 @@
 //! (`in_flight`). A step that needs the connection for itself (an owned call, a tail, writing the
 //! result table) is only given out once every reply in flight has ended.
 
-use super::commands::{Commands, Served};
-use super::dump::Dump;
-use super::frames::Frames;
-use super::login::{Cut, LoggingIn, Next, Ways};
-use super::peer::OwnUser;
-use super::standing::Transaction;
-pub use super::step::{ClientStep, Limits, Part, Server, ServerStep};
-use headwater_statement::Class;
+use super::binlog_dump::BinlogDump;
+use super::commands::{CommandPhase, ReplyStep};
+use super::compression_frames::CompressionFrames;
+use super::login::{LoginProgress, LoginState, LoginTransition, SessionPolicy};
+pub use super::machine_step::{BatchPart, ClientStep, ServerFlavor, ServerStep, SessionLimits};
+use super::process_user::ProcessUser;
+use super::session_state::TransactionState;
+use headwater_statement::StatementClass;
 use headwater_wire::command::Command;
-use headwater_wire::frame::{HEADER_BYTES, Header};
+use headwater_wire::packet::{HEADER_BYTES, PacketHeader};
 
 /// The protocol state of one client connection and its one backend connection.
 #[derive(Debug)]
-pub struct Machine {
-    limits: Limits,
+pub struct SessionMachine {
+    limits: SessionLimits,
     /// Begins behind the login, and is to be carried out.
-    frames: Option<Frames>,
+    compression_frames: Option<CompressionFrames>,
     /// The step behind the bytes that went straight on: it was asked for, and is to be given out.
-    decided: Option<ClientStep>,
-    phase: Phase,
+    next_step: Option<ClientStep>,
+    phase: SessionPhase,
     /// Whose accounts are not for this session's client: where nobody follows it, it is not heard.
-    own_user: Option<OwnUser>,
+    process_user: Option<ProcessUser>,
     thread_id: Option<u32>,
     /// Statements are noted.
-    watches: bool,
+    watches_statements: bool,
 }
 
 /// What a session does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Doing {
+pub enum SessionActivity {
     /// The client logs in.
     LoggingIn,
     /// It waits for the client's next command.
@@ -60,61 +60,61 @@ pub enum Doing {
     Unfollowed,
 }
 
-impl Doing {
+impl SessionActivity {
     /// Every one.
-    pub const ALL: [Doing; 5] = [
-        Doing::LoggingIn,
-        Doing::Idle,
-        Doing::InTransaction,
-        Doing::Busy,
-        Doing::Unfollowed,
+    pub const ALL: [SessionActivity; 5] = [
+        SessionActivity::LoggingIn,
+        SessionActivity::Idle,
+        SessionActivity::InTransaction,
+        SessionActivity::Busy,
+        SessionActivity::Unfollowed,
     ];
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Doing::LoggingIn => "login",
-            Doing::Idle => "idle",
-            Doing::InTransaction => "in_transaction",
-            Doing::Busy => "busy",
-            Doing::Unfollowed => "unfollowed",
+            SessionActivity::LoggingIn => "login",
+            SessionActivity::Idle => "idle",
+            SessionActivity::InTransaction => "in_transaction",
+            SessionActivity::Busy => "busy",
+            SessionActivity::Unfollowed => "unfollowed",
         }
     }
 }
 
 #[derive(Debug)]
-enum Phase {
-    LoggingIn(LoggingIn),
-    Commands(Box<Commands>),
+enum SessionPhase {
+    LoggingIn(LoginState),
+    Commands(Box<CommandPhase>),
     Pump,
-    Dump(Box<Dump>),
+    Dump(Box<BinlogDump>),
 }
 
-impl Machine {
+impl SessionMachine {
     /// A connection that was just accepted: the server's greeting comes first.
     #[must_use]
-    pub fn new(limits: Limits, ways: Ways) -> Self {
-        Machine {
+    pub fn new(limits: SessionLimits, ways: SessionPolicy) -> Self {
+        SessionMachine {
             limits,
-            frames: None,
-            decided: None,
-            own_user: ways.own_user.clone(),
+            compression_frames: None,
+            next_step: None,
+            process_user: ways.process_user.clone(),
             thread_id: None,
-            watches: false,
-            phase: Phase::LoggingIn(LoggingIn::new(ways, limits)),
+            watches_statements: false,
+            phase: SessionPhase::LoggingIn(LoginState::new(ways, limits)),
         }
     }
 
-    /// Has statements be noted: see [`Commands::take_seen`].
+    /// Has statements be noted: see [`CommandPhase::take_watched_selects`].
     pub fn watch(&mut self) {
-        self.watches = true;
+        self.watches_statements = true;
     }
 
     /// The command phase, once the client has logged in.
-    pub fn commands(&mut self) -> Option<&mut Commands> {
+    pub fn commands(&mut self) -> Option<&mut CommandPhase> {
         match &mut self.phase {
-            Phase::Commands(commands) => Some(commands),
+            SessionPhase::Commands(commands) => Some(commands),
             _ => None,
         }
     }
@@ -129,70 +129,74 @@ impl Machine {
     #[must_use]
     pub fn account(&self) -> Option<&[u8]> {
         match &self.phase {
-            Phase::Commands(commands) => Some(&commands.account),
-            Phase::LoggingIn(_) | Phase::Pump | Phase::Dump(_) => None,
+            SessionPhase::Commands(commands) => Some(&commands.account),
+            SessionPhase::LoggingIn(_) | SessionPhase::Pump | SessionPhase::Dump(_) => None,
         }
     }
 
     /// What the session does, as far as it is followed.
     #[must_use]
-    pub fn doing(&self) -> Doing {
+    pub fn activity(&self) -> SessionActivity {
         match &self.phase {
-            Phase::LoggingIn(_) => Doing::LoggingIn,
-            Phase::Commands(commands) if !commands.is_idle() => Doing::Busy,
-            Phase::Commands(commands) => match commands.standing.transaction() {
-                Transaction::None => Doing::Idle,
-                _ => Doing::InTransaction,
+            SessionPhase::LoggingIn(_) => SessionActivity::LoggingIn,
+            SessionPhase::Commands(commands) if !commands.is_idle() => SessionActivity::Busy,
+            SessionPhase::Commands(commands) => match commands.state.transaction() {
+                TransactionState::None => SessionActivity::Idle,
+                _ => SessionActivity::InTransaction,
             },
-            Phase::Pump | Phase::Dump(_) => Doing::Unfollowed,
+            SessionPhase::Pump | SessionPhase::Dump(_) => SessionActivity::Unfollowed,
         }
     }
 
     /// How far the login has come, where it has not ended.
     #[must_use]
-    pub fn login_cut(&self) -> Option<Cut> {
+    pub fn login_progress(&self) -> Option<LoginProgress> {
         match &self.phase {
-            Phase::LoggingIn(login) => Some(login.cut()),
-            Phase::Commands(_) | Phase::Pump | Phase::Dump(_) => None,
+            SessionPhase::LoggingIn(login) => Some(login.progress()),
+            SessionPhase::Commands(_) | SessionPhase::Pump | SessionPhase::Dump(_) => None,
         }
     }
 
     /// Once, at the end of a login: what each side speaks in from here on, if not in packets alone as before.
-    pub fn take_frames(&mut self) -> Option<Frames> {
-        self.frames.take()
+    pub fn take_compression_frames(&mut self) -> Option<CompressionFrames> {
+        self.compression_frames.take()
     }
 
     /// True between commands, outside transactions: the connection may be closed without loss.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         match &self.phase {
-            Phase::Commands(commands) => commands.is_at_rest(),
-            Phase::LoggingIn(login) => login.is_at_rest(),
+            SessionPhase::Commands(commands) => commands.is_at_rest(),
+            SessionPhase::LoggingIn(login) => login.is_at_rest(),
             // Nobody can tell.
-            Phase::Pump | Phase::Dump(_) => true,
+            SessionPhase::Pump | SessionPhase::Dump(_) => true,
         }
     }
 
     /// True where a new session would lack something that this one may have.
     #[must_use]
-    pub fn has_own(&self) -> bool {
+    pub fn has_session_state(&self) -> bool {
         match &self.phase {
-            Phase::Commands(commands) => commands.has_own(),
+            SessionPhase::Commands(commands) => commands.has_session_state(),
             // It has only just come. Of the others nobody can tell.
-            Phase::LoggingIn(_) | Phase::Pump | Phase::Dump(_) => true,
+            SessionPhase::LoggingIn(_) | SessionPhase::Pump | SessionPhase::Dump(_) => true,
         }
     }
 
     /// How many of these bytes, the first that wait from the client, go to the server as they are. So whole commands need not be
-    /// kept; what else is to be done is what [`Machine::client`] says next of the bytes behind them.
-    pub fn straight(&mut self, input: &[u8], classify: &mut dyn FnMut(&[u8]) -> Class) -> usize {
+    /// kept; what else is to be done is what [`SessionMachine::client`] says next of the bytes behind them.
+    pub fn pass_through(
+        &mut self,
+        input: &[u8],
+        classify: &mut dyn FnMut(&[u8]) -> StatementClass,
+    ) -> usize {
         let mut passed = 0;
         while let Some(rest) = input.get(passed..).filter(|rest| !rest.is_empty()) {
             match self.client(rest, classify) {
                 ClientStep::Pass(length) => passed += length.get(),
                 ClientStep::Need | ClientStep::Hold => break,
                 step => {
-                    self.decided = Some(step);
+                    self.next_step = Some(step);
                     break;
                 }
             }
@@ -201,15 +205,19 @@ impl Machine {
     }
 
     /// Decides about the bytes waiting from the client; `classify` is asked for a statement's class.
-    pub fn client(&mut self, input: &[u8], classify: &mut dyn FnMut(&[u8]) -> Class) -> ClientStep {
+    pub fn client(
+        &mut self,
+        input: &[u8],
+        classify: &mut dyn FnMut(&[u8]) -> StatementClass,
+    ) -> ClientStep {
         if input.is_empty() {
             return ClientStep::Need;
         }
-        if let Some(step) = self.decided.take() {
+        if let Some(step) = self.next_step.take() {
             return step;
         }
-        if let Phase::Commands(commands) = &mut self.phase {
-            return match self.watches {
+        if let SessionPhase::Commands(commands) = &mut self.phase {
+            return match self.watches_statements {
                 false => commands.client(input, self.limits, classify),
                 true => commands.watched_client(input, self.limits, classify),
             };
@@ -219,8 +227,8 @@ impl Machine {
             self.enter(next);
             return step;
         }
-        match &self.own_user {
-            Some(own_user) => unfollowed(input, own_user),
+        match &self.process_user {
+            Some(own_user) => unfollowed_client(input, own_user),
             None => ClientStep::pass(input.len()),
         }
     }
@@ -231,22 +239,22 @@ impl Machine {
             return ServerStep::Need;
         }
         match &mut self.phase {
-            Phase::Commands(commands) => match commands.server(input) {
-                Served::Pass(passed) => ServerStep::pass(passed),
-                Served::Replace(length, own) => ServerStep::replace(length, own),
-                Served::Refuse(error) => ServerStep::Refuse(error),
-                Served::Unfollowable => {
-                    self.phase = Phase::Pump;
+            SessionPhase::Commands(commands) => match commands.server(input) {
+                ReplyStep::Pass(passed) => ServerStep::pass(passed),
+                ReplyStep::Replace(length, own) => ServerStep::replace(length, own),
+                ReplyStep::Refuse(error) => ServerStep::Refuse(error),
+                ReplyStep::Unfollowable => {
+                    self.phase = SessionPhase::Pump;
                     ServerStep::pass(input.len())
                 }
-                Served::Dump(mut dump) => {
+                ReplyStep::Dump(mut dump) => {
                     let own = dump.renumbered(input);
-                    self.phase = Phase::Dump(dump);
+                    self.phase = SessionPhase::Dump(dump);
                     ServerStep::replace(input.len(), own)
                 }
             },
-            Phase::Dump(dump) => ServerStep::replace(input.len(), dump.renumbered(input)),
-            Phase::LoggingIn(_) | Phase::Pump => match self.take_login() {
+            SessionPhase::Dump(dump) => ServerStep::replace(input.len(), dump.renumbered(input)),
+            SessionPhase::LoggingIn(_) | SessionPhase::Pump => match self.take_login() {
                 Some(login) => {
                     let (step, next) = login.server(input);
                     self.enter(next);
@@ -258,9 +266,9 @@ impl Machine {
     }
 
     /// The login, whose step consumes it: what it becomes is to be entered.
-    fn take_login(&mut self) -> Option<LoggingIn> {
-        match std::mem::replace(&mut self.phase, Phase::Pump) {
-            Phase::LoggingIn(login) => Some(login),
+    fn take_login(&mut self) -> Option<LoginState> {
+        match std::mem::replace(&mut self.phase, SessionPhase::Pump) {
+            SessionPhase::LoggingIn(login) => Some(login),
             phase => {
                 self.phase = phase;
                 None
@@ -268,38 +276,38 @@ impl Machine {
         }
     }
 
-    fn enter(&mut self, next: Next) {
+    fn enter(&mut self, next: LoginTransition) {
         self.phase = match next {
-            Next::LoggingIn(login) => {
+            LoginTransition::LoggingIn(login) => {
                 self.thread_id = self.thread_id.or(login.thread_id());
-                Phase::LoggingIn(login)
+                SessionPhase::LoggingIn(login)
             }
-            Next::In(mut commands, frames) => {
-                if self.watches {
+            LoginTransition::LoggedIn(mut commands, frames) => {
+                if self.watches_statements {
                     commands.watch();
                 }
                 // What waits is read anew, in frames or as commands.
-                self.decided = None;
-                self.frames = (frames != Frames::NONE).then_some(frames);
-                Phase::Commands(commands)
+                self.next_step = None;
+                self.compression_frames = (frames != CompressionFrames::NONE).then_some(frames);
+                SessionPhase::Commands(commands)
             }
-            Next::Pump => Phase::Pump,
+            LoginTransition::Pump => SessionPhase::Pump,
         };
     }
 }
 
 /// Where nobody follows a client that must not be anybody: what a replica says of the log that it is sent (semi-synchronous
 /// replication, packets that begin with 0xef), and good bye.
-fn unfollowed(input: &[u8], own_user: &OwnUser) -> ClientStep {
+fn unfollowed_client(input: &[u8], own_user: &ProcessUser) -> ClientStep {
     const ACKNOWLEDGEMENT: u8 = 0xef;
-    let Some(header) = Header::parse(input) else {
+    let Some(header) = PacketHeader::parse(input) else {
         return ClientStep::Need;
     };
     let first = input.get(HEADER_BYTES).copied();
     let harmless = [ACKNOWLEDGEMENT, Command::Quit.byte()];
     match first {
         None if header.len > 0 => ClientStep::Need,
-        Some(first) if harmless.contains(&first) && header.len < ACKNOWLEDGEMENT_BYTES => {
+        Some(first) if harmless.contains(&first) && header.len < MAX_ACKNOWLEDGEMENT_BYTES => {
             let length = HEADER_BYTES + header.len;
             match input.len() < length {
                 true => ClientStep::Need,
@@ -311,7 +319,7 @@ fn unfollowed(input: &[u8], own_user: &OwnUser) -> ClientStep {
 }
 
 /// A place in a log: its file's name is in there.
-const ACKNOWLEDGEMENT_BYTES: usize = 4 * 1024;
+const MAX_ACKNOWLEDGEMENT_BYTES: usize = 4 * 1024;
 
 #[cfg(test)]
 pub(super) mod tests;

@@ -1,15 +1,15 @@
 //! The words of a statement, read as both servers read them whatever the session's `sql_mode` and character set, or not at all.
 //!
 //! What could be read in two ways (a backslash in a string, a comment that the server executes, a byte that may be half a
-//! character) is one [`Kind::Opaque`] token that ends the text. Rules: MySQL 9.7 and MariaDB 10.11, `sql_lex.cc`.
+//! character) is one [`TokenKind::Opaque`] token that ends the text. Rules: MySQL 9.7 and MariaDB 10.11, `sql_lex.cc`.
 
 use memchr::{memchr2, memchr3};
 
 /// One word of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token<'a> {
+pub struct SqlToken<'a> {
     /// What it is.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Its bytes, quotes included.
     pub text: &'a [u8],
     /// Where it starts in the statement, in bytes.
@@ -18,15 +18,15 @@ pub struct Token<'a> {
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// A keyword or an unquoted name. One that starts with a digit (`1a`, `0x1`, `1e3`) is here as well.
     Word,
     /// Decimal digits alone.
     Number,
     /// A name in back quotes.
-    Quoted,
+    QuotedName,
     /// What stands in single or double quotes: a string, or with `ANSI_QUOTES` a name.
-    Text,
+    QuotedText,
     /// One byte of punctuation.
     Punct(u8),
     /// From here on the text is not understood: always the last token.
@@ -65,16 +65,16 @@ impl<'a> Lexer<'a> {
         loop {
             let len = match (self.peek(0), self.peek(1)) {
                 (Some(byte), _) if is_space(byte) => Some(1),
-                (Some(b'#'), _) => self.line(),
+                (Some(b'#'), _) => self.line_comment_len(),
                 // Two dashes are a comment only before white space or the end: `5--1` is a sum.
                 (Some(b'-'), Some(b'-')) => match self.peek(2) {
-                    None => self.line(),
-                    Some(byte) if is_space(byte) => self.line(),
+                    None => self.line_comment_len(),
+                    Some(byte) if is_space(byte) => self.line_comment_len(),
                     // Before other control characters too, but which ones depends on the character set.
                     Some(byte) if byte.is_ascii_control() => None,
                     Some(_) => return true,
                 },
-                (Some(b'/'), Some(b'*')) => self.comment(),
+                (Some(b'/'), Some(b'*')) => self.block_comment_len(),
                 _ => return true,
             };
             match len {
@@ -85,7 +85,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The length of a comment up to the line's end. With a NUL in it, both servers find an error there.
-    fn line(&self) -> Option<usize> {
+    fn line_comment_len(&self) -> Option<usize> {
         let rest = self.rest();
         let len = rest
             .iter()
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The length of a comment in `/*` and `*/`.
-    fn comment(&self) -> Option<usize> {
+    fn block_comment_len(&self) -> Option<usize> {
         let body = self.text.get(self.at + 2..).unwrap_or_default();
         // `/*!` and MariaDB's `/*M!` are executed, `/*+` holds optimizer hints.
         let executed = matches!(body, [b'!' | b'+', ..] | [b'M' | b'm', b'!', ..]);
@@ -104,7 +104,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The kind and length of the token that starts with `first`, here.
-    fn token(&self, first: u8) -> Option<(Kind, usize)> {
+    fn token(&self, first: u8) -> Option<(TokenKind, usize)> {
         match first {
             // MySQL 9 has strings in dollar quotes.
             b'$' => None,
@@ -121,16 +121,20 @@ impl<'a> Lexer<'a> {
                     .count();
                 Some((
                     if len == digits {
-                        Kind::Number
+                        TokenKind::Number
                     } else {
-                        Kind::Word
+                        TokenKind::Word
                     },
                     len,
                 ))
             }
-            b'`' => self.quoted(b'`').map(|len| (Kind::Quoted, len)),
-            b'\'' | b'"' => self.quoted(first).map(|len| (Kind::Text, len)),
-            b'!'..=b'~' => Some((Kind::Punct(first), 1)),
+            b'`' => self
+                .quoted_len(b'`')
+                .map(|len| (TokenKind::QuotedName, len)),
+            b'\'' | b'"' => self
+                .quoted_len(first)
+                .map(|len| (TokenKind::QuotedText, len)),
+            b'!'..=b'~' => Some((TokenKind::Punct(first), 1)),
             // A control character, or a high byte: a letter in one character set, white space or half a letter in another.
             _ => None,
         }
@@ -138,7 +142,7 @@ impl<'a> Lexer<'a> {
 
     /// The length of what stands in quotes, a doubled quote being one of its characters. A backslash escapes or not, as
     /// `NO_BACKSLASH_ESCAPES` says, so in a string it is not understood; in back quotes it is a character like others.
-    fn quoted(&self, quote: u8) -> Option<usize> {
+    fn quoted_len(&self, quote: u8) -> Option<usize> {
         let text = self.rest();
         let mut len = 1;
         loop {
@@ -163,51 +167,53 @@ impl<'a> Lexer<'a> {
 }
 
 impl<'a> Iterator for Lexer<'a> {
-    type Item = Token<'a>;
+    type Item = SqlToken<'a>;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<SqlToken<'a>> {
         let understood = self.skip_blank();
         let at = self.at;
         let first = self.peek(0)?;
         let (kind, len) = if understood { self.token(first) } else { None }
-            .unwrap_or((Kind::Opaque, self.rest().len()));
+            .unwrap_or((TokenKind::Opaque, self.rest().len()));
         let text = self.rest().get(..len)?;
         self.at += len;
-        Some(Token { kind, text, at })
+        Some(SqlToken { kind, text, at })
     }
 }
 
-impl Token<'_> {
+impl SqlToken<'_> {
     /// Whether it is this unquoted word, whatever the case.
     pub fn is_word(&self, word: &str) -> bool {
-        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word.as_bytes())
+        self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word.as_bytes())
     }
 
     /// Whether it is this byte of punctuation.
     pub fn is_punct(&self, byte: u8) -> bool {
-        self.kind == Kind::Punct(byte)
+        self.kind == TokenKind::Punct(byte)
     }
 
     /// The bytes of a word, or those between quotes of any kind as they stand; `None` for the rest.
     pub fn unquoted(&self) -> Option<&[u8]> {
         match self.kind {
-            Kind::Word => Some(self.text),
-            Kind::Quoted | Kind::Text => self.text.get(1..self.text.len().checked_sub(1)?),
-            Kind::Number | Kind::Punct(_) | Kind::Opaque => None,
+            TokenKind::Word => Some(self.text),
+            TokenKind::QuotedName | TokenKind::QuotedText => {
+                self.text.get(1..self.text.len().checked_sub(1)?)
+            }
+            TokenKind::Number | TokenKind::Punct(_) | TokenKind::Opaque => None,
         }
     }
 
     /// The name it stands for: an unquoted word, or one in back quotes without them. `None` for what is no name, or not ASCII.
     pub fn name(&self) -> Option<String> {
         let text = match self.kind {
-            Kind::Word if !self.text.first()?.is_ascii_digit() => self.text,
-            Kind::Quoted => self.unquoted()?,
+            TokenKind::Word if !self.text.first()?.is_ascii_digit() => self.text,
+            TokenKind::QuotedName => self.unquoted()?,
             _ => return None,
         };
         let text = std::str::from_utf8(text)
             .ok()
             .filter(|text| text.is_ascii())?;
-        Some(if self.kind == Kind::Quoted {
+        Some(if self.kind == TokenKind::QuotedName {
             text.replace("``", "`")
         } else {
             text.into()

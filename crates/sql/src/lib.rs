@@ -2,17 +2,17 @@
 //!
 //! No IO: a text in, values out.
 
-pub mod case;
+pub mod display_escape;
 pub mod keyword;
 pub mod lexer;
 pub mod like;
+pub mod name_case;
 pub mod quoting;
-pub mod shown;
-pub mod variable;
-pub mod words;
+pub mod user_variable;
+pub mod word_search;
 
-pub use case::NameCase;
+pub use display_escape::{escape_hidden, escape_hidden_in_json, escape_hidden_in_lines};
 pub use like::is_like;
-pub use quoting::{hex, push_list, quoted};
-pub use shown::{shown, shown_in_json, shown_lines};
-pub use words::{contains, holds, holds_name};
+pub use name_case::NameCase;
+pub use quoting::{hex_literal, push_list, quoted};
+pub use word_search::{contains_bytes, contains_ignoring_case, contains_name};

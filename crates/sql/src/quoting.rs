@@ -19,7 +19,7 @@ pub fn push_list<T: Display>(text: &mut String, values: impl IntoIterator<Item =
 
 /// A string as a hexadecimal literal, which every `sql_mode` and character set reads alike.
 #[must_use]
-pub fn hex(text: &str) -> String {
+pub fn hex_literal(text: &str) -> String {
     let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
     if digits.is_empty() {
         "X''".into()

@@ -1,23 +1,23 @@
 //! `CALL [db.]procedure(reader[, bound])`: the calls that may be answered, and what their arguments may be.
 
 use headwater_sql::keyword::is_keyword;
-use headwater_sql::lexer::{Kind, Lexer, Token, end_of_statement};
-use headwater_sql::variable::variable;
-use headwater_timeline::{Definition, DefinitionId, Form};
-use headwater_wire::command::digits;
+use headwater_sql::lexer::{Lexer, SqlToken, TokenKind, end_of_statement};
+use headwater_sql::user_variable::user_variable;
+use headwater_timeline::{DefinitionId, ProcedureForm, TimelineDefinition};
+use headwater_wire::command::parse_digits;
 
 /// A call of a known timeline procedure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// The first definition with such a procedure; [`Call::definition_in`] says which one it is in a database.
+pub struct TimelineCall {
+    /// The first definition with such a procedure; [`TimelineCall::definition_in`] says which one it is in a database.
     pub definition: DefinitionId,
     /// Which procedure.
-    pub form: Form,
+    pub form: ProcedureForm,
     /// The database in front of the name, if there is one.
     pub database: Option<String>,
     /// The reader; the parameter's type holds it.
     pub reader: u64,
-    /// The greatest message id wanted; the parameter's type holds it. `Some` for [bounded](Form::is_bounded) forms only.
+    /// The greatest message id wanted; the parameter's type holds it. `Some` for [bounded](ProcedureForm::is_bounded) forms only.
     pub bound: Option<u64>,
 }
 
@@ -25,17 +25,17 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallStatement {
     /// Which procedure.
-    pub form: Form,
+    pub form: ProcedureForm,
     /// The database in front of the name, if there is one.
     pub database: Option<String>,
     procedure: String,
-    reader: Argument,
-    bound: Option<Argument>,
+    reader: CallArgument,
+    bound: Option<CallArgument>,
 }
 
 /// What stands for a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Argument {
+pub enum CallArgument {
     /// A number, or a string of digits: the servers make the same number of it.
     Number(u64),
     /// `?`: a parameter of a prepared statement.
@@ -46,9 +46,9 @@ pub enum Argument {
     DoubleQuoted(u64),
 }
 
-impl Call {
+impl TimelineCall {
     /// Reads a call whose values all stand in the text; `None` is any other one, and any whose meaning is not beyond doubt.
-    pub fn parse(text: &[u8], definitions: &[Definition]) -> Option<Self> {
+    pub fn parse(text: &[u8], definitions: &[TimelineDefinition]) -> Option<Self> {
         CallStatement::parse(text, definitions)?.bind(definitions, &[])
     }
 
@@ -57,11 +57,11 @@ impl Call {
     /// `None`: none is served there, or this call's arguments are not of its types.
     pub fn definition_in(
         &self,
-        definitions: &[Definition],
+        definitions: &[TimelineDefinition],
         database: &[u8],
     ) -> Option<DefinitionId> {
         let found = self.procedure_in(definitions, database)?;
-        let types = found.of(definitions)?;
+        let types = found.resolve(definitions)?;
         let held = types.user_type.holds(self.reader)
             && self.bound.is_none_or(|bound| types.id_type.holds(bound));
         held.then_some(found)
@@ -71,18 +71,25 @@ impl Call {
     #[must_use]
     pub fn procedure_in(
         &self,
-        definitions: &[Definition],
+        definitions: &[TimelineDefinition],
         database: &[u8],
     ) -> Option<DefinitionId> {
-        let procedure = self.definition.of(definitions)?.procedure(self.form);
+        let procedure = self
+            .definition
+            .resolve(definitions)?
+            .procedure_name(self.form);
         procedure_in(definitions, self.form, procedure, database)
     }
 
     /// The same call in plain words: what it means hangs on nothing but the current database.
     #[must_use]
-    pub fn written_out(&self, definitions: &[Definition]) -> Option<String> {
+    pub fn to_sql(&self, definitions: &[TimelineDefinition]) -> Option<String> {
         let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
-        let procedure = quoted(self.definition.of(definitions)?.procedure(self.form));
+        let procedure = quoted(
+            self.definition
+                .resolve(definitions)?
+                .procedure_name(self.form),
+        );
         let database = self.database.as_deref();
         let database = database.map_or_else(String::new, |name| format!("{}.", quoted(name)));
         let bound = self.bound.map_or_else(String::new, |id| format!(",{id}"));
@@ -95,35 +102,35 @@ impl Call {
 
 impl CallStatement {
     /// Reads a call and nothing behind it.
-    pub fn parse(text: &[u8], definitions: &[Definition]) -> Option<Self> {
-        let (statement, lexer) = Self::first(text, definitions)?;
+    pub fn parse(text: &[u8], definitions: &[TimelineDefinition]) -> Option<Self> {
+        let (statement, lexer) = Self::parse_prefix(text, definitions)?;
         end_of_statement(lexer)?;
         Some(statement)
     }
 
     /// Reads a call that the text begins with, up to its closing parenthesis.
-    pub(super) fn first<'a>(
+    pub(super) fn parse_prefix<'a>(
         text: &'a [u8],
-        definitions: &[Definition],
+        definitions: &[TimelineDefinition],
     ) -> Option<(Self, Lexer<'a>)> {
         let mut lexer = Lexer::new(text);
         if !lexer.next()?.is_word("CALL") {
             return None;
         }
-        let (database, procedure) = procedure_name(&mut lexer)?;
-        let (reader, bound) = arguments(&mut lexer)?;
+        let (database, procedure) = parse_procedure_name(&mut lexer)?;
+        let (reader, bound) = parse_arguments(&mut lexer)?;
         let mut statement = Self {
-            form: Form::Newest,
+            form: ProcedureForm::Newest,
             database,
             procedure,
             reader,
             bound,
         };
-        let mut forms = Form::ALL.into_iter().filter(|form| {
+        let mut forms = ProcedureForm::ALL.into_iter().filter(|form| {
             form.is_bounded() == statement.bound.is_some()
                 && definitions
                     .iter()
-                    .any(|definition| statement.names(definition, *form))
+                    .any(|definition| statement.matches_procedure(definition, *form))
         });
         let form = forms.next()?;
         // One definition's page may have the name of another one's helper.
@@ -138,11 +145,11 @@ impl CallStatement {
     ///
     /// `None`: there are not as many, or no definition's types hold them.
     #[must_use]
-    pub fn bind(&self, definitions: &[Definition], values: &[u64]) -> Option<Call> {
+    pub fn bind(&self, definitions: &[TimelineDefinition], values: &[u64]) -> Option<TimelineCall> {
         let mut values = values.iter().copied();
-        let mut value = |argument: &Argument| match argument {
-            Argument::Number(number) => Some(*number),
-            Argument::Parameter | Argument::Variable(_) | Argument::DoubleQuoted(_) => {
+        let mut value = |argument: &CallArgument| match argument {
+            CallArgument::Number(number) => Some(*number),
+            CallArgument::Parameter | CallArgument::Variable(_) | CallArgument::DoubleQuoted(_) => {
                 values.next()
             }
         };
@@ -155,11 +162,11 @@ impl CallStatement {
             return None;
         }
         let definition = definitions.iter().position(|definition| {
-            self.names(definition, self.form)
+            self.matches_procedure(definition, self.form)
                 && definition.user_type.holds(reader)
                 && bound.is_none_or(|bound| definition.id_type.holds(bound))
         })?;
-        Some(Call {
+        Some(TimelineCall {
             definition: DefinitionId(definition),
             form: self.form,
             database: self.database.clone(),
@@ -169,25 +176,25 @@ impl CallStatement {
     }
 
     /// The arguments, in their order.
-    pub fn arguments(&self) -> impl Iterator<Item = &Argument> {
+    pub fn arguments(&self) -> impl Iterator<Item = &CallArgument> {
         [&self.reader].into_iter().chain(&self.bound)
     }
 
     /// The arguments whose values only the session knows, as SQL.
-    pub fn expressions(&self) -> impl Iterator<Item = String> {
+    pub fn session_expressions(&self) -> impl Iterator<Item = String> {
         self.arguments().filter_map(|argument| match argument {
-            Argument::Variable(name) => Some(name.clone()),
-            Argument::DoubleQuoted(number) => Some(format!("\"{number}\"")),
-            Argument::Number(_) | Argument::Parameter => None,
+            CallArgument::Variable(name) => Some(name.clone()),
+            CallArgument::DoubleQuoted(number) => Some(format!("\"{number}\"")),
+            CallArgument::Number(_) | CallArgument::Parameter => None,
         })
     }
 
     /// How many parameters there are among the arguments.
     #[must_use]
-    pub fn parameters(&self) -> usize {
+    pub fn parameter_count(&self) -> usize {
         let parameters = self.arguments();
         parameters
-            .filter(|argument| matches!(argument, Argument::Parameter))
+            .filter(|argument| matches!(argument, CallArgument::Parameter))
             .count()
     }
 
@@ -195,14 +202,14 @@ impl CallStatement {
     #[must_use]
     pub fn procedure_in(
         &self,
-        definitions: &[Definition],
+        definitions: &[TimelineDefinition],
         database: &[u8],
     ) -> Option<DefinitionId> {
         procedure_in(definitions, self.form, &self.procedure, database)
     }
 
-    fn names(&self, definition: &Definition, form: Form) -> bool {
-        let procedure = definition.procedure(form);
+    fn matches_procedure(&self, definition: &TimelineDefinition, form: ProcedureForm) -> bool {
+        let procedure = definition.procedure_name(form);
         !definition.retired
             && procedure.eq_ignore_ascii_case(&self.procedure)
             && self
@@ -213,18 +220,21 @@ impl CallStatement {
 }
 
 fn procedure_in(
-    definitions: &[Definition],
-    form: Form,
+    definitions: &[TimelineDefinition],
+    form: ProcedureForm,
     procedure: &str,
     database: &[u8],
 ) -> Option<DefinitionId> {
     let found = definitions.iter().position(|definition| {
-        definition.procedure(form).eq_ignore_ascii_case(procedure) && definition.serves(database)
+        definition
+            .procedure_name(form)
+            .eq_ignore_ascii_case(procedure)
+            && definition.serves(database)
     });
     found.map(DefinitionId)
 }
 
-fn procedure_name(lexer: &mut Lexer<'_>) -> Option<(Option<String>, String)> {
+fn parse_procedure_name(lexer: &mut Lexer<'_>) -> Option<(Option<String>, String)> {
     let first = name(lexer.next()?)?;
     if !lexer.clone().next()?.is_punct(b'.') {
         return Some((None, first));
@@ -234,15 +244,15 @@ fn procedure_name(lexer: &mut Lexer<'_>) -> Option<(Option<String>, String)> {
 }
 
 /// Without quotes, a keyword is a name in some places and an error in others, and `_latin1` is a character set: left to the server.
-fn name(token: Token<'_>) -> Option<String> {
-    token
-        .name()
-        .filter(|name| token.kind == Kind::Quoted || !(name.starts_with('_') || is_keyword(name)))
+fn name(token: SqlToken<'_>) -> Option<String> {
+    token.name().filter(|name| {
+        token.kind == TokenKind::QuotedName || !(name.starts_with('_') || is_keyword(name))
+    })
 }
 
-fn arguments(lexer: &mut Lexer<'_>) -> Option<(Argument, Option<Argument>)> {
+fn parse_arguments(lexer: &mut Lexer<'_>) -> Option<(CallArgument, Option<CallArgument>)> {
     lexer.next().filter(|token| token.is_punct(b'('))?;
-    let reader = argument(lexer)?;
+    let reader = parse_argument(lexer)?;
     let next = lexer.next()?;
     if next.is_punct(b')') {
         return Some((reader, None));
@@ -250,24 +260,24 @@ fn arguments(lexer: &mut Lexer<'_>) -> Option<(Argument, Option<Argument>)> {
     if !next.is_punct(b',') {
         return None;
     }
-    let bound = argument(lexer)?;
+    let bound = parse_argument(lexer)?;
     lexer.next().filter(|token| token.is_punct(b')'))?;
     Some((reader, Some(bound)))
 }
 
-fn argument(lexer: &mut Lexer<'_>) -> Option<Argument> {
+fn parse_argument(lexer: &mut Lexer<'_>) -> Option<CallArgument> {
     let token = lexer.next()?;
     match token.kind {
-        Kind::Number => digits(token.text).map(Argument::Number),
-        Kind::Text => {
-            let quotes: fn(u64) -> Argument = match token.text.first()? {
-                b'"' => Argument::DoubleQuoted,
-                _ => Argument::Number,
+        TokenKind::Number => parse_digits(token.text).map(CallArgument::Number),
+        TokenKind::QuotedText => {
+            let quotes: fn(u64) -> CallArgument = match token.text.first()? {
+                b'"' => CallArgument::DoubleQuoted,
+                _ => CallArgument::Number,
             };
-            digits(token.unquoted()?).map(quotes)
+            parse_digits(token.unquoted()?).map(quotes)
         }
-        Kind::Punct(b'?') => Some(Argument::Parameter),
-        Kind::Punct(b'@') => variable(token, lexer.next()?).map(Argument::Variable),
+        TokenKind::Punct(b'?') => Some(CallArgument::Parameter),
+        TokenKind::Punct(b'@') => user_variable(token, lexer.next()?).map(CallArgument::Variable),
         _ => None,
     }
 }
@@ -276,10 +286,10 @@ fn argument(lexer: &mut Lexer<'_>) -> Option<Argument> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use headwater_timeline::IntType;
+    use headwater_timeline::IdType;
 
-    fn parse(text: &str) -> Option<Call> {
-        Call::parse(text.as_bytes(), &[Definition::classic()])
+    fn parse(text: &str) -> Option<TimelineCall> {
+        TimelineCall::parse(text.as_bytes(), &[TimelineDefinition::classic()])
     }
 
     #[test]
@@ -287,7 +297,7 @@ mod tests {
         let plain = parse("CALL fetch_timeline_ids(7)").unwrap();
         assert_eq!(
             (plain.form, plain.reader, plain.bound),
-            (Form::Newest, 7, None)
+            (ProcedureForm::Newest, 7, None)
         );
         for dressed in [
             "call FETCH_timeline_IDS ( 007 ) ; ",
@@ -303,18 +313,21 @@ mod tests {
         assert!(parse("CALL fetch_timeline_ids2(4294967295, 4294967295)").is_some());
         assert!(parse("CALL fetch_timeline_ids2(4294967295, 4294967296)").is_none());
         assert!(parse("CALL fetch_timeline_ids2(4294967296, 1)").is_none());
-        let wide = Definition {
-            id_type: IntType::BigIntUnsigned,
-            ..Definition::classic()
+        let wide = TimelineDefinition {
+            id_type: IdType::BigIntUnsigned,
+            ..TimelineDefinition::classic()
         };
         let text = b"CALL fetch_timeline_ids2(1, 18446744073709551615)";
-        assert_eq!(Call::parse(text, &[wide]).unwrap().bound, Some(u64::MAX));
+        assert_eq!(
+            TimelineCall::parse(text, &[wide]).unwrap().bound,
+            Some(u64::MAX)
+        );
     }
 
     #[test]
     fn values_are_numbers_strings_parameters_and_variables() {
         let statement =
-            |text: &str| CallStatement::parse(text.as_bytes(), &[Definition::classic()]);
+            |text: &str| CallStatement::parse(text.as_bytes(), &[TimelineDefinition::classic()]);
         assert_eq!(parse("CALL fetch_timeline_ids('007')").unwrap().reader, 7);
         for refused in [
             "\" 7\"", "' 7'", "'7.0'", "''", "-7", "+7", "7.0", "0x7", "NULL", "@@x", "@ x",
@@ -324,15 +337,15 @@ mod tests {
             assert_eq!(statement(&text), None, "{text}");
         }
         let quoted = statement("CALL fetch_timeline_ids2(\"007\", '8')").unwrap();
-        assert_eq!(quoted.expressions().collect::<Vec<_>>(), ["\"7\""]);
+        assert_eq!(quoted.session_expressions().collect::<Vec<_>>(), ["\"7\""]);
         let asked = statement("CALL tl.fetch_timeline_ids2(?, @Bound)").unwrap();
-        assert_eq!(asked.parameters(), 1);
-        assert_eq!(asked.expressions().collect::<Vec<_>>(), ["@Bound"]);
-        let definitions = [Definition::classic()];
+        assert_eq!(asked.parameter_count(), 1);
+        assert_eq!(asked.session_expressions().collect::<Vec<_>>(), ["@Bound"]);
+        let definitions = [TimelineDefinition::classic()];
         let call = asked.bind(&definitions, &[7, 99]).unwrap();
         assert_eq!((call.reader, call.bound), (7, Some(99)));
         assert_eq!(
-            call.written_out(&definitions).unwrap(),
+            call.to_sql(&definitions).unwrap(),
             "CALL `tl`.`fetch_timeline_ids2`(7,99)"
         );
         for values in [&[7][..], &[7, 99, 1], &[7, 1 << 32]] {
@@ -342,39 +355,43 @@ mod tests {
 
     #[test]
     fn a_name_that_means_a_page_here_and_a_helper_there_is_left_to_the_server() {
-        let mut definitions = [Definition::classic(), Definition::classic()];
+        let mut definitions = [TimelineDefinition::classic(), TimelineDefinition::classic()];
         definitions[1].procedures.bounded = "build_max_ids_of_followers".into();
         definitions[1].procedures.heads = "helper".into();
-        let parse = |text: &str, definitions| Call::parse(text.as_bytes(), definitions);
+        let parse = |text: &str, definitions| TimelineCall::parse(text.as_bytes(), definitions);
         let call = "CALL build_max_ids_of_followers(1, 9)";
         assert_eq!(parse(call, &definitions), None);
-        assert_eq!(parse(call, &definitions[..1]).unwrap().form, Form::Heads);
-        assert_eq!(parse(call, &definitions[1..]).unwrap().form, Form::Bounded);
+        assert_eq!(
+            parse(call, &definitions[..1]).unwrap().form,
+            ProcedureForm::Heads
+        );
+        assert_eq!(
+            parse(call, &definitions[1..]).unwrap().form,
+            ProcedureForm::Bounded
+        );
         let helper = parse("CALL HELPER(1, 9)", &definitions).unwrap();
         assert_eq!(
             (helper.definition, helper.form),
-            (DefinitionId(1), Form::Heads)
+            (DefinitionId(1), ProcedureForm::Heads)
         );
-        assert_eq!(
-            helper.written_out(&definitions).unwrap(),
-            "CALL `helper`(1,9)"
-        );
+        assert_eq!(helper.to_sql(&definitions).unwrap(), "CALL `helper`(1,9)");
     }
 
     #[test]
     fn the_database_chooses_among_definitions_of_one_procedure() {
-        let definitions = ["a", "b"].map(|database| Definition {
+        let definitions = ["a", "b"].map(|database| TimelineDefinition {
             database: Some(database.into()),
-            ..Definition::classic()
+            ..TimelineDefinition::classic()
         });
-        let call = Call::parse(b"CALL fetch_timeline_ids(1)", &definitions).unwrap();
+        let call = TimelineCall::parse(b"CALL fetch_timeline_ids(1)", &definitions).unwrap();
         assert_eq!(
             call.definition_in(&definitions, b"b"),
             Some(DefinitionId(1))
         );
         assert_eq!(call.definition_in(&definitions, b"B"), None);
-        let qualified = Call::parse(b"CALL b . fetch_timeline_ids(1)", &definitions).unwrap();
+        let qualified =
+            TimelineCall::parse(b"CALL b . fetch_timeline_ids(1)", &definitions).unwrap();
         assert_eq!(qualified.definition, DefinitionId(1));
-        assert!(Call::parse(b"CALL c.fetch_timeline_ids(1)", &definitions).is_none());
+        assert!(TimelineCall::parse(b"CALL c.fetch_timeline_ids(1)", &definitions).is_none());
     }
 }

@@ -3,13 +3,15 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::{Class, Classes, Effects, Own, TailForm, classify};
-use headwater_timeline::Definition;
+use super::{
+    FollowUpForm, ShowHeadwater, StatementClass, StatementClassifier, StatementEffects, classify,
+};
+use headwater_timeline::TimelineDefinition;
 
 /// Any text has a class; what is remembered is what is found; a call's reader is of its type.
 pub fn text(data: &[u8]) {
-    let definitions: Arc<[Definition]> = [Definition::classic()].into();
-    let classes = Classes::new(Arc::clone(&definitions), NonZeroUsize::MIN, usize::MAX);
+    let definitions: Arc<[TimelineDefinition]> = [TimelineDefinition::classic()].into();
+    let classes = StatementClassifier::new(Arc::clone(&definitions), NonZeroUsize::MIN, usize::MAX);
     // Whether the server has functions may change while the class is remembered.
     for no_functions in [false, true, false] {
         let class = classify(data, &definitions, no_functions);
@@ -18,69 +20,73 @@ pub fn text(data: &[u8]) {
     }
     let [some, none] = [false, true].map(|none| classify(data, &definitions, none));
     match (some, none) {
-        (Class::Other(some), Class::Other(none)) => {
+        (StatementClass::Other(some), StatementClass::Other(none)) => {
             // Where there are none, a statement is only suspected of less.
             assert!(some.stored_code || !none.stored_code);
             assert!(some.result_table || !none.result_table);
-            assert!(none.spares || !some.spares);
-            assert_eq!(none.distrusted(), some);
-            assert_eq!(some.distrusted(), some);
+            assert!(none.is_pure_read || !some.is_pure_read);
+            assert_eq!(none.assuming_functions(), some);
+            assert_eq!(some.assuming_functions(), some);
         }
         (some, none) => assert_eq!(some, none),
     }
     for no_functions in [false, true] {
-        means_what_it_says(data, &definitions, no_functions);
+        check_class(data, &definitions, no_functions);
     }
 }
 
-fn means_what_it_says(data: &[u8], definitions: &[Definition], no_functions: bool) {
+fn check_class(data: &[u8], definitions: &[TimelineDefinition], no_functions: bool) {
     match classify(data, definitions, no_functions) {
-        Class::Call(call) => {
+        StatementClass::Call(call) => {
             assert!(
                 definitions
                     .iter()
                     .any(|definition| definition.user_type.holds(call.reader))
             );
         }
-        Class::Tail(tail) => {
+        StatementClass::FollowUp(tail) => {
             assert!(tail.limit > 0);
-            assert!(tail.rewrite(TailForm::List, &[]).is_none());
-            let asked = tail.rewrite(TailForm::BufferedList, &[7]);
+            assert!(tail.rewrite(FollowUpForm::List, &[]).is_none());
+            let asked = tail.rewrite(FollowUpForm::BufferedList, &[7]);
             // With the ids in it, it is an ordinary SELECT that no longer looks at the result table.
             let asked = asked.unwrap_or_default();
             assert!(matches!(
                 classify(asked.as_bytes(), definitions, no_functions),
-                Class::Other(Effects {
-                    one_shot: false,
+                StatementClass::Other(StatementEffects {
+                    next_transaction: false,
                     ..
                 })
             ));
         }
-        Class::Several(several, _) => {
-            assert!(several.rest < data.len());
-            let alone = data.get(..several.rest).unwrap_or_default();
+        StatementClass::CallBatch(several, _) => {
+            assert!(several.remainder_start < data.len());
+            let alone = data.get(..several.remainder_start).unwrap_or_default();
             assert!(matches!(
                 classify(alone, definitions, no_functions),
-                Class::Call(_) | Class::Unbound(_) | Class::Other(_)
+                StatementClass::Call(_) | StatementClass::UnboundCall(_) | StatementClass::Other(_)
             ));
         }
-        Class::Feed(_) | Class::Batch(_) => unreachable!("no table is a feed's"),
-        Class::Unbound(statement) => {
-            let unknown = statement.expressions().count() + statement.parameters();
+        StatementClass::Feed(_) | StatementClass::FeedBatch(_) => {
+            unreachable!("no table is a feed's")
+        }
+        StatementClass::UnboundCall(statement) => {
+            let unknown = statement.session_expressions().count() + statement.parameter_count();
             assert!((1..=2).contains(&unknown));
             let call = statement.bind(definitions, &vec![7; unknown]);
             // Written out, it is that call.
             if let Some(call) = call {
-                let text = call.written_out(definitions).unwrap_or_default();
+                let text = call.to_sql(definitions).unwrap_or_default();
                 assert_eq!(
                     classify(text.as_bytes(), definitions, no_functions),
-                    Class::Call(call)
+                    StatementClass::Call(call)
                 );
             }
         }
-        Class::Own(Own::WhyFor(statement)) => {
+        StatementClass::ShowHeadwater(ShowHeadwater::Explanation(statement)) => {
             assert!(data.get(statement).is_some_and(|it| !it.is_empty()));
         }
-        Class::Own(_) | Class::Dynamic(_) | Class::Other(_) => {}
+        StatementClass::ShowHeadwater(_)
+        | StatementClass::Dynamic(_)
+        | StatementClass::Other(_) => {}
     }
 }

@@ -2,30 +2,30 @@
 //!
 //! No IO: a text and definitions in, a class out.
 
-pub mod batch;
 pub mod call;
-pub mod classify;
-pub mod dynamic;
+pub mod call_batch;
+pub mod classifier;
+pub mod dynamic_sql;
 pub mod effects;
+pub mod feed_batch;
+pub mod follow_up;
+pub mod follow_up_rewrite;
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod memory;
-mod one_shot;
-pub mod own;
-pub mod rewrite;
-pub mod several;
-pub mod tail;
+mod next_transaction;
+pub mod show_headwater;
+pub mod statement_class;
 
 #[cfg(test)]
 mod tests;
 
-pub use batch::{Batch, First};
-pub use call::{Argument, Call, CallStatement};
-pub use classify::{Class, classify};
-pub use dynamic::Dynamic;
-pub use effects::{Effects, Locks};
-pub use memory::Classes;
-pub use own::{Own, OwnTable};
-pub use rewrite::TailForm;
-pub use several::Several;
-pub use tail::Tail;
+pub use call::{CallArgument, CallStatement, TimelineCall};
+pub use call_batch::CallBatch;
+pub use classifier::StatementClassifier;
+pub use dynamic_sql::DynamicStatement;
+pub use effects::{StatementEffects, TableLockEffect};
+pub use feed_batch::{FeedBatch, FirstStatement};
+pub use follow_up::FollowUpSelect;
+pub use follow_up_rewrite::FollowUpForm;
+pub use show_headwater::{HeadwaterTable, ShowHeadwater};
+pub use statement_class::{StatementClass, classify};

@@ -12,17 +12,17 @@ pub struct DefinitionId(pub usize);
 impl DefinitionId {
     /// The definition itself.
     #[must_use]
-    pub fn of(self, definitions: &[Definition]) -> Option<&Definition> {
+    pub fn resolve(self, definitions: &[TimelineDefinition]) -> Option<&TimelineDefinition> {
         definitions.get(self.0)
     }
 }
 
 /// The names, types and page size of one timeline.
 ///
-/// [`Definition::classic`] is the one of 2008; each key left out of a file has its value there.
+/// [`TimelineDefinition::classic`] is the one of 2008; each key left out of a file has its value there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Definition {
+pub struct TimelineDefinition {
     /// What logs and counts call this timeline.
     pub name: String,
     /// The only database it is served in; `None` means any database in which the check passes.
@@ -30,9 +30,9 @@ pub struct Definition {
     /// Rows of each list that the procedures look at: n authors, n messages of each.
     pub n: u32,
     /// The type of message ids: of the columns, the local variables and the bound's parameter.
-    pub id_type: IntType,
+    pub id_type: IdType,
     /// The type of user ids, readers and authors alike.
-    pub user_type: IntType,
+    pub user_type: IdType,
     /// Serve it though no account may see the procedures' bodies (they are then taken to be as known).
     pub trust_unseen_body: bool,
     /// Who follows whom.
@@ -40,7 +40,7 @@ pub struct Definition {
     /// The messages.
     pub message: MessageTable,
     /// The procedures that are answered, and the one they call.
-    pub procedures: Procedures,
+    pub procedures: ProcedureNames,
     /// The temporary table that a call leaves behind.
     pub result: ResultTable,
     /// The temporary table that the bounded call leaves behind as well.
@@ -50,7 +50,7 @@ pub struct Definition {
     pub retired: bool,
     /// How the server compares names of databases and tables.
     #[serde(skip)]
-    pub case: NameCase,
+    pub name_case: NameCase,
 }
 
 /// The table of who follows whom, one row an edge.
@@ -80,7 +80,7 @@ pub struct MessageTable {
 /// The names of the stored procedures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Procedures {
+pub struct ProcedureNames {
     /// The newest page: one parameter, the reader.
     pub newest: String,
     /// A page at or below a message id: two parameters, the reader and the greatest id wanted.
@@ -113,7 +113,7 @@ pub struct HeadsTable {
 
 /// An integer type of ids, by its name in SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum IntType {
+pub enum IdType {
     /// 32 bits, signed.
     #[serde(rename = "int")]
     Int,
@@ -130,7 +130,7 @@ pub enum IntType {
 
 /// Which of a definition's procedures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum ProcedureForm {
     /// `fetch_timeline_ids(reader)`: the newest page.
     Newest,
     /// `fetch_timeline_ids2(reader, bound)`: the page at or below the bound.
@@ -139,26 +139,30 @@ pub enum Form {
     Heads,
 }
 
-impl Form {
+impl ProcedureForm {
     /// All of them.
-    pub const ALL: [Form; 3] = [Form::Newest, Form::Bounded, Form::Heads];
+    pub const ALL: [ProcedureForm; 3] = [
+        ProcedureForm::Newest,
+        ProcedureForm::Bounded,
+        ProcedureForm::Heads,
+    ];
 
     /// Whether its procedure fills the result table anew.
     #[must_use]
     pub fn fills_result(self) -> bool {
-        self != Form::Heads
+        self != ProcedureForm::Heads
     }
 
     /// Whether its procedure fills the heads table anew.
     #[must_use]
     pub fn fills_heads(self) -> bool {
-        self != Form::Newest
+        self != ProcedureForm::Newest
     }
 
     /// Whether its procedure has a second parameter, the greatest message id wanted.
     #[must_use]
     pub fn is_bounded(self) -> bool {
-        self != Form::Newest
+        self != ProcedureForm::Newest
     }
 }
 
@@ -192,7 +196,7 @@ pub enum DefinitionError {
     /// n is out of range.
     #[error(
         "timeline {timeline:?}: n = {n} is not within 1 to {}",
-        Definition::MAX_N
+        TimelineDefinition::MAX_N
     )]
     PageSize {
         /// The timeline's name.
@@ -202,7 +206,7 @@ pub enum DefinitionError {
     },
 }
 
-impl Definition {
+impl TimelineDefinition {
     /// The greatest n that is accepted: a call may leave n x n ids.
     pub const MAX_N: u32 = 1_000;
 
@@ -212,25 +216,25 @@ impl Definition {
             name: "classic".into(),
             database: None,
             n: 20,
-            id_type: IntType::IntUnsigned,
-            user_type: IntType::IntUnsigned,
+            id_type: IdType::IntUnsigned,
+            user_type: IdType::IntUnsigned,
             trust_unseen_body: false,
             follower: FollowerTable::default(),
             message: MessageTable::default(),
-            procedures: Procedures::default(),
+            procedures: ProcedureNames::default(),
             result: ResultTable::default(),
             heads: HeadsTable::default(),
             retired: false,
-            case: NameCase::Kept,
+            name_case: NameCase::Sensitive,
         }
     }
 
     /// The name of a form's procedure.
-    pub fn procedure(&self, form: Form) -> &str {
+    pub fn procedure_name(&self, form: ProcedureForm) -> &str {
         match form {
-            Form::Newest => &self.procedures.newest,
-            Form::Bounded => &self.procedures.bounded,
-            Form::Heads => &self.procedures.heads,
+            ProcedureForm::Newest => &self.procedures.newest,
+            ProcedureForm::Bounded => &self.procedures.bounded,
+            ProcedureForm::Heads => &self.procedures.heads,
         }
     }
 
@@ -242,9 +246,9 @@ impl Definition {
 
     /// The same, with names as a server has them that compares them so.
     #[must_use]
-    pub fn folded(&self, case: NameCase) -> Definition {
+    pub fn with_name_case(&self, case: NameCase) -> TimelineDefinition {
         let mut folded = self.clone();
-        folded.case = case;
+        folded.name_case = case;
         let tables = [
             &mut folded.follower.table,
             &mut folded.message.table,
@@ -260,7 +264,7 @@ impl Definition {
     /// Whether it may be served in this database (names compare byte by byte).
     pub fn serves(&self, database: &[u8]) -> bool {
         let own = self.database.as_ref();
-        !self.retired && own.is_none_or(|own| own.as_bytes() == &*self.case.fold(database))
+        !self.retired && own.is_none_or(|own| own.as_bytes() == &*self.name_case.fold(database))
     }
 
     /// Checks names and limits.
@@ -268,9 +272,9 @@ impl Definition {
     /// # Errors
     /// The first key that cannot be used.
     pub fn validate(&self) -> Result<(), DefinitionError> {
-        let names = self.names();
+        let names = self.named_keys();
         for &(key, value) in &names {
-            if !is_name(value) {
+            if !is_valid_name(value) {
                 return Err(DefinitionError::Name {
                     timeline: self.name.clone(),
                     key,
@@ -278,7 +282,7 @@ impl Definition {
                 });
             }
         }
-        if let Some(value) = self.database.as_deref().filter(|name| !is_name(name)) {
+        if let Some(value) = self.database.as_deref().filter(|name| !is_valid_name(name)) {
             return Err(DefinitionError::Name {
                 timeline: self.name.clone(),
                 key: "database",
@@ -306,7 +310,7 @@ impl Definition {
         Ok(())
     }
 
-    fn names(&self) -> [(&'static str, &str); 15] {
+    fn named_keys(&self) -> [(&'static str, &str); 15] {
         [
             ("name", &self.name),
             ("follower.table", &self.follower.table),
@@ -338,13 +342,13 @@ fn must_differ(key: &str, other: &str) -> bool {
 }
 
 /// Longer names, and ones beyond ASCII, exist; a client's text that holds one is relayed, so they would serve nothing.
-fn is_name(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         && !name.ends_with(' ')
 }
 
-impl IntType {
+impl IdType {
     /// The type's name in SQL.
     pub fn sql(self) -> &'static str {
         match self {
@@ -387,13 +391,13 @@ impl IntType {
     }
 }
 
-impl fmt::Display for IntType {
+impl fmt::Display for IdType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.sql())
     }
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for ProcedureForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Newest => "newest",
@@ -403,7 +407,7 @@ impl fmt::Display for Form {
     }
 }
 
-impl Default for Definition {
+impl Default for TimelineDefinition {
     fn default() -> Self {
         Self::classic()
     }
@@ -429,7 +433,7 @@ impl Default for MessageTable {
     }
 }
 
-impl Default for Procedures {
+impl Default for ProcedureNames {
     fn default() -> Self {
         Self {
             newest: "fetch_timeline_ids".into(),
@@ -465,29 +469,33 @@ mod tests {
 
     #[test]
     fn a_file_without_keys_is_the_classic_timeline() {
-        let read: Definition = toml::from_str("").unwrap();
-        assert_eq!(read, Definition::classic());
+        let read: TimelineDefinition = toml::from_str("").unwrap();
+        assert_eq!(read, TimelineDefinition::classic());
         assert_eq!(read.validate(), Ok(()));
     }
 
     #[test]
     fn a_written_definition_reads_back() {
-        let mut definition = Definition::classic();
-        definition.id_type = IntType::BigIntUnsigned;
+        let mut definition = TimelineDefinition::classic();
+        definition.id_type = IdType::BigIntUnsigned;
         definition.database = Some("social".into());
         let text = toml::to_string(&definition).unwrap();
-        assert_eq!(toml::from_str::<Definition>(&text).unwrap(), definition);
+        assert_eq!(
+            toml::from_str::<TimelineDefinition>(&text).unwrap(),
+            definition
+        );
     }
 
     #[test]
     fn a_key_that_does_not_exist_is_an_error() {
-        let error = toml::from_str::<Definition>("[follower]\nfollowee = \"x\"").unwrap_err();
+        let error =
+            toml::from_str::<TimelineDefinition>("[follower]\nfollowee = \"x\"").unwrap_err();
         assert!(error.to_string().contains("followee"), "{error}");
     }
 
     #[test]
     fn reader_and_author_must_be_two_columns() {
-        let mut definition = Definition::classic();
+        let mut definition = TimelineDefinition::classic();
         definition.follower.author = "USER_ID".into();
         let error = definition.validate().unwrap_err().to_string();
         assert_eq!(
@@ -498,7 +506,7 @@ mod tests {
 
     #[test]
     fn tables_differ_and_columns_of_different_tables_need_not() {
-        let mut definition = Definition::classic();
+        let mut definition = TimelineDefinition::classic();
         definition.heads.table = "fetch_timeline_tt".into();
         assert!(matches!(
             definition.validate(),
@@ -511,10 +519,10 @@ mod tests {
 
     #[test]
     fn n_has_limits() {
-        for n in [0, Definition::MAX_N + 1] {
-            let error = Definition {
+        for n in [0, TimelineDefinition::MAX_N + 1] {
+            let error = TimelineDefinition {
                 n,
-                ..Definition::classic()
+                ..TimelineDefinition::classic()
             }
             .validate();
             assert!(matches!(error, Err(DefinitionError::PageSize { .. })));

@@ -2,20 +2,20 @@
 //!
 //! No IO: the queries of a check go out and their answers come in as values; [`index`] is told of changes and asked for pages.
 
+pub mod author_head;
 pub mod body;
 pub mod check;
+pub mod datetime;
 pub mod definition;
-pub mod head;
 pub mod index;
 pub mod integer;
 pub mod key;
 pub mod merge;
-pub mod moment;
-pub mod procedures;
+pub mod procedure_sql;
 
-pub use body::Routine;
-pub use definition::{Definition, DefinitionId, Form, IntType};
-pub use head::Head;
-pub use integer::Integer;
+pub use author_head::AuthorHead;
+pub use body::TimelineRoutine;
+pub use datetime::DatetimeValue;
+pub use definition::{DefinitionId, IdType, ProcedureForm, TimelineDefinition};
+pub use integer::IntegerColumnType;
 pub use key::KeyType;
-pub use moment::Moment;

@@ -1,12 +1,16 @@
 //! What a client asks: the command byte, how it is answered, and where the SQL text of a query stands.
 
-mod execute;
-mod parameters;
-mod query;
+mod execute_packet;
+mod execute_parameters;
+mod query_packet;
 
-pub use execute::{Execute, LAST_PREPARED, digits, statement_id, types_flag};
-pub use parameters::{DIGITS, Parameter, Value, execution};
-pub use query::{query_payload, query_text, with_text};
+pub use execute_packet::{
+    ExecutePacket, LAST_PREPARED, parse_digits, statement_id, types_flag_offset,
+};
+pub use execute_parameters::{
+    BoundParameter, BoundValue, DOUBLE_PRECISION_DIGITS, execute_payload,
+};
+pub use query_packet::{query_payload, query_text_range, with_query_text};
 
 macro_rules! commands {
     ($($(#[$doc:meta])* $name:ident = $byte:literal,)*) => {
@@ -102,7 +106,7 @@ pub enum ReplyKind {
     /// Not at all.
     Silent,
     /// One packet: OK, ERR or, for some, an EOF.
-    One,
+    OnePacket,
     /// One packet of text without a header byte.
     Text,
     /// One or more of OK, ERR, LOCAL INFILE request and result set.
@@ -120,7 +124,7 @@ pub enum ReplyKind {
 }
 
 impl Command {
-    /// How this command is answered. An unknown one is taken to be refused: [`ReplyKind::One`].
+    /// How this command is answered. An unknown one is taken to be refused: [`ReplyKind::OnePacket`].
     #[must_use]
     pub const fn reply_kind(self) -> ReplyKind {
         match self {
@@ -146,7 +150,7 @@ impl Command {
             | Self::StmtReset
             | Self::SetOption
             | Self::ResetConnection
-            | Self::Other(_) => ReplyKind::One,
+            | Self::Other(_) => ReplyKind::OnePacket,
         }
     }
 }
@@ -161,6 +165,6 @@ mod tests {
             assert_eq!(Command::from_byte(byte).byte(), byte);
         }
         assert_eq!(Command::from_byte(0x03), Command::Query);
-        assert_eq!(Command::from_byte(0x99).reply_kind(), ReplyKind::One);
+        assert_eq!(Command::from_byte(0x99).reply_kind(), ReplyKind::OnePacket);
     }
 }

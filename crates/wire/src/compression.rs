@@ -9,40 +9,45 @@ use zstd::stream::raw::{Decoder, Operation};
 use zstd::zstd_safe::DParameter;
 
 use super::capability::Capabilities;
-use super::frame::Splitter;
+use super::packet::PacketSplitter;
 
 /// Bytes of a frame's header.
-pub const HEADER_BYTES: usize = 7;
+pub const COMPRESSED_HEADER_BYTES: usize = 7;
 /// Shorter bodies are left as they are, as both servers do (`MIN_COMPRESS_LENGTH`).
-const LEAST: usize = 50;
+const MIN_COMPRESS_LENGTH: usize = 50;
 /// Most bytes in a frame.
-const MOST: usize = 0xFF_FFFF;
+const MAX_FRAME_BODY: usize = 0xFF_FFFF;
 /// A frame holds 16 MiB at most, so no window need be larger.
 const WINDOW_LOG: u32 = 24;
 /// zstd's level where none is asked for, as MySQL's clients have it.
-pub const USUAL_LEVEL: u8 = 3;
+pub const DEFAULT_ZSTD_LEVEL: u8 = 3;
 
 /// How bodies are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum CompressionAlgorithm {
     /// Both servers have it.
     Zlib,
     /// MySQL's; with the level that the client asks for.
     Zstd(i32),
 }
 
-impl Algorithm {
+impl CompressionAlgorithm {
     /// The flags by which two sides agree on one.
     pub const FLAGS: Capabilities = Capabilities::COMPRESS.union(Capabilities::ZSTD_COMPRESSION);
 
     /// What two sides use that agreed on these capabilities; `level` is the login's. zlib goes first, as in MySQL.
     #[must_use]
-    pub fn agreed(capabilities: Capabilities, level: Option<u8>) -> Option<Algorithm> {
+    pub fn negotiated(
+        capabilities: Capabilities,
+        level: Option<u8>,
+    ) -> Option<CompressionAlgorithm> {
         if capabilities.contains(Capabilities::COMPRESS) {
-            Some(Algorithm::Zlib)
+            Some(CompressionAlgorithm::Zlib)
         } else if capabilities.contains(Capabilities::ZSTD_COMPRESSION) {
             let level = level.filter(|level| (1..=22).contains(level));
-            Some(Algorithm::Zstd(i32::from(level.unwrap_or(USUAL_LEVEL))))
+            Some(CompressionAlgorithm::Zstd(i32::from(
+                level.unwrap_or(DEFAULT_ZSTD_LEVEL),
+            )))
         } else {
             None
         }
@@ -51,7 +56,7 @@ impl Algorithm {
 
 /// A frame that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
+pub enum CompressionError {
     /// The body is no stream of the algorithm that was agreed on.
     #[error("a compressed frame is malformed")]
     Body,
@@ -62,91 +67,91 @@ pub enum Unreadable {
 
 /// Reads frames, in whatever pieces they arrive; holds what was given and not asked for yet, and a window.
 #[derive(Debug)]
-pub struct Unpacker {
-    algorithm: Algorithm,
+pub struct CompressionFrameReader {
+    algorithm: CompressionAlgorithm,
     input: Vec<u8>,
-    at: usize,
-    state: State,
+    consumed: usize,
+    state: FrameReaderState,
     seq: u8,
 }
 
-enum State {
+enum FrameReaderState {
     Header,
-    Stored {
-        left: usize,
+    Uncompressed {
+        remaining: usize,
     },
-    Packed {
-        decoder: Box<dyn Decode>,
-        left_in: usize,
-        left_out: usize,
+    Compressed {
+        decoder: Box<dyn BlockDecoder>,
+        input_remaining: usize,
+        output_remaining: usize,
         /// The algorithm's own stream has ended.
         ended: bool,
     },
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for FrameReaderState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            State::Header => "Header",
-            State::Stored { .. } => "Stored",
-            State::Packed { .. } => "Packed",
+            FrameReaderState::Header => "Header",
+            FrameReaderState::Uncompressed { .. } => "Stored",
+            FrameReaderState::Compressed { .. } => "Packed",
         })
     }
 }
 
 /// One algorithm's decoder: takes some input, gives some output.
-trait Decode: Send + Sync {
-    fn decode(&mut self, input: &[u8], into: &mut [u8]) -> Result<Decoded, Unreadable>;
+trait BlockDecoder: Send + Sync {
+    fn decode(&mut self, input: &[u8], into: &mut [u8]) -> Result<DecodedBlock, CompressionError>;
 }
 
-struct Decoded {
-    taken: usize,
-    given: usize,
+struct DecodedBlock {
+    consumed: usize,
+    produced: usize,
     ended: bool,
 }
 
-struct Zlib(Decompress);
+struct ZlibDecoder(Decompress);
 
-impl Decode for Zlib {
-    fn decode(&mut self, input: &[u8], into: &mut [u8]) -> Result<Decoded, Unreadable> {
+impl BlockDecoder for ZlibDecoder {
+    fn decode(&mut self, input: &[u8], into: &mut [u8]) -> Result<DecodedBlock, CompressionError> {
         let (read, written) = (self.0.total_in(), self.0.total_out());
         let status = self
             .0
             .decompress(input, into, FlushDecompress::None)
-            .map_err(|_| Unreadable::Body)?;
-        Ok(Decoded {
-            taken: usize::try_from(self.0.total_in() - read).unwrap_or(0),
-            given: usize::try_from(self.0.total_out() - written).unwrap_or(0),
+            .map_err(|_| CompressionError::Body)?;
+        Ok(DecodedBlock {
+            consumed: usize::try_from(self.0.total_in() - read).unwrap_or(0),
+            produced: usize::try_from(self.0.total_out() - written).unwrap_or(0),
             ended: status == Status::StreamEnd,
         })
     }
 }
 
-struct Zstd(Decoder<'static>);
+struct ZstdDecoder(Decoder<'static>);
 
-impl Decode for Zstd {
-    fn decode(&mut self, input: &[u8], into: &mut [u8]) -> Result<Decoded, Unreadable> {
+impl BlockDecoder for ZstdDecoder {
+    fn decode(&mut self, input: &[u8], into: &mut [u8]) -> Result<DecodedBlock, CompressionError> {
         let status = self
             .0
             .run_on_buffers(input, into)
-            .map_err(|_| Unreadable::Body)?;
-        Ok(Decoded {
-            taken: status.bytes_read,
-            given: status.bytes_written,
+            .map_err(|_| CompressionError::Body)?;
+        Ok(DecodedBlock {
+            consumed: status.bytes_read,
+            produced: status.bytes_written,
             ended: status.remaining == 0,
         })
     }
 }
 
-impl Unpacker {
+impl CompressionFrameReader {
     /// Starts between two frames.
     #[must_use]
-    pub fn new(algorithm: Algorithm) -> Unpacker {
-        Unpacker {
+    pub fn new(algorithm: CompressionAlgorithm) -> CompressionFrameReader {
+        CompressionFrameReader {
             algorithm,
             input: Vec::new(),
-            at: 0,
-            state: State::Header,
+            consumed: 0,
+            state: FrameReaderState::Header,
             seq: 0,
         }
     }
@@ -159,8 +164,8 @@ impl Unpacker {
 
     /// Takes bytes as they come from the other side.
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.input.drain(..self.at);
-        self.at = 0;
+        self.input.drain(..self.consumed);
+        self.consumed = 0;
         self.input.extend_from_slice(bytes);
     }
 
@@ -168,38 +173,38 @@ impl Unpacker {
     ///
     /// # Errors
     /// When a frame cannot be read: nothing behind it can.
-    pub fn read(&mut self, into: &mut [u8]) -> Result<usize, Unreadable> {
+    pub fn read(&mut self, into: &mut [u8]) -> Result<usize, CompressionError> {
         if into.is_empty() {
             return Ok(0);
         }
         loop {
-            let waiting = self.input.get(self.at..).unwrap_or_default();
+            let waiting = self.input.get(self.consumed..).unwrap_or_default();
             let mut stuck = false;
             let (taken, given) = match &mut self.state {
-                State::Header => match header(waiting) {
+                FrameReaderState::Header => match parse_frame_header(waiting) {
                     Some((len, seq, plain)) => {
                         self.seq = seq;
                         self.state = match plain {
-                            0 => State::Stored { left: len },
-                            _ => State::Packed {
-                                decoder: decoder(self.algorithm)?,
-                                left_in: len,
-                                left_out: plain,
+                            0 => FrameReaderState::Uncompressed { remaining: len },
+                            _ => FrameReaderState::Compressed {
+                                decoder: new_decoder(self.algorithm)?,
+                                input_remaining: len,
+                                output_remaining: plain,
                                 ended: false,
                             },
                         };
-                        (HEADER_BYTES, 0)
+                        (COMPRESSED_HEADER_BYTES, 0)
                     }
                     None => {
                         stuck = true;
                         (0, 0)
                     }
                 },
-                State::Stored { left: 0 } => {
-                    self.state = State::Header;
+                FrameReaderState::Uncompressed { remaining: 0 } => {
+                    self.state = FrameReaderState::Header;
                     continue;
                 }
-                State::Stored { left } => {
+                FrameReaderState::Uncompressed { remaining: left } => {
                     let len = (*left).min(waiting.len()).min(into.len());
                     stuck = len == 0;
                     let from = waiting.get(..len).unwrap_or_default();
@@ -209,19 +214,19 @@ impl Unpacker {
                     *left -= len;
                     (len, len)
                 }
-                State::Packed {
-                    left_in: 0,
-                    left_out: 0,
+                FrameReaderState::Compressed {
+                    input_remaining: 0,
+                    output_remaining: 0,
                     ended: true,
                     ..
                 } => {
-                    self.state = State::Header;
+                    self.state = FrameReaderState::Header;
                     continue;
                 }
-                State::Packed {
+                FrameReaderState::Compressed {
                     decoder,
-                    left_in,
-                    left_out,
+                    input_remaining: left_in,
+                    output_remaining: left_out,
                     ended,
                 } => {
                     let input = waiting
@@ -235,31 +240,31 @@ impl Unpacker {
                         _ => into.get_mut(..len).unwrap_or_default(),
                     };
                     let decoded = decoder.decode(input, room)?;
-                    let stands = decoded.taken + decoded.given == 0;
-                    if decoded.given > *left_out || stands && !decoded.ended && *left_in == 0 {
-                        return Err(Unreadable::Length);
+                    let stands = decoded.consumed + decoded.produced == 0;
+                    if decoded.produced > *left_out || stands && !decoded.ended && *left_in == 0 {
+                        return Err(CompressionError::Length);
                     }
                     if stands && !input.is_empty() {
-                        return Err(Unreadable::Body);
+                        return Err(CompressionError::Body);
                     }
-                    *left_in -= decoded.taken;
-                    *left_out -= decoded.given;
+                    *left_in -= decoded.consumed;
+                    *left_out -= decoded.produced;
                     *ended |= decoded.ended;
-                    stuck = decoded.taken == 0 && !*ended;
+                    stuck = decoded.consumed == 0 && !*ended;
                     if *ended && *left_out > 0 {
-                        return Err(Unreadable::Length);
+                        return Err(CompressionError::Length);
                     }
-                    (decoded.taken, decoded.given)
+                    (decoded.consumed, decoded.produced)
                 }
             };
-            self.at += taken;
+            self.consumed += taken;
             if given > 0 {
                 return Ok(given);
             }
             if stuck {
-                if self.at == self.input.len() {
+                if self.consumed == self.input.len() {
                     self.input = Vec::new();
-                    self.at = 0;
+                    self.consumed = 0;
                 }
                 return Ok(0);
             }
@@ -267,7 +272,7 @@ impl Unpacker {
     }
 }
 
-fn header(bytes: &[u8]) -> Option<(usize, u8, usize)> {
+fn parse_frame_header(bytes: &[u8]) -> Option<(usize, u8, usize)> {
     let [a, b, c, seq, x, y, z] = *bytes.first_chunk()?;
     let int = |low: u8, middle: u8, high: u8| {
         usize::from(low) | usize::from(middle) << 8 | usize::from(high) << 16
@@ -275,113 +280,117 @@ fn header(bytes: &[u8]) -> Option<(usize, u8, usize)> {
     Some((int(a, b, c), seq, int(x, y, z)))
 }
 
-fn decoder(algorithm: Algorithm) -> Result<Box<dyn Decode>, Unreadable> {
+fn new_decoder(algorithm: CompressionAlgorithm) -> Result<Box<dyn BlockDecoder>, CompressionError> {
     match algorithm {
-        Algorithm::Zlib => Ok(Box::new(Zlib(Decompress::new(true)))),
-        Algorithm::Zstd(_) => {
+        CompressionAlgorithm::Zlib => Ok(Box::new(ZlibDecoder(Decompress::new(true)))),
+        CompressionAlgorithm::Zstd(_) => {
             let decoder = Decoder::new().and_then(|mut decoder| {
                 decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG))?;
                 Ok(decoder)
             });
             decoder
-                .map(|decoder| Box::new(Zstd(decoder)) as Box<dyn Decode>)
-                .map_err(|_| Unreadable::Body)
+                .map(|decoder| Box::new(ZstdDecoder(decoder)) as Box<dyn BlockDecoder>)
+                .map_err(|_| CompressionError::Body)
         }
     }
 }
 
 /// Makes frames.
 #[derive(Debug)]
-pub struct Packer {
-    algorithm: Algorithm,
+pub struct CompressionFrameWriter {
+    algorithm: CompressionAlgorithm,
     /// Where the stream holds commands, the packets that each begin a frame.
-    commands: Option<Splitter>,
+    command_packets: Option<PacketSplitter>,
     /// The last packet's sequence number, if the other side has not spoken since.
-    last: Option<u8>,
+    last_packet_seq: Option<u8>,
     seq: u8,
-    origins: Origins,
+    origins: FrameOrigins,
 }
 
 /// From which frames of another connection the last frames were made.
 #[derive(Clone, Debug)]
-struct Origins {
-    of: [u8; 256],
-    now: u8,
+struct FrameOrigins {
+    by_seq: [u8; 256],
+    current: u8,
 }
 
 /// What compresses, kept from frame to frame.
 #[derive(Default)]
-pub struct Compressor {
+pub struct FrameCompressor {
     zlib: Option<Compress>,
 }
 
-impl std::fmt::Debug for Compressor {
+impl std::fmt::Debug for FrameCompressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Compressor")
     }
 }
 
-impl Packer {
-    /// Starts between two packets; `commands`: the stream goes to a server.
+impl CompressionFrameWriter {
+    /// Starts between two packets; `command_packets`: the stream goes to a server.
     #[must_use]
-    pub fn new(algorithm: Algorithm, commands: bool) -> Packer {
-        Packer {
+    pub fn new(algorithm: CompressionAlgorithm, commands: bool) -> CompressionFrameWriter {
+        CompressionFrameWriter {
             algorithm,
-            commands: commands.then(Splitter::new),
-            last: None,
+            command_packets: commands.then(PacketSplitter::new),
+            last_packet_seq: None,
             seq: 0,
-            origins: Origins {
-                of: [0; 256],
-                now: 0,
+            origins: FrameOrigins {
+                by_seq: [0; 256],
+                current: 0,
             },
         }
     }
 
     /// What is packed from here on came in the frame with this number.
-    pub fn came_in(&mut self, seq: u8) {
-        self.origins.now = seq;
+    pub fn set_origin_seq(&mut self, seq: u8) {
+        self.origins.current = seq;
     }
 
     /// A side that answers goes on from the number of the last frame that it has read. With which number it would have answered
     /// whoever sent what was packed here, where it answers with this one.
     #[must_use]
-    pub fn answered(&self, seq: u8) -> u8 {
+    pub fn origin_reply_seq(&self, seq: u8) -> u8 {
         let read = usize::from(seq.wrapping_sub(1));
-        let origin = self.origins.of.get(read).copied().unwrap_or_default();
+        let origin = self.origins.by_seq.get(read).copied().unwrap_or_default();
         origin.wrapping_add(1)
     }
 
     /// The next frame gets this number.
-    pub fn go_on_from(&mut self, seq: u8) {
+    pub fn set_next_seq(&mut self, seq: u8) {
         self.seq = seq;
     }
 
     /// The other side has spoken, last in a frame with this number. In the middle of a command that is no answer to it, and its
     /// frames go on from each other.
-    pub fn heard(&mut self, seq: u8) {
-        if self.commands.as_ref().is_some_and(|it| !it.at_boundary()) {
+    pub fn received(&mut self, seq: u8) {
+        if self
+            .command_packets
+            .as_ref()
+            .is_some_and(|it| !it.at_boundary())
+        {
             return;
         }
         self.seq = seq.wrapping_add(1);
-        self.last = None;
+        self.last_packet_seq = None;
     }
 
     /// Appends to `out` the frames of these bytes.
-    pub fn pack(&mut self, bytes: &[u8], compressor: &mut Compressor, out: &mut Vec<u8>) {
+    pub fn pack(&mut self, bytes: &[u8], compressor: &mut FrameCompressor, out: &mut Vec<u8>) {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let len = self.until_command(rest);
+            let len = self.bytes_before_command(rest);
             let (own, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
-            for body in own.chunks(MOST) {
-                self.frame(body, compressor, out);
+            for body in own.chunks(MAX_FRAME_BODY) {
+                self.write_frame(body, compressor, out);
             }
             rest = behind;
         }
     }
 
     /// How many bytes stand in front of the next command; if one begins here, numbers begin anew.
-    fn until_command(&mut self, bytes: &[u8]) -> usize {
-        let Some(splitter) = &mut self.commands else {
+    fn bytes_before_command(&mut self, bytes: &[u8]) -> usize {
+        let Some(splitter) = &mut self.command_packets else {
             return bytes.len();
         };
         let mut len = 0;
@@ -391,7 +400,7 @@ impl Packer {
             let part = ahead.next(rest);
             if let Some(header) = part.start {
                 // Numbers wrap around in a long LOCAL INFILE, while the server is silent.
-                let goes_on = self.last == Some(u8::MAX);
+                let goes_on = self.last_packet_seq == Some(u8::MAX);
                 if header.seq == 0 && !goes_on {
                     if len > 0 {
                         return len;
@@ -401,16 +410,16 @@ impl Packer {
             }
             *splitter = ahead;
             if let Some(header) = part.start {
-                self.last = Some(header.seq);
+                self.last_packet_seq = Some(header.seq);
             }
             len += part.consumed;
         }
         len
     }
 
-    fn frame(&mut self, body: &[u8], compressor: &mut Compressor, out: &mut Vec<u8>) {
+    fn write_frame(&mut self, body: &[u8], compressor: &mut FrameCompressor, out: &mut Vec<u8>) {
         let packed = match body.len() {
-            0..LEAST => None,
+            0..MIN_COMPRESS_LENGTH => None,
             _ => compressor
                 .compress(self.algorithm, body)
                 .filter(|packed| packed.len() < body.len()),
@@ -423,17 +432,17 @@ impl Packer {
         let [x, y, z, ..] = plain.to_le_bytes();
         out.extend([a, b, c, self.seq, x, y, z]);
         out.extend_from_slice(body);
-        if let Some(origin) = self.origins.of.get_mut(usize::from(self.seq)) {
-            *origin = self.origins.now;
+        if let Some(origin) = self.origins.by_seq.get_mut(usize::from(self.seq)) {
+            *origin = self.origins.current;
         }
         self.seq = self.seq.wrapping_add(1);
     }
 }
 
-impl Compressor {
-    fn compress(&mut self, algorithm: Algorithm, body: &[u8]) -> Option<Vec<u8>> {
+impl FrameCompressor {
+    fn compress(&mut self, algorithm: CompressionAlgorithm, body: &[u8]) -> Option<Vec<u8>> {
         match algorithm {
-            Algorithm::Zlib => {
+            CompressionAlgorithm::Zlib => {
                 let zlib = self
                     .zlib
                     .get_or_insert_with(|| Compress::new(Compression::default(), true));
@@ -443,7 +452,7 @@ impl Compressor {
                 let status = zlib.compress_vec(body, &mut packed, FlushCompress::Finish);
                 matches!(status, Ok(Status::StreamEnd)).then_some(packed)
             }
-            Algorithm::Zstd(level) => zstd::bulk::compress(body, level).ok(),
+            CompressionAlgorithm::Zstd(level) => zstd::bulk::compress(body, level).ok(),
         }
     }
 }

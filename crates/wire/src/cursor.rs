@@ -6,7 +6,7 @@ use thiserror::Error;
 ///
 /// `at` is the offset from the start of the bytes the cursor was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Malformed {
+pub enum MalformedPacket {
     /// Fewer bytes are left than the field needs.
     #[error("{wanted} bytes wanted at offset {at}, {left} left")]
     Short {
@@ -43,51 +43,51 @@ pub enum Malformed {
 
 /// A place in the bytes of a packet; each read moves it on, a failed one leaves it where it was.
 #[derive(Debug, Clone, Copy)]
-pub struct Cursor<'a> {
+pub struct PacketCursor<'a> {
     bytes: &'a [u8],
-    at: usize,
+    offset: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> PacketCursor<'a> {
     /// Starts at the first of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, offset: 0 }
     }
 
     /// Offset of the next byte to read.
     #[must_use]
     pub fn position(&self) -> usize {
-        self.at
+        self.offset
     }
 
     /// True when nothing is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.left().is_empty()
+        self.remaining().is_empty()
     }
 
     /// One byte.
     ///
     /// # Errors
-    /// [`Malformed::Short`] at the end of the bytes.
-    pub fn u8(&mut self) -> Result<u8, Malformed> {
+    /// [`MalformedPacket::Short`] at the end of the bytes.
+    pub fn u8(&mut self) -> Result<u8, MalformedPacket> {
         self.array::<1>().map(|[a]| a)
     }
 
     /// Two bytes, little-endian.
     ///
     /// # Errors
-    /// [`Malformed::Short`] when fewer are left.
-    pub fn u16(&mut self) -> Result<u16, Malformed> {
+    /// [`MalformedPacket::Short`] when fewer are left.
+    pub fn u16(&mut self) -> Result<u16, MalformedPacket> {
         self.array().map(u16::from_le_bytes)
     }
 
     /// Three bytes, little-endian.
     ///
     /// # Errors
-    /// [`Malformed::Short`] when fewer are left.
-    pub fn u24(&mut self) -> Result<u32, Malformed> {
+    /// [`MalformedPacket::Short`] when fewer are left.
+    pub fn u24(&mut self) -> Result<u32, MalformedPacket> {
         self.array()
             .map(|[a, b, c]| u32::from_le_bytes([a, b, c, 0]))
     }
@@ -95,30 +95,35 @@ impl<'a> Cursor<'a> {
     /// Four bytes, little-endian.
     ///
     /// # Errors
-    /// [`Malformed::Short`] when fewer are left.
-    pub fn u32(&mut self) -> Result<u32, Malformed> {
+    /// [`MalformedPacket::Short`] when fewer are left.
+    pub fn u32(&mut self) -> Result<u32, MalformedPacket> {
         self.array().map(u32::from_le_bytes)
     }
 
     /// Eight bytes, little-endian.
     ///
     /// # Errors
-    /// [`Malformed::Short`] when fewer are left.
-    pub fn u64(&mut self) -> Result<u64, Malformed> {
+    /// [`MalformedPacket::Short`] when fewer are left.
+    pub fn u64(&mut self) -> Result<u64, MalformedPacket> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// A length-encoded integer: one byte up to 0xFA, or 0xFC, 0xFD, 0xFE and two, three, eight bytes.
     ///
     /// # Errors
-    /// [`Malformed::NoLength`] for 0xFB and 0xFF, [`Malformed::Short`] when bytes are missing.
-    pub fn lenenc_int(&mut self) -> Result<u64, Malformed> {
+    /// [`MalformedPacket::NoLength`] for 0xFB and 0xFF, [`MalformedPacket::Short`] when bytes are missing.
+    pub fn lenenc_int(&mut self) -> Result<u64, MalformedPacket> {
         let mut ahead = *self;
         let value = match ahead.u8()? {
             0xFC => u64::from(ahead.u16()?),
             0xFD => u64::from(ahead.u24()?),
             0xFE => ahead.u64()?,
-            byte @ (0xFB | 0xFF) => return Err(Malformed::NoLength { at: self.at, byte }),
+            byte @ (0xFB | 0xFF) => {
+                return Err(MalformedPacket::NoLength {
+                    at: self.offset,
+                    byte,
+                });
+            }
             small => u64::from(small),
         };
         *self = ahead;
@@ -128,13 +133,13 @@ impl<'a> Cursor<'a> {
     /// A length-encoded integer and as many bytes as it says.
     ///
     /// # Errors
-    /// As [`Cursor::lenenc_int`], and [`Malformed::Short`] when the length is greater than what is left.
-    pub fn lenenc_bytes(&mut self) -> Result<&'a [u8], Malformed> {
+    /// As [`PacketCursor::lenenc_int`], and [`MalformedPacket::Short`] when the length is greater than what is left.
+    pub fn lenenc_bytes(&mut self) -> Result<&'a [u8], MalformedPacket> {
         let mut ahead = *self;
         let length = ahead.lenenc_int()?;
         let bytes = match usize::try_from(length) {
             Ok(length) => ahead.take(length)?,
-            Err(_) => return Err(ahead.short(length)),
+            Err(_) => return Err(ahead.short_error(length)),
         };
         *self = ahead;
         Ok(bytes)
@@ -143,57 +148,57 @@ impl<'a> Cursor<'a> {
     /// The bytes up to a NUL, which is read too but not returned.
     ///
     /// # Errors
-    /// [`Malformed::NoNul`] when there is none.
-    pub fn nul_bytes(&mut self) -> Result<&'a [u8], Malformed> {
-        let left = self.left();
+    /// [`MalformedPacket::NoNul`] when there is none.
+    pub fn nul_bytes(&mut self) -> Result<&'a [u8], MalformedPacket> {
+        let left = self.remaining();
         let Some(length) = left.iter().position(|byte| *byte == 0) else {
-            return Err(Malformed::NoNul { at: self.at });
+            return Err(MalformedPacket::NoNul { at: self.offset });
         };
         let bytes = self.take(length)?;
-        self.at += 1;
+        self.offset += 1;
         Ok(bytes)
     }
 
     /// The next `length` bytes.
     ///
     /// # Errors
-    /// [`Malformed::Short`] when fewer are left.
-    pub fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        match self.left().get(..length) {
+    /// [`MalformedPacket::Short`] when fewer are left.
+    pub fn take(&mut self, length: usize) -> Result<&'a [u8], MalformedPacket> {
+        match self.remaining().get(..length) {
             Some(bytes) => {
-                self.at += length;
+                self.offset += length;
                 Ok(bytes)
             }
-            None => Err(self.short(u64::try_from(length).unwrap_or(u64::MAX))),
+            None => Err(self.short_error(u64::try_from(length).unwrap_or(u64::MAX))),
         }
     }
 
     /// Everything that is left; may be empty.
     pub fn rest(&mut self) -> &'a [u8] {
-        let rest = self.left();
-        self.at = self.bytes.len();
+        let rest = self.remaining();
+        self.offset = self.bytes.len();
         rest
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        match self.left().first_chunk() {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedPacket> {
+        match self.remaining().first_chunk() {
             Some(array) => {
-                self.at += N;
+                self.offset += N;
                 Ok(*array)
             }
-            None => Err(self.short(u64::try_from(N).unwrap_or(u64::MAX))),
+            None => Err(self.short_error(u64::try_from(N).unwrap_or(u64::MAX))),
         }
     }
 
-    fn left(&self) -> &'a [u8] {
-        self.bytes.get(self.at..).unwrap_or_default()
+    fn remaining(&self) -> &'a [u8] {
+        self.bytes.get(self.offset..).unwrap_or_default()
     }
 
-    fn short(&self, wanted: u64) -> Malformed {
-        Malformed::Short {
-            at: self.at,
+    fn short_error(&self, wanted: u64) -> MalformedPacket {
+        MalformedPacket::Short {
+            at: self.offset,
             wanted,
-            left: self.left().len(),
+            left: self.remaining().len(),
         }
     }
 }
@@ -239,7 +244,7 @@ mod tests {
                 u64::MAX,
             ),
         ] {
-            let mut cursor = Cursor::new(bytes);
+            let mut cursor = PacketCursor::new(bytes);
             assert_eq!(cursor.lenenc_int(), Ok(value));
             assert!(cursor.is_empty());
             let mut written = Vec::new();
@@ -250,11 +255,11 @@ mod tests {
 
     #[test]
     fn a_failed_read_stays_where_it_was() {
-        let mut cursor = Cursor::new(&[7, 0xFC, 1]);
+        let mut cursor = PacketCursor::new(&[7, 0xFC, 1]);
         assert_eq!(cursor.u8(), Ok(7));
         assert_eq!(
             cursor.lenenc_int(),
-            Err(Malformed::Short {
+            Err(MalformedPacket::Short {
                 at: 2,
                 wanted: 2,
                 left: 1
@@ -262,13 +267,13 @@ mod tests {
         );
         assert_eq!(
             cursor.u32(),
-            Err(Malformed::Short {
+            Err(MalformedPacket::Short {
                 at: 1,
                 wanted: 4,
                 left: 2
             })
         );
-        assert_eq!(cursor.nul_bytes(), Err(Malformed::NoNul { at: 1 }));
+        assert_eq!(cursor.nul_bytes(), Err(MalformedPacket::NoNul { at: 1 }));
         assert_eq!(cursor.rest(), [0xFC, 1]);
         assert!(cursor.is_empty());
     }
@@ -277,8 +282,8 @@ mod tests {
     fn null_and_error_markers_are_no_lengths() {
         for byte in [0xFB, 0xFF] {
             assert_eq!(
-                Cursor::new(&[byte, 0]).lenenc_bytes(),
-                Err(Malformed::NoLength { at: 0, byte })
+                PacketCursor::new(&[byte, 0]).lenenc_bytes(),
+                Err(MalformedPacket::NoLength { at: 0, byte })
             );
         }
     }
@@ -288,10 +293,10 @@ mod tests {
         let bytes = [
             0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1, 2, 3,
         ];
-        let error = Cursor::new(&bytes).lenenc_bytes().unwrap_err();
+        let error = PacketCursor::new(&bytes).lenenc_bytes().unwrap_err();
         assert_eq!(
             error,
-            Malformed::Short {
+            MalformedPacket::Short {
                 at: 9,
                 wanted: u64::MAX,
                 left: 3

@@ -3,14 +3,20 @@
 //! They stand here so that tests run them too, with captured and with random bytes.
 
 use crate::capability::Capabilities;
-use crate::command::{Command, Execute, query_text};
-use crate::compression::{Algorithm, Compressor, Packer, Unpacker, Unreadable};
-use crate::cursor::Cursor;
-use crate::frame::{Header, Splitter};
-use crate::handshake::{ChangeUser, Greeting, Login, greeting_with, login_with, ssl_request};
-use crate::reply::{AuthLoop, Event, LocalData, Reply, Step};
+use crate::command::{Command, ExecutePacket, query_text_range};
+use crate::compression::{
+    CompressionAlgorithm, CompressionError, CompressionFrameReader, CompressionFrameWriter,
+    FrameCompressor,
+};
+use crate::cursor::PacketCursor;
+use crate::handshake::{
+    ChangeUserRequest, LoginRequest, ServerGreeting, greeting_with_flags, login_with_flags,
+    ssl_request,
+};
+use crate::packet::{PacketHeader, PacketSplitter};
+use crate::reply::{AuthFollower, FollowerStep, LocalInfileFollower, ReplyEvent, ReplyFollower};
 use crate::response::{ErrPacket, OkPacket, without_redirect};
-use crate::resultset::{Answer, Collector, Limits};
+use crate::resultset::{CollectLimits, QueryReply, ReplyCollector};
 
 /// Packets are the same however their bytes are cut.
 pub fn frame(data: &[u8]) {
@@ -24,10 +30,10 @@ pub fn frame(data: &[u8]) {
         "cut at {pieces}"
     );
 
-    let mut whole = LocalData::new();
+    let mut whole = LocalInfileFollower::new();
     let consumed = whole.feed(stream);
     assert!(consumed <= stream.len());
-    let mut cut = LocalData::new();
+    let mut cut = LocalInfileFollower::new();
     let total: usize = stream.chunks(pieces).map(|piece| cut.feed(piece)).sum();
     assert_eq!((total, cut.is_done()), (consumed, whole.is_done()));
 }
@@ -38,8 +44,8 @@ pub fn compression(data: &[u8]) {
         return;
     };
     let algorithm = match kind % 2 {
-        0 => Algorithm::Zlib,
-        _ => Algorithm::Zstd(1),
+        0 => CompressionAlgorithm::Zlib,
+        _ => CompressionAlgorithm::Zstd(1),
     };
     let pieces = usize::from(*size).max(1);
     let whole = unpacked(algorithm, stream, stream.len().max(1), 64);
@@ -49,8 +55,11 @@ pub fn compression(data: &[u8]) {
         assert_eq!(whole, cut, "cut at {pieces}");
     }
 
-    let (mut packer, mut framed) = (Packer::new(algorithm, kind % 4 > 1), Vec::new());
-    let mut compressor = Compressor::default();
+    let (mut packer, mut framed) = (
+        CompressionFrameWriter::new(algorithm, kind % 4 > 1),
+        Vec::new(),
+    );
+    let mut compressor = FrameCompressor::default();
     for piece in stream.chunks(pieces * 16) {
         packer.pack(piece, &mut compressor, &mut framed);
     }
@@ -62,13 +71,13 @@ pub fn compression(data: &[u8]) {
 
 /// What frames in such pieces hold, read in such portions: at most as much as a fuzzer has patience for.
 fn unpacked(
-    algorithm: Algorithm,
+    algorithm: CompressionAlgorithm,
     frames: &[u8],
     pieces: usize,
     portion: usize,
-) -> Result<Vec<u8>, Unreadable> {
+) -> Result<Vec<u8>, CompressionError> {
     const PATIENCE: usize = 1 << 16;
-    let mut unpacker = Unpacker::new(algorithm);
+    let mut unpacker = CompressionFrameReader::new(algorithm);
     let (mut plain, mut into) = (Vec::new(), vec![0; portion]);
     for piece in frames.chunks(pieces) {
         unpacker.feed(piece);
@@ -90,32 +99,32 @@ fn unpacked(
 /// What opens a connection is read or refused, and masking a greeting changes nothing but flags.
 pub fn handshake(data: &[u8]) {
     let (capabilities, payload) = with_capabilities(data);
-    let greeting = Greeting::parse(payload);
+    let greeting = ServerGreeting::parse(payload);
     let ssl = payload.len() % 2 == 0;
-    let changed = Capabilities::SSL.union(Algorithm::FLAGS);
+    let changed = Capabilities::SSL.union(CompressionAlgorithm::FLAGS);
     let flags = if ssl { changed } else { Capabilities::NONE };
-    let masked = greeting_with(payload, changed, flags);
+    let masked = greeting_with_flags(payload, changed, flags);
     assert_eq!(greeting.is_ok(), masked.is_ok());
     if let (Ok(greeting), Ok(masked)) = (greeting, masked) {
         let _ = (greeting.version(), greeting.is_mariadb());
         // A greeting of before 4.1 has no room for the upper flags.
         let upper = greeting.capabilities.without(changed).union(flags);
         let lower = Capabilities(upper.0 & 0xffff);
-        let again = Greeting::parse(&masked).map(|greeting| greeting.capabilities);
+        let again = ServerGreeting::parse(&masked).map(|greeting| greeting.capabilities);
         assert!(again == Ok(upper) || again == Ok(lower));
         let carried = again.unwrap_or_default();
-        let expected = Greeting {
+        let expected = ServerGreeting {
             capabilities: carried,
             ..greeting
         };
-        assert_eq!(Greeting::parse(&masked), Ok(expected));
+        assert_eq!(ServerGreeting::parse(&masked), Ok(expected));
     }
-    let _ = Login::parse(payload);
-    let _ = Login::parse(&ssl_request(payload, changed, flags));
-    let _ = Login::parse(&login_with(payload, changed, flags));
+    let _ = LoginRequest::parse(payload);
+    let _ = LoginRequest::parse(&ssl_request(payload, changed, flags));
+    let _ = LoginRequest::parse(&login_with_flags(payload, changed, flags));
     let _ = without_redirect(payload, capabilities);
-    let _ = ChangeUser::parse(payload, capabilities);
-    if let Some(range) = query_text(payload, capabilities) {
+    let _ = ChangeUserRequest::parse(payload, capabilities);
+    if let Some(range) = query_text_range(payload, capabilities) {
         assert!(payload.get(range).is_some());
     }
     if let Ok(packet) = ErrPacket::parse(payload) {
@@ -142,13 +151,13 @@ pub fn execute(data: &[u8]) {
         return;
     };
     let count = usize::from(count % 20);
-    let Ok(execute) = Execute::parse(payload, count, capabilities) else {
+    let Ok(execute) = ExecutePacket::parse(payload, count, capabilities) else {
         return;
     };
     let Some(types) = execute.types() else {
         return;
     };
-    let numbers = execute.numbers(types);
+    let numbers = execute.integer_values(types);
     if let Ok(numbers) = &numbers {
         assert_eq!(numbers.len(), count);
     }
@@ -162,8 +171,8 @@ pub fn execute(data: &[u8]) {
     if let Some(bound) = bare.get_mut(flag) {
         *bound = 0;
     }
-    let again = Execute::parse(&bare, count, capabilities);
-    assert_eq!(again.and_then(|again| again.numbers(types)), numbers);
+    let again = ExecutePacket::parse(&bare, count, capabilities);
+    assert_eq!(again.and_then(|again| again.integer_values(types)), numbers);
     let filled = again.ok().and_then(|again| again.with_types(&bare, types));
     assert_eq!(filled.as_deref(), Some(payload));
 }
@@ -175,7 +184,7 @@ pub fn reply(data: &[u8]) {
         return;
     };
     let pieces = usize::from(*size).max(1);
-    let reply = Reply::new(Command::from_byte(*command), capabilities);
+    let reply = ReplyFollower::new(Command::from_byte(*command), capabilities);
     let (mut whole, mut cut, mut blind) = (reply.clone(), reply.clone(), reply);
     let whole = events(|bytes| whole.feed(bytes), [stream]);
     // Some replies are done before their first byte.
@@ -184,11 +193,11 @@ pub fn reply(data: &[u8]) {
     // Where rows go by unseen, what is seen means the same.
     let unseen = events(|bytes| feed_blind(&mut blind, bytes), cuts());
     // What is held of a packet in pieces is bounded, so long packets may differ in their text.
-    if stream.len() <= crate::reply::HELD_BYTES {
+    if stream.len() <= crate::reply::MAX_HELD_BYTES {
         assert_eq!(whole, cut, "cut at {pieces}");
         assert_eq!(whole, unseen, "cut at {pieces}, rows unseen");
     }
-    let mut auth = AuthLoop::new(capabilities);
+    let mut auth = AuthFollower::new(capabilities);
     let mut from = 0;
     while let Some(piece) = stream.get(from..).filter(|piece| !piece.is_empty()) {
         let step = auth.feed(piece);
@@ -205,11 +214,11 @@ pub fn collector(data: &[u8]) {
     let Some(([rows, bytes, size], stream)) = rest.split_first_chunk() else {
         return;
     };
-    let limits = Limits {
+    let limits = CollectLimits {
         max_rows: (*rows).into(),
         max_bytes: usize::from(*bytes) * 16,
     };
-    let mut collector = Collector::new(capabilities, limits);
+    let mut collector = ReplyCollector::new(capabilities, limits);
     let mut consumed = 0;
     for piece in stream.chunks(usize::from(*size).max(1)) {
         match collector.feed(piece) {
@@ -217,13 +226,13 @@ pub fn collector(data: &[u8]) {
             Err(_) => return,
         }
     }
-    let mut reply = Reply::new(Command::Query, capabilities);
+    let mut reply = ReplyFollower::new(Command::Query, capabilities);
     let (events, end) = events(|bytes| reply.feed(bytes), [stream]);
     assert_eq!(consumed, end);
     let answer = collector.finish();
-    let done = matches!(events.first(), Some((_, Event::Done(_))));
+    let done = matches!(events.first(), Some((_, ReplyEvent::Done(_))));
     assert!(done || answer.is_err());
-    if let Ok(Answer::Rows(rows)) = answer {
+    if let Ok(QueryReply::Rows(rows)) = answer {
         assert!(rows.len() <= limits.max_rows);
         for row in rows.iter() {
             let _ = (row.cell(0), row.u64(0));
@@ -232,15 +241,15 @@ pub fn collector(data: &[u8]) {
 }
 
 fn with_capabilities(data: &[u8]) -> (Capabilities, &[u8]) {
-    let mut cursor = Cursor::new(data);
+    let mut cursor = PacketCursor::new(data);
     let capabilities = Capabilities(cursor.u64().unwrap_or_default());
     (capabilities, cursor.rest())
 }
 
 /// Header and payload of each packet that starts in the pieces, the last of which may lack its end.
-fn packets<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(Header, Vec<u8>, bool)> {
-    let mut splitter = Splitter::new();
-    let mut packets: Vec<(Header, Vec<u8>, bool)> = Vec::new();
+fn packets<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(PacketHeader, Vec<u8>, bool)> {
+    let mut splitter = PacketSplitter::new();
+    let mut packets: Vec<(PacketHeader, Vec<u8>, bool)> = Vec::new();
     for mut piece in pieces {
         while !piece.is_empty() {
             let part = splitter.next(piece);
@@ -256,19 +265,19 @@ fn packets<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(Header, Vec<u
     packets
 }
 
-/// As [`Reply::feed`], shown nothing of a row that it does not have to see.
-fn feed_blind(reply: &mut Reply, bytes: &[u8]) -> Step {
+/// As [`ReplyFollower::feed`], shown nothing of a row that it does not have to see.
+fn feed_blind(reply: &mut ReplyFollower, bytes: &[u8]) -> FollowerStep {
     let mut seen = 0;
     loop {
-        let ahead = reply.row_ahead().min(bytes.len() - seen);
-        reply.row_passed(ahead);
+        let ahead = reply.skippable_row_bytes().min(bytes.len() - seen);
+        reply.skip_row_bytes(ahead);
         seen += ahead;
         // By one byte, so that each row's rest is ahead.
         let end = (seen + 1).min(bytes.len());
         let step = reply.feed(bytes.get(seen..end).unwrap_or_default());
         seen += step.consumed;
         if step.event.is_some() || step.consumed == 0 {
-            return Step {
+            return FollowerStep {
                 consumed: seen,
                 event: step.event,
             };
@@ -278,9 +287,9 @@ fn feed_blind(reply: &mut Reply, bytes: &[u8]) -> Step {
 
 /// Each event with the offset behind it, and all bytes consumed.
 fn events<'a>(
-    mut feed: impl FnMut(&[u8]) -> Step,
+    mut feed: impl FnMut(&[u8]) -> FollowerStep,
     pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> (Vec<(usize, Event)>, usize) {
+) -> (Vec<(usize, ReplyEvent)>, usize) {
     let mut events = Vec::new();
     let mut total = 0;
     for piece in pieces {
@@ -317,7 +326,7 @@ mod tests {
                 [vec![first], rest].concat()
             };
             let mut bytes = Vec::new();
-            crate::frame::encode(1, &payload, &mut bytes);
+            crate::packet::encode(1, &payload, &mut bytes);
             bytes
         });
         prop::collection::vec(packet, 0..12).prop_map(|packets| packets.concat())

@@ -3,6 +3,6 @@ pub mod change_user;
 pub mod greeting;
 pub mod login;
 
-pub use change_user::ChangeUser;
-pub use greeting::{Greeting, greeting_with};
-pub use login::{Login, LoginResponse, login_with, ssl_request};
+pub use change_user::ChangeUserRequest;
+pub use greeting::{ServerGreeting, greeting_with_flags};
+pub use login::{LoginRequest, LoginResponse, login_with_flags, ssl_request};

@@ -3,11 +3,11 @@
 //! Not by `mysql_common`, which serves as the second opinion in the tests: it refuses a status flag it does not know,
 //! and reads a NULL marker as the length 0.
 
-mod err;
-mod ok;
+mod err_packet;
+mod ok_packet;
 
-pub use err::ErrPacket;
-pub use ok::{OkPacket, without_redirect};
+pub use err_packet::ErrPacket;
+pub use ok_packet::{OkPacket, without_redirect};
 
 /// First byte of an OK packet.
 pub const OK: u8 = 0x00;

@@ -1,26 +1,26 @@
 //! Collects the answer to one of our own text queries: OK, ERR or the rows, up to named limits.
 
 pub mod column;
+mod fixture;
 mod rows;
 #[cfg(test)]
 mod tests;
-mod told;
 
-pub use rows::{Row, Rows};
 #[doc(hidden)]
-pub use told::{told, told_with};
+pub use fixture::{result_set_of, result_set_with_status};
+pub use rows::{ResultRow, ResultSet};
 
 use thiserror::Error;
 
 use crate::capability::Capabilities;
 use crate::command::Command;
-use crate::reply::{Event, Outcome, Walk, What};
+use crate::reply::{ReplyEvent, ReplyOutcome, ReplyScanner, ScannedPiece};
 use crate::response::{ErrPacket, OkPacket};
-use rows::Builder;
+use rows::ResultSetBuilder;
 
 /// How much an answer may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct CollectLimits {
     /// Rows.
     pub max_rows: usize,
     /// Bytes of column definitions and rows as they are on the wire; 4 GiB whenever more is given.
@@ -32,24 +32,24 @@ const MAX_COLUMNS: usize = 4_096;
 
 /// Takes the reply to a COM_QUERY in any pieces and keeps it.
 #[derive(Debug)]
-pub struct Collector {
-    walk: Walk,
-    builder: Builder,
-    state: State,
+pub struct ReplyCollector {
+    scanner: ReplyScanner,
+    builder: ResultSetBuilder,
+    state: CollectorState,
 }
 
 #[derive(Debug)]
-enum State {
+enum CollectorState {
     Collecting,
     /// The answer is of no use, but its end is still to come.
-    Spoilt(CollectError),
-    Done(Result<Outcome, CollectError>),
-    Lost(CollectError),
+    Discarding(CollectError),
+    Done(Result<ReplyOutcome, CollectError>),
+    Unfollowable(CollectError),
 }
 
-/// What [`Collector::feed`] made of the bytes.
+/// What [`ReplyCollector::feed`] made of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fed {
+pub struct CollectorStep {
     /// Bytes of this reply at the front of what was given.
     pub consumed: usize,
     /// True behind the last byte of the reply.
@@ -58,22 +58,22 @@ pub struct Fed {
 
 /// A complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum QueryReply {
     /// Done, no rows.
     Ok(OkPacket),
     /// Refused, at once or in the middle of the rows.
     Err(ErrPacket),
     /// A result set; may have no rows.
-    Rows(Rows),
+    Rows(ResultSet),
 }
 
 /// Why there is no answer.
 ///
-/// From [`Collector::finish`], the reply was followed to its end and the connection is in step. From
-/// [`Collector::feed`], nobody knows where the reply ends: the connection cannot be used any more.
+/// From [`ReplyCollector::finish`], the reply was followed to its end and the connection is in step. From
+/// [`ReplyCollector::feed`], nobody knows where the reply ends: the connection cannot be used any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CollectError {
-    /// More rows than [`Limits::max_rows`].
+    /// More rows than [`CollectLimits::max_rows`].
     #[error("more than {max} rows")]
     TooManyRows {
         /// The limit.
@@ -82,7 +82,7 @@ pub enum CollectError {
     /// More columns than a statement can have.
     #[error("more than {MAX_COLUMNS} columns")]
     TooManyColumns,
-    /// More bytes than [`Limits::max_bytes`].
+    /// More bytes than [`CollectLimits::max_bytes`].
     #[error("more than {max} bytes of columns and rows")]
     TooManyBytes {
         /// The limit.
@@ -108,14 +108,14 @@ pub enum CollectError {
     Malformed,
 }
 
-impl Collector {
+impl ReplyCollector {
     /// Waits for the reply to a COM_QUERY.
     #[must_use]
-    pub fn new(capabilities: Capabilities, limits: Limits) -> Self {
+    pub fn new(capabilities: Capabilities, limits: CollectLimits) -> Self {
         Self {
-            walk: Walk::new(Command::Query, capabilities),
-            builder: Builder::new(limits),
-            state: State::Collecting,
+            scanner: ReplyScanner::new(Command::Query, capabilities),
+            builder: ResultSetBuilder::new(limits),
+            state: CollectorState::Collecting,
         }
     }
 
@@ -123,30 +123,30 @@ impl Collector {
     ///
     /// # Errors
     /// [`CollectError::LocalInfile`] and [`CollectError::Malformed`], and the same again from then on.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed, CollectError> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<CollectorStep, CollectError> {
         let mut consumed = 0;
         loop {
-            if let State::Lost(error) = self.state {
+            if let CollectorState::Unfollowable(error) = self.state {
                 return Err(error);
             }
-            let walked = self.walk.next(bytes.get(consumed..).unwrap_or_default());
+            let walked = self.scanner.next(bytes.get(consumed..).unwrap_or_default());
             consumed += walked.consumed;
-            match walked.what {
-                What::Column { body, end } => {
+            match walked.piece {
+                ScannedPiece::Column { body, end } => {
                     let collected = self.builder.column(body, end);
-                    self.spoil(collected);
+                    self.discard_on_error(collected);
                 }
-                What::Row { body, end } => {
-                    let collected = self.builder.row(body, end, self.walk.columns());
-                    self.spoil(collected);
+                ScannedPiece::Row { body, end } => {
+                    let collected = self.builder.row(body, end, self.scanner.columns());
+                    self.discard_on_error(collected);
                 }
-                What::Event(event) => self.event(event),
-                What::Nothing | What::ServerAgain => {}
+                ScannedPiece::Event(event) => self.handle_event(event),
+                ScannedPiece::Nothing | ScannedPiece::AwaitServer => {}
             }
-            if walked.consumed == 0 && !matches!(self.state, State::Lost(_)) {
-                return Ok(Fed {
+            if walked.consumed == 0 && !matches!(self.state, CollectorState::Unfollowable(_)) {
+                return Ok(CollectorStep {
                     consumed,
-                    done: matches!(self.state, State::Done(_)),
+                    done: matches!(self.state, CollectorState::Done(_)),
                 });
             }
         }
@@ -155,38 +155,44 @@ impl Collector {
     /// The answer.
     ///
     /// # Errors
-    /// Every [`CollectError`] but the two of [`Collector::feed`].
-    pub fn finish(self) -> Result<Answer, CollectError> {
+    /// Every [`CollectError`] but the two of [`ReplyCollector::feed`].
+    pub fn finish(self) -> Result<QueryReply, CollectError> {
         match self.state {
-            State::Done(Ok(Outcome::Err(packet))) => Ok(Answer::Err(packet)),
-            State::Done(Ok(Outcome::Ok(packet))) if self.walk.results() == 0 => {
-                Ok(Answer::Ok(packet))
+            CollectorState::Done(Ok(ReplyOutcome::Err(packet))) => Ok(QueryReply::Err(packet)),
+            CollectorState::Done(Ok(ReplyOutcome::Ok(packet))) if self.scanner.results() == 0 => {
+                Ok(QueryReply::Ok(packet))
             }
-            State::Done(Ok(Outcome::Ok(packet))) => Ok(Answer::Rows(
-                self.builder.finish(packet, self.walk.columns()),
+            CollectorState::Done(Ok(ReplyOutcome::Ok(packet))) => Ok(QueryReply::Rows(
+                self.builder.finish(packet, self.scanner.columns()),
             )),
-            State::Done(Ok(_)) => Err(CollectError::Malformed),
-            State::Done(Err(error)) | State::Lost(error) => Err(error),
-            State::Collecting | State::Spoilt(_) => Err(CollectError::Unfinished),
-        }
-    }
-
-    fn spoil(&mut self, collected: Result<(), CollectError>) {
-        if let (Err(error), State::Collecting) = (collected, &self.state) {
-            self.builder.clear();
-            self.state = State::Spoilt(error);
-        }
-    }
-
-    fn event(&mut self, event: Event) {
-        self.state = match (event, &self.state) {
-            (Event::Done(_), State::Spoilt(error)) => State::Done(Err(*error)),
-            (Event::Done(_), _) if self.walk.responses() > 1 => {
-                State::Done(Err(CollectError::SeveralResults))
+            CollectorState::Done(Ok(_)) => Err(CollectError::Malformed),
+            CollectorState::Done(Err(error)) | CollectorState::Unfollowable(error) => Err(error),
+            CollectorState::Collecting | CollectorState::Discarding(_) => {
+                Err(CollectError::Unfinished)
             }
-            (Event::Done(outcome), _) => State::Done(Ok(outcome)),
-            (Event::ClientData, _) => State::Lost(CollectError::LocalInfile),
-            (Event::ClientAuth | Event::Unfollowable, _) => State::Lost(CollectError::Malformed),
+        }
+    }
+
+    fn discard_on_error(&mut self, collected: Result<(), CollectError>) {
+        if let (Err(error), CollectorState::Collecting) = (collected, &self.state) {
+            self.builder.clear();
+            self.state = CollectorState::Discarding(error);
+        }
+    }
+
+    fn handle_event(&mut self, event: ReplyEvent) {
+        self.state = match (event, &self.state) {
+            (ReplyEvent::Done(_), CollectorState::Discarding(error)) => {
+                CollectorState::Done(Err(*error))
+            }
+            (ReplyEvent::Done(_), _) if self.scanner.responses() > 1 => {
+                CollectorState::Done(Err(CollectError::SeveralResults))
+            }
+            (ReplyEvent::Done(outcome), _) => CollectorState::Done(Ok(outcome)),
+            (ReplyEvent::ClientData, _) => CollectorState::Unfollowable(CollectError::LocalInfile),
+            (ReplyEvent::ClientAuth | ReplyEvent::Unfollowable, _) => {
+                CollectorState::Unfollowable(CollectError::Malformed)
+            }
         };
     }
 }

@@ -3,14 +3,14 @@
 //! | module | what it is |
 //! |---|---|
 //! | `schema` | where the columns stand |
-//! | `fill` | one round: follow lists, then messages of the authors on them |
-//! | `ids`, `keyed` | those messages, by what orders them |
+//! | `load_source` | one round: follow lists, then messages of the authors on them |
+//! | `message_ids`, `keyed_messages` | those messages, by what orders them |
 //!
 //! What is left for quiet moments is the [`Backlog`]'s.
 
-mod fill;
-mod ids;
-mod keyed;
+mod keyed_messages;
+mod load_source;
+mod message_ids;
 mod schema;
 
 use std::collections::BTreeMap;
@@ -20,53 +20,53 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use self::fill::Source;
+use self::load_source::LoadSource;
 use super::Binlog;
-use super::control::Control;
+use super::cached_timeline::CachedTimeline;
+use super::candidates::CandidateRequest;
+use super::control_connection::ControlConnection;
 use super::error::BinlogError;
-use super::feed::Wish;
-use super::memory::Lack;
-use super::obstacles::ServerFacts;
-use super::place::Place;
-use super::spread::Part;
-use crate::account::{Conn, Purpose};
-use crate::binlog::rows::all;
+use super::partial_page::PartialPageRequest;
+use super::server_facts::ServerFacts;
+use super::timeline_memory::MissingMessages;
+use crate::account::{AccountConnection, ConnectionPurpose};
+use crate::binlog::row_decoding::all_numbers;
 use crate::clock;
-use crate::index::{Item, Keyed, PlaceId};
-use crate::log::following::Generation;
-use crate::log::referred::Referred;
-use crate::source::backlog::{Backlog, Progress, Want};
-use crate::source::spans::Spans;
+use crate::index::{KeyedMessage, TimelineId, WindowItem};
+use crate::log::joined_table::JoinedTable;
+use crate::log::replication_state::StreamGeneration;
+use crate::source::backlog::{BacklogRequest, PageBacklog, PreloadProgress};
+use crate::source::id_density::IdDensity;
 
 /// What is to be loaded.
 #[derive(Debug)]
-pub(super) enum Load {
+pub(super) enum LoadRequest {
     /// The columns of a place's tables.
-    Schema(PlaceId),
+    Schema(TimelineId),
     /// Those of a table that messages refer to.
-    Referred(PlaceId),
+    JoinedTable(TimelineId),
     /// All that a page needs. Told to `done`: whether it is there now.
     Page {
-        place: PlaceId,
-        want: Want,
+        timeline: TimelineId,
+        page: BacklogRequest,
         done: oneshot::Sender<bool>,
     },
     /// A reader's follow list. Told to `done`: whether it is there now.
     List {
-        place: PlaceId,
+        timeline: TimelineId,
         reader: u64,
         done: oneshot::Sender<bool>,
     },
     /// What these authors' part of a page needs. Told to `done`: whether it is there now.
-    Part {
-        place: PlaceId,
-        part: Part,
+    PartialPage {
+        timeline: TimelineId,
+        request: PartialPageRequest,
         done: oneshot::Sender<bool>,
     },
     /// What a feed's candidates need. Told to `done`: whether it is there now.
     Candidates {
-        place: PlaceId,
-        wish: Wish,
+        timeline: TimelineId,
+        request: CandidateRequest,
         done: oneshot::Sender<bool>,
     },
 }
@@ -74,154 +74,179 @@ pub(super) enum Load {
 /// Loads under way at a time.
 const WORKERS: usize = 2;
 /// Pages that one of them takes in at a time.
-const TAKEN: usize = 16;
+const REQUESTS_PER_BATCH: usize = 16;
 /// A call waits for so many authors at most: more of them are left for quiet moments.
-const FEW: usize = 256;
+const MAX_AWAITED_AUTHORS: usize = 256;
 /// Rounds that a call waits for: follow list and authors, then ids of authors who have few new ones.
 const QUICK_ROUNDS: usize = 3;
 /// Rounds for candidates: so many authors are named at a time, and of each there may be more to be had below.
-const GATHERED_ROUNDS: usize = 32;
+const CANDIDATE_ROUNDS: usize = 32;
 const RETRY: Duration = Duration::from_millis(500);
 /// Whatever is in the way of rows beside messages costs less, and lasts.
-const RETRY_REFERRED: Duration = Duration::from_secs(60);
+const RETRY_JOINED: Duration = Duration::from_secs(60);
 /// Readers that are asked for at a time.
-const READERS: usize = 64;
+const READERS_PER_QUERY: usize = 64;
 
 /// Loads for good.
-pub(super) async fn run(binlog: Arc<Binlog>, loads: mpsc::Receiver<Load>) {
+pub(super) async fn run(binlog: Arc<Binlog>, loads: mpsc::Receiver<LoadRequest>) {
     let loads = Arc::new(Mutex::new(loads));
     let workers = (0..WORKERS).map(|_| work(Arc::clone(&binlog), Arc::clone(&loads)));
     futures_util::future::join_all(workers).await;
 }
 
-async fn work(binlog: Arc<Binlog>, loads: Arc<Mutex<mpsc::Receiver<Load>>>) {
-    let mut loader = Loader {
+async fn work(binlog: Arc<Binlog>, loads: Arc<Mutex<mpsc::Receiver<LoadRequest>>>) {
+    let mut loader = LoadWorker {
         binlog,
-        control: Control::new(Purpose::Loads),
-        generation: Generation::default(),
-        backlog: Backlog::default(),
-        said: BTreeMap::new(),
+        control: ControlConnection::new(ConnectionPurpose::Loads),
+        generation: StreamGeneration::default(),
+        backlog: PageBacklog::default(),
+        last_warnings: BTreeMap::new(),
     };
     loop {
         let mut taken = Vec::new();
         // What is left from before goes on when nobody waits, for half of the time.
         match loader.backlog.due(clock::now()) {
             None => {
-                if loads.lock().await.recv_many(&mut taken, TAKEN).await == 0 {
+                if loads
+                    .lock()
+                    .await
+                    .recv_many(&mut taken, REQUESTS_PER_BATCH)
+                    .await
+                    == 0
+                {
                     return;
                 }
             }
             Some(due) => {
-                let some = async { loads.lock().await.recv_many(&mut taken, TAKEN).await };
+                let some = async {
+                    loads
+                        .lock()
+                        .await
+                        .recv_many(&mut taken, REQUESTS_PER_BATCH)
+                        .await
+                };
                 let _ = tokio::time::timeout_at(due.into(), some).await;
             }
         }
         if taken.is_empty() {
-            loader.catch_up().await;
+            loader.run_backlog().await;
         } else {
-            loader.take(taken).await;
+            loader.process(taken).await;
         }
     }
 }
 
-struct Loader {
+struct LoadWorker {
     binlog: Arc<Binlog>,
-    control: Control,
-    generation: Generation,
-    backlog: Backlog,
+    control: ControlConnection,
+    generation: StreamGeneration,
+    backlog: PageBacklog,
     /// The last trouble that was logged of a place, or of a table that messages refer to.
-    said: BTreeMap<PlaceId, String>,
+    last_warnings: BTreeMap<TimelineId, String>,
 }
 
 /// Pages that calls wait for, with those who wait.
-type Waiting = BTreeMap<Want, Vec<oneshot::Sender<bool>>>;
+type PageWaiters = BTreeMap<BacklogRequest, Vec<oneshot::Sender<bool>>>;
 
-impl Loader {
-    async fn take(&mut self, taken: Vec<Load>) {
-        let mut pages: BTreeMap<PlaceId, Waiting> = BTreeMap::new();
+impl LoadWorker {
+    async fn process(&mut self, taken: Vec<LoadRequest>) {
+        let mut pages: BTreeMap<TimelineId, PageWaiters> = BTreeMap::new();
         for load in taken {
             match load {
                 // Nobody waits for it any more.
-                Load::List { done, .. } | Load::Part { done, .. } if done.is_closed() => {}
-                Load::Schema(place) => self.schema(place).await,
-                Load::Referred(place) => self.referred(place).await,
-                Load::Page { place, want, done } => {
+                LoadRequest::List { done, .. } | LoadRequest::PartialPage { done, .. }
+                    if done.is_closed() => {}
+                LoadRequest::Schema(place) => self.load_schema(place).await,
+                LoadRequest::JoinedTable(place) => self.load_joined_table(place).await,
+                LoadRequest::Page {
+                    timeline: place,
+                    page: want,
+                    done,
+                } => {
                     let waiting = pages.entry(place).or_default();
                     waiting.entry(want).or_default().push(done);
                 }
-                Load::Candidates { place, wish, done } => {
-                    if let Some(place) = self.place(place) {
-                        let there = self.gather(&place, &wish).await;
-                        self.tell(&place, there, done);
+                LoadRequest::Candidates {
+                    timeline: place,
+                    request: wish,
+                    done,
+                } => {
+                    if let Some(place) = self.timeline(place) {
+                        let there = self.load_candidates(&place, &wish).await;
+                        self.reply(&place, there, done);
                     }
                 }
-                Load::List {
-                    place,
+                LoadRequest::List {
+                    timeline: place,
                     reader,
                     done,
                 } => {
-                    if let Some(place) = self.place(place) {
-                        let there = self.list(&place, reader).await;
-                        self.tell(&place, there, done);
+                    if let Some(place) = self.timeline(place) {
+                        let there = self.load_list(&place, reader).await;
+                        self.reply(&place, there, done);
                     }
                 }
-                Load::Part { place, part, done } => {
-                    if let Some(place) = self.place(place) {
-                        let there = self.part(&place, &part).await;
-                        self.tell(&place, there, done);
+                LoadRequest::PartialPage {
+                    timeline: place,
+                    request: part,
+                    done,
+                } => {
+                    if let Some(place) = self.timeline(place) {
+                        let there = self.load_partial_page(&place, &part).await;
+                        self.reply(&place, there, done);
                     }
                 }
             }
         }
         for (number, waiting) in pages {
-            if let Some(place) = self.place(number) {
-                let done = self.quickly(&place, waiting).await;
-                self.complain(&place, done);
+            if let Some(place) = self.timeline(number) {
+                let done = self.load_awaited(&place, waiting).await;
+                self.log_failure(&place, done);
             }
         }
     }
 
-    fn tell(
+    fn reply(
         &mut self,
-        place: &Place,
+        place: &CachedTimeline,
         there: Result<bool, BinlogError>,
         done: oneshot::Sender<bool>,
     ) {
         let _ = done.send(matches!(there, Ok(true)));
-        self.complain(place, there.map(|_| ()));
+        self.log_failure(place, there.map(|_| ()));
     }
 
-    fn place(&mut self, number: PlaceId) -> Option<Arc<Place>> {
-        self.keep_up();
-        self.binlog.places().get(number.0).map(Arc::clone)
+    fn timeline(&mut self, number: TimelineId) -> Option<Arc<CachedTimeline>> {
+        self.sync_generation();
+        self.binlog.cached_timelines().get(number.0).map(Arc::clone)
     }
 
-    fn keep_up(&mut self) {
+    fn sync_generation(&mut self) {
         let generation = self.binlog.state().following.generation();
         if self.generation != generation {
             self.generation = generation;
-            self.backlog = Backlog::default();
+            self.backlog = PageBacklog::default();
         }
     }
 
-    fn complain(&mut self, place: &Place, done: Result<(), BinlogError>) {
+    fn log_failure(&mut self, place: &CachedTimeline, done: Result<(), BinlogError>) {
         if let Err(error) = done {
             let database = place.database();
             let text = format!("memory cannot be filled for {database}: {error}");
-            self.warn(place.number(), text);
+            self.warn_once(place.id(), text);
         }
     }
 
     /// Says it once.
-    fn warn(&mut self, number: PlaceId, text: String) {
-        if self.said.get(&number) != Some(&text) {
+    fn warn_once(&mut self, number: TimelineId, text: String) {
+        if self.last_warnings.get(&number) != Some(&text) {
             tracing::warn!("{text}");
-            self.said.insert(number, text);
+            self.last_warnings.insert(number, text);
         }
     }
 
     /// Asks for it again after this time, if nobody else does: all is asked for anew when the log is followed anew.
-    fn again(&self, load: Load, after: Duration) {
+    fn retry_later(&self, load: LoadRequest, after: Duration) {
         let (binlog, generation) = (Arc::clone(&self.binlog), self.generation);
         tokio::spawn(async move {
             tokio::time::sleep(after).await;
@@ -232,7 +257,9 @@ impl Loader {
     }
 
     /// The server and a connection to it; `None` while its log is not followed.
-    async fn connection(&mut self) -> Result<Option<(Arc<ServerFacts>, Conn)>, BinlogError> {
+    async fn connection(
+        &mut self,
+    ) -> Result<Option<(Arc<ServerFacts>, AccountConnection)>, BinlogError> {
         let server = {
             let state = self.binlog.state();
             let server = state.server.clone();
@@ -245,91 +272,95 @@ impl Loader {
         Ok(Some((Arc::clone(&server), conn.await?)))
     }
 
-    async fn schema(&mut self, number: PlaceId) {
-        let Some(place) = self.place(number) else {
+    async fn load_schema(&mut self, number: TimelineId) {
+        let Some(place) = self.timeline(number) else {
             return;
         };
-        let done = self.learn(&place).await;
+        let done = self.load_columns(&place).await;
         if let Err(error) = &done {
-            if error.bars_tables() {
-                self.bar(&place, error);
+            if error.blocks_tables() {
+                self.block_timeline(&place, error);
             }
-            self.again(Load::Schema(number), RETRY);
+            self.retry_later(LoadRequest::Schema(number), RETRY);
         }
-        self.complain(&place, done);
+        self.log_failure(&place, done);
     }
 
     /// Keeps a place's rows out of memory, unless the stream is another one by now: its own loader says what is in the way, and nobody would
     /// take this back.
-    fn bar(&self, place: &Place, error: &BinlogError) {
+    fn block_timeline(&self, place: &CachedTimeline, error: &BinlogError) {
         let state = self.binlog.state();
         if state.following.is_current(self.generation) {
-            place.learns(Some(error.aside(self.binlog.user())));
+            place.set_block_reason(Some(error.suspension(self.binlog.user())));
             drop(state);
-            self.binlog.tell_asides();
+            self.binlog.notify_suspension();
         }
     }
 
-    async fn referred(&mut self, number: PlaceId) {
-        self.keep_up();
-        let Some(table) = self.binlog.referred_at(number) else {
+    async fn load_joined_table(&mut self, number: TimelineId) {
+        self.sync_generation();
+        let Some(table) = self.binlog.joined_table(number) else {
             return;
         };
-        if let Err(error) = self.learn_referred(&table).await {
+        if let Err(error) = self.load_joined_columns(&table).await {
             let (database, name) = (&table.database, &table.table);
             let text = format!("rows that show those of {database}.{name} are not kept: {error}");
-            self.warn(number, text);
-            self.again(Load::Referred(number), RETRY_REFERRED);
+            self.warn_once(number, text);
+            self.retry_later(LoadRequest::JoinedTable(number), RETRY_JOINED);
         }
     }
 
-    async fn learn_referred(&mut self, table: &Referred) -> Result<(), BinlogError> {
+    async fn load_joined_columns(&mut self, table: &JoinedTable) -> Result<(), BinlogError> {
         let Some((_, mut conn)) = self.connection().await? else {
             return Ok(());
         };
-        schema::learn_referred(&self.binlog, self.generation, table, &mut conn).await?;
+        schema::load_joined_columns(&self.binlog, self.generation, table, &mut conn).await?;
         self.control.put_back(self.generation, conn);
         Ok(())
     }
 
-    async fn learn(&mut self, place: &Place) -> Result<(), BinlogError> {
+    async fn load_columns(&mut self, place: &CachedTimeline) -> Result<(), BinlogError> {
         let Some((_, mut conn)) = self.connection().await? else {
             return Ok(());
         };
-        if schema::learn(&self.binlog, self.generation, place, &mut conn).await? {
+        if schema::load_columns(&self.binlog, self.generation, place, &mut conn).await? {
             let failed = BinlogError::while_doing("the tables cannot be read");
-            if let Some(top) = place.tables.top_query() {
+            if let Some(top) = place.tables.max_id_query() {
                 // NULL, or below 0: then nothing is known.
                 let top = conn.rows(&top).await.map_err(&failed)?;
                 let top = top.row(0).and_then(|row| row.u64(0));
-                *place.spans() = Spans::below(top.unwrap_or(0));
+                *place.spans() = IdDensity::with_max_id(top.unwrap_or(0));
             }
-            if let Some(count) = place.tables.count_query()
+            if let Some(count) = place.tables.reader_count_query()
                 && self.binlog.limits.preload
-                && !place.tables.names.elsewhere
+                && !place.tables.schema.elsewhere
             {
                 let readers = conn.rows(&count).await.map_err(&failed)?;
                 let readers = readers.row(0).and_then(|row| row.u64(0));
                 let readers = readers.unwrap_or(0);
-                self.backlog.preload(place.number(), readers, clock::now());
+                self.backlog.preload(place.id(), readers, clock::now());
             } else {
                 place.preloaded.store(true, Ordering::Relaxed);
             }
             // Their rows can be read, too.
-            place.learns(None);
-            self.binlog.tell_asides();
+            place.set_block_reason(None);
+            self.binlog.notify_suspension();
         }
         self.control.put_back(self.generation, conn);
         Ok(())
     }
 
     /// Loads what calls wait for. Whoever lacks much is told so at once, and looks it up; it is loaded for the next call.
-    async fn quickly(&mut self, place: &Place, mut waiting: Waiting) -> Result<(), BinlogError> {
+    async fn load_awaited(
+        &mut self,
+        place: &CachedTimeline,
+        mut waiting: PageWaiters,
+    ) -> Result<(), BinlogError> {
         for _ in 0..QUICK_ROUNDS {
-            let wants: Vec<Want> = waiting.keys().copied().collect();
-            let left = self.round(place, &wants, FEW).await?;
-            for want in &left.much {
-                self.backlog.push(place.number(), *want);
+            let wants: Vec<BacklogRequest> = waiting.keys().copied().collect();
+            let left = self.load_round(place, &wants, MAX_AWAITED_AUTHORS).await?;
+            for want in &left.oversized {
+                self.backlog.push(place.id(), *want);
                 waiting.remove(want);
             }
             // What was loaded may be used once everything before is known to be readable; and whatever is here, if it is as
@@ -337,53 +368,58 @@ impl Loader {
             if !self.binlog.prove().await {
                 break;
             }
-            let (done, open): (Waiting, Waiting) =
-                waiting.into_iter().partition(|(want, _)| place.has(*want));
+            let (done, open): (PageWaiters, PageWaiters) = waiting
+                .into_iter()
+                .partition(|(want, _)| place.has_page(*want));
             for done in done.into_values().flatten() {
                 let _ = done.send(true);
             }
             waiting = open;
-            if waiting.is_empty() || !left.began {
+            if waiting.is_empty() || !left.has_loaded {
                 break;
             }
         }
         for want in waiting.into_keys() {
             if !place.follows_too_many(want.reader) {
-                self.backlog.push(place.number(), want);
+                self.backlog.push(place.id(), want);
             }
         }
         Ok(())
     }
 
     /// Loads what candidates need. True if they are there then.
-    async fn gather(&mut self, place: &Place, wish: &Wish) -> Result<bool, BinlogError> {
-        let want = |reader| Want {
+    async fn load_candidates(
+        &mut self,
+        place: &CachedTimeline,
+        wish: &CandidateRequest,
+    ) -> Result<bool, BinlogError> {
+        let want = |reader| BacklogRequest {
             reader,
             bound: None,
             n: 0,
         };
-        let readers: Vec<Want> = wish.readers.iter().copied().map(want).collect();
-        for _ in 0..GATHERED_ROUNDS {
+        let readers: Vec<BacklogRequest> = wish.readers.iter().copied().map(want).collect();
+        for _ in 0..CANDIDATE_ROUNDS {
             let Some((server, mut conn)) = self.connection().await? else {
                 return Ok(false);
             };
             let mut source = self.source(place, &server, &mut conn);
-            let lists = source.follows(&readers).await?;
+            let lists = source.load_follows(&readers).await?;
             let missing = wish.missing(&place.index(), &lists);
             if let Some(missing) = &missing {
-                let lack = |author: &u64| Lack {
+                let lack = |author: &u64| MissingMessages {
                     author: *author,
                     bound: wish.range.upper,
-                    n: wish.most(),
+                    n: wish.required_count(),
                 };
-                let lacks: Vec<Lack> = missing.iter().map(lack).collect();
-                source.messages(&lacks).await?;
+                let lacks: Vec<MissingMessages> = missing.iter().map(lack).collect();
+                source.load_messages(&lacks).await?;
             }
             self.control.put_back(self.generation, conn);
             if !self.binlog.prove().await {
                 return Ok(false);
             }
-            if wish.of(&place.index()).is_ok() {
+            if wish.newest_messages(&place.index()).is_ok() {
                 return Ok(true);
             }
             // Nothing is missing that could be loaded: a list that is too long, or a load under way elsewhere.
@@ -395,39 +431,47 @@ impl Loader {
     }
 
     /// Loads a follow list. True if it is there then.
-    async fn list(&mut self, place: &Place, reader: u64) -> Result<bool, BinlogError> {
+    async fn load_list(
+        &mut self,
+        place: &CachedTimeline,
+        reader: u64,
+    ) -> Result<bool, BinlogError> {
         let Some((server, mut conn)) = self.connection().await? else {
             return Ok(false);
         };
-        let want = Want {
+        let want = BacklogRequest {
             reader,
             bound: None,
             n: 0,
         };
         self.source(place, &server, &mut conn)
-            .follows(&[want])
+            .load_follows(&[want])
             .await?;
         self.control.put_back(self.generation, conn);
         Ok(self.binlog.prove().await && place.index().has_reader(reader))
     }
 
     /// Loads what these authors' part of a page needs. True if it is there then.
-    async fn part(&mut self, place: &Place, part: &Part) -> Result<bool, BinlogError> {
-        for _ in 0..GATHERED_ROUNDS {
-            let Some(missing) = part.of(&place.index()).err() else {
+    async fn load_partial_page(
+        &mut self,
+        place: &CachedTimeline,
+        part: &PartialPageRequest,
+    ) -> Result<bool, BinlogError> {
+        for _ in 0..CANDIDATE_ROUNDS {
+            let Some(missing) = part.partial_page(&place.index()).err() else {
                 return Ok(true);
             };
             let Some((server, mut conn)) = self.connection().await? else {
                 return Ok(false);
             };
-            let lack = |author| Lack {
+            let lack = |author| MissingMessages {
                 author,
-                bound: part.bound.map(|id| Keyed::of(0, id)),
+                bound: part.bound.map(|id| KeyedMessage::from_key_and_id(0, id)),
                 n: part.n,
             };
-            let lacks: Vec<Lack> = missing.into_iter().map(lack).collect();
+            let lacks: Vec<MissingMessages> = missing.into_iter().map(lack).collect();
             self.source(place, &server, &mut conn)
-                .messages(&lacks)
+                .load_messages(&lacks)
                 .await?;
             self.control.put_back(self.generation, conn);
             if !self.binlog.prove().await {
@@ -438,60 +482,60 @@ impl Loader {
     }
 
     /// One round for what is left.
-    async fn catch_up(&mut self) {
+    async fn run_backlog(&mut self) {
         let begun = clock::now();
-        let Some(number) = self.backlog.place() else {
+        let Some(number) = self.backlog.next_timeline() else {
             return;
         };
-        if let Some(place) = self.place(number) {
+        if let Some(place) = self.timeline(number) {
             if !self.binlog.is_followed(&place, None) {
-                self.backlog.wait(clock::now());
+                self.backlog.postpone(clock::now());
                 return;
             }
-            let done = self.go_on(&place).await;
+            let done = self.continue_preload(&place).await;
             if done.is_err() {
-                self.backlog.give_up(number);
+                self.backlog.drop_timeline(number);
             }
-            self.complain(&place, done);
+            self.log_failure(&place, done);
         }
-        self.backlog.rest(clock::since(begun), clock::now());
+        self.backlog.back_off(clock::since(begun), clock::now());
     }
 
-    async fn go_on(&mut self, place: &Place) -> Result<(), BinlogError> {
-        if let Some(behind) = self.backlog.readers_behind(place.number())
-            && let Some(query) = place.tables.readers_query(behind, READERS)
+    async fn continue_preload(&mut self, place: &CachedTimeline) -> Result<(), BinlogError> {
+        if let Some(behind) = self.backlog.next_readers_after(place.id())
+            && let Some(query) = place.tables.readers_query(behind, READERS_PER_QUERY)
             && let Some((_, mut conn)) = self.connection().await?
         {
             let failed = BinlogError::while_doing("the follow table cannot be read");
             let readers = conn.rows(&query).await.map_err(&failed)?;
-            let readers = all::<1>(&readers).ok_or_else(fill::no_number)?;
+            let readers = all_numbers::<1>(&readers).ok_or_else(load_source::not_a_number)?;
             let readers: Vec<u64> = readers.into_iter().flatten().collect();
             self.control.put_back(self.generation, conn);
             let full = place.index().is_nearly_full();
-            let pages = (&*readers, place.tables.n);
+            let pages = (&*readers, place.tables.page_ids);
             let progress = self
                 .backlog
-                .add_readers(place.number(), pages, full, clock::now());
+                .add_readers(place.id(), pages, full, clock::now());
             if let Some(progress) = progress {
                 let full = full && !readers.is_empty();
-                let memory_bytes = self.binlog.budget(self.binlog.timelines());
+                let memory_bytes = self.binlog.budget(self.binlog.timeline_count());
                 if progress.took.is_some() {
                     place.preloaded.store(true, Ordering::Relaxed);
                 }
-                say(place, progress, full.then_some(memory_bytes));
+                report_preload(place, progress, full.then_some(memory_bytes));
             }
         }
-        let waiting = self.backlog.next(place.number());
-        let wants: Vec<Want> = waiting.iter().map(|waiting| waiting.want).collect();
-        if self.round(place, &wants, usize::MAX).await?.began {
+        let waiting = self.backlog.next_pages(place.id());
+        let wants: Vec<BacklogRequest> = waiting.iter().map(|waiting| waiting.request).collect();
+        if self.load_round(place, &wants, usize::MAX).await?.has_loaded {
             self.binlog.prove().await;
         }
         // What does not fit is evicted again: there is no end to that.
         let full = place.index().is_nearly_full();
         for waiting in waiting {
-            let want = waiting.want;
-            if !full && !place.has(want) && !place.follows_too_many(want.reader) {
-                self.backlog.again(place.number(), waiting);
+            let want = waiting.request;
+            if !full && !place.has_page(want) && !place.follows_too_many(want.reader) {
+                self.backlog.requeue(place.id(), waiting);
             }
         }
         Ok(())
@@ -499,27 +543,27 @@ impl Loader {
 
     fn source<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a CachedTimeline,
         server: &ServerFacts,
-        conn: &'a mut Conn,
-    ) -> Source<'a> {
-        Source {
+        conn: &'a mut AccountConnection,
+    ) -> LoadSource<'a> {
+        LoadSource {
             binlog: &self.binlog,
             generation: self.generation,
-            place,
+            timeline: place,
             status: server.status,
             conn,
         }
     }
 
     /// Begins whatever these pages lack, but for those that lack more authors than this.
-    async fn round(
+    async fn load_round(
         &mut self,
-        place: &Place,
-        wants: &[Want],
+        place: &CachedTimeline,
+        wants: &[BacklogRequest],
         most: usize,
-    ) -> Result<Left, BinlogError> {
-        let mut left = Left::default();
+    ) -> Result<RoundRemainder, BinlogError> {
+        let mut left = RoundRemainder::default();
         if wants.is_empty() {
             return Ok(left);
         }
@@ -527,25 +571,27 @@ impl Loader {
             return Ok(left);
         };
         let mut source = self.source(place, &server, &mut conn);
-        let lists = source.follows(wants).await?;
-        left.began = !lists.is_empty();
-        let mut lacks: Vec<Lack> = Vec::new();
+        let lists = source.load_follows(wants).await?;
+        left.has_loaded = !lists.is_empty();
+        let mut lacks: Vec<MissingMessages> = Vec::new();
         for want in wants {
             let list = lists.get(&want.reader);
-            let missing = place.index().lacking(*want, list.map(Vec::as_slice));
+            let missing = place
+                .index()
+                .missing_authors(*want, list.map(Vec::as_slice));
             if missing.len() > most {
-                left.much.push(*want);
+                left.oversized.push(*want);
             } else {
-                lacks.extend(missing.into_iter().map(|author| Lack {
+                lacks.extend(missing.into_iter().map(|author| MissingMessages {
                     author,
-                    bound: want.bound.map(|id| Keyed::of(0, id)),
+                    bound: want.bound.map(|id| KeyedMessage::from_key_and_id(0, id)),
                     n: want.n,
                 }));
             }
         }
         if !lacks.is_empty() {
-            left.began = true;
-            source.messages(&lacks).await?;
+            left.has_loaded = true;
+            source.load_messages(&lacks).await?;
         }
         self.control.put_back(self.generation, conn);
         Ok(left)
@@ -553,8 +599,12 @@ impl Loader {
 }
 
 /// Says how far a preload has come. `full`: memory was, which is so large.
-fn say(place: &Place, progress: Progress, full: Option<usize>) {
-    let Progress { done, of, took } = progress;
+fn report_preload(place: &CachedTimeline, progress: PreloadProgress, full: Option<usize>) {
+    let PreloadProgress {
+        done,
+        total: of,
+        took,
+    } = progress;
     let database = place.database();
     let Some(took) = took else {
         tracing::info!("preload of {database}: {done} of {of} readers");
@@ -573,9 +623,9 @@ fn say(place: &Place, progress: Progress, full: Option<usize>) {
 
 /// What a round left undone.
 #[derive(Default)]
-struct Left {
+struct RoundRemainder {
     /// Pages that lack too much.
-    much: Vec<Want>,
+    oversized: Vec<BacklogRequest>,
     /// Something was loaded.
-    began: bool,
+    has_loaded: bool,
 }

@@ -1,24 +1,24 @@
 //! Where the columns stand, and whether rows change by themselves.
 
-use crate::account::Conn;
+use crate::account::AccountConnection;
 use crate::binlog::Binlog;
-use crate::binlog::cascades;
+use crate::binlog::cached_timeline::CachedTimeline;
 use crate::binlog::error::BinlogError;
-use crate::binlog::place::Place;
-use crate::binlog::resume;
-use crate::binlog::rows::texts;
-use crate::index::PlaceId;
-use crate::log::following::Generation;
-use crate::log::referred::Referred;
-use crate::log::routes::Route;
+use crate::binlog::foreign_keys;
+use crate::binlog::resumption;
+use crate::binlog::row_decoding::texts;
+use crate::index::TimelineId;
+use crate::log::joined_table::JoinedTable;
+use crate::log::replication_state::StreamGeneration;
+use crate::log::routes::TableRoute;
 
 /// Learns where the columns stand. The stream listens to the tables already: a change of them begins everything anew.
 /// False if the tables are not there.
-pub(super) async fn learn(
+pub(super) async fn load_columns(
     binlog: &Binlog,
-    generation: Generation,
-    place: &Place,
-    conn: &mut Conn,
+    generation: StreamGeneration,
+    place: &CachedTimeline,
+    conn: &mut AccountConnection,
 ) -> Result<bool, BinlogError> {
     let failed = BinlogError::while_doing("the tables' columns cannot be read");
     let rows = conn
@@ -30,20 +30,20 @@ pub(super) async fn learn(
         .filter_map(texts)
         .map(|[table, column]| (table, column))
         .collect();
-    let printed = printed(binlog, place.number(), conn).await?;
+    let printed = table_fingerprint(binlog, place.id(), conn).await?;
     let Some(own) = place.tables.routes(&columns) else {
         // The tables are gone, or cannot be seen: nothing of them is to be kept.
         return Ok(false);
     };
-    Ok(adopt(binlog, generation, place.number(), own, printed))
+    Ok(adopt_columns(binlog, generation, place.id(), own, printed))
 }
 
 /// The same of a table that messages refer to.
-pub(super) async fn learn_referred(
+pub(super) async fn load_joined_columns(
     binlog: &Binlog,
-    generation: Generation,
-    table: &Referred,
-    conn: &mut Conn,
+    generation: StreamGeneration,
+    table: &JoinedTable,
+    conn: &mut AccountConnection,
 ) -> Result<bool, BinlogError> {
     let failed = BinlogError::while_doing("a table's columns cannot be read");
     let rows = conn.rows(&table.columns_query()).await.map_err(&failed)?;
@@ -52,41 +52,41 @@ pub(super) async fn learn_referred(
         .filter_map(texts)
         .map(|[column]| column)
         .collect();
-    let printed = printed(binlog, table.place, conn).await?;
+    let printed = table_fingerprint(binlog, table.timeline_id, conn).await?;
     Ok(match table.route(&columns) {
-        Some(own) => adopt(binlog, generation, table.place, [own], printed),
+        Some(own) => adopt_columns(binlog, generation, table.timeline_id, [own], printed),
         None => false,
     })
 }
 
 /// How a place's tables are defined, if none of their keys changes rows by itself.
-async fn printed(
+async fn table_fingerprint(
     binlog: &Binlog,
-    place: PlaceId,
-    conn: &mut Conn,
+    place: TimelineId,
+    conn: &mut AccountConnection,
 ) -> Result<Option<String>, BinlogError> {
-    let created = cascades::created(binlog.show_create_queries(place), conn)
+    let created = foreign_keys::load_table_definitions(binlog.show_create_queries(place), conn)
         .await
         .map_err(BinlogError::while_doing("the tables' keys cannot be read"))?;
-    match cascades::of(&created).into_iter().next() {
+    match foreign_keys::cascading_keys(&created).into_iter().next() {
         Some(obstacle) => Err(obstacle.into()),
-        None => Ok(resume::print(&created)),
+        None => Ok(resumption::fingerprint(&created)),
     }
 }
 
-fn adopt(
+fn adopt_columns(
     binlog: &Binlog,
-    generation: Generation,
-    place: PlaceId,
-    own: impl IntoIterator<Item = Route>,
+    generation: StreamGeneration,
+    place: TimelineId,
+    own: impl IntoIterator<Item = TableRoute>,
     printed: Option<String>,
 ) -> bool {
     let mut state = binlog.state();
-    let learned = state.following.learn_columns(generation, place, own);
+    let learned = state.following.set_columns(generation, place, own);
     if learned {
         match printed {
-            Some(printed) => binlog.prints().insert(place, printed),
-            None => binlog.prints().remove(&place),
+            Some(printed) => binlog.table_fingerprints().insert(place, printed),
+            None => binlog.table_fingerprints().remove(&place),
         };
     }
     drop(state);

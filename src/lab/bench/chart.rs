@@ -2,20 +2,20 @@
 
 use std::fmt::{self, Write};
 
-use super::aims::CONNECTIONS;
-use super::cell::Cell;
-use super::depth::Depth;
-use super::report::Report;
+use super::cell::BenchCell;
+use super::depth::PageDepth;
+use super::query_path::{ConnectionRoute, QueryForm, QueryPath};
+use super::report::BenchReport;
 use super::table::thousands;
-use super::way::{Form, Route, Way};
+use super::target_ratios::CONNECTIONS;
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 216.0;
 /// Room behind the longest bar, for its figure.
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 84.0;
-const STEP: f64 = 40.0;
-const BAR: f64 = 24.0;
+const BAR_STEP: f64 = 40.0;
+const BAR_HEIGHT: f64 = 24.0;
 const BOTTOM: f64 = 58.0;
 
 /// It brings its own background, and a darker one where the reader prefers that.
@@ -27,21 +27,29 @@ const STYLE: &str = "\
 .small{fill:#9198a1}.bar{fill:#6e7681}.own{fill:#4493f8}.relay{fill:#2b5f9e}}";
 
 /// The bars, from top to bottom.
-const BARS: [(Way, &str, &str); 5] = [
-    (Way::new(Route::Direct, Form::Join), "plain SQL join", "bar"),
-    (Way::new(Route::Direct, Form::Lateral), "LATERAL", "bar"),
+const CHART_BARS: [(QueryPath, &str, &str); 5] = [
     (
-        Way::new(Route::Relay, Form::CallAndTail),
+        QueryPath::new(ConnectionRoute::Direct, QueryForm::Join),
+        "plain SQL join",
+        "bar",
+    ),
+    (
+        QueryPath::new(ConnectionRoute::Direct, QueryForm::Lateral),
+        "LATERAL",
+        "bar",
+    ),
+    (
+        QueryPath::new(ConnectionRoute::Relay, QueryForm::CallAndTail),
         "Headwater relaying",
         "relay",
     ),
     (
-        Way::new(Route::Direct, Form::CallAndTail),
+        QueryPath::new(ConnectionRoute::Direct, QueryForm::CallAndTail),
         "stored procedure",
         "bar",
     ),
     (
-        Way::new(Route::Headwater, Form::CallAndTail),
+        QueryPath::new(ConnectionRoute::Headwater, QueryForm::CallAndTail),
         "Headwater",
         "own",
     ),
@@ -49,28 +57,28 @@ const BARS: [(Way, &str, &str); 5] = [
 
 /// Draws it; `None` when the newest page was not measured.
 #[must_use]
-pub fn chart(report: &Report) -> Option<String> {
-    let newest: Vec<&Cell> = report
+pub fn chart(report: &BenchReport) -> Option<String> {
+    let newest: Vec<&BenchCell> = report
         .cells
         .iter()
-        .filter(|cell| cell.page == Depth::NEWEST)
+        .filter(|cell| cell.page == PageDepth::NEWEST)
         .collect();
     let wanted = newest
         .iter()
         .map(|cell| cell.connections)
         .find(|count| *count == CONNECTIONS);
     let connections = wanted.or_else(|| newest.iter().map(|cell| cell.connections).max())?;
-    let cell = |way: Way| {
+    let cell = |way: QueryPath| {
         newest
             .iter()
             .find(|cell| cell.connections == connections && cell.way == way)
             .copied()
     };
-    let bars: Vec<_> = BARS
+    let bars: Vec<_> = CHART_BARS
         .iter()
         .filter_map(|(way, name, class)| Some((cell(*way)?, *name, *class)))
         .collect();
-    let floor = cell(Way::new(Route::Direct, Form::Bodies));
+    let floor = cell(QueryPath::new(ConnectionRoute::Direct, QueryForm::Bodies));
     let mut svg = String::new();
     // Writing to a String does not fail.
     let _ = draw(report, connections, &bars, floor, &mut svg);
@@ -78,10 +86,10 @@ pub fn chart(report: &Report) -> Option<String> {
 }
 
 fn draw(
-    report: &Report,
+    report: &BenchReport,
     connections: usize,
-    bars: &[(&Cell, &str, &str)],
-    floor: Option<&Cell>,
+    bars: &[(&BenchCell, &str, &str)],
+    floor: Option<&BenchCell>,
     svg: &mut String,
 ) -> fmt::Result {
     let product = if report.server.mariadb {
@@ -90,7 +98,7 @@ fn draw(
         "MySQL"
     };
     let version = escape(report.server.version.split('-').next().unwrap_or_default());
-    let height = TOP + STEP * bars.len() as f64 + BOTTOM;
+    let height = TOP + BAR_STEP * bars.len() as f64 + BOTTOM;
     let most = bars
         .iter()
         .map(|(cell, ..)| cell.figures.rate)
@@ -109,7 +117,7 @@ fn draw(
         report.machine.cores,
     )?;
     for (place, (cell, name, class)) in bars.iter().enumerate() {
-        let y = TOP + STEP * place as f64;
+        let y = TOP + BAR_STEP * place as f64;
         let width = ((WIDTH - LEFT - RIGHT) * cell.figures.rate / most).max(2.0);
         let ratio = cell
             .ratio
@@ -117,7 +125,7 @@ fn draw(
         writeln!(
             svg,
             "<text class=\"text\" x=\"{}\" y=\"{:.0}\" text-anchor=\"end\">{name}</text>\n\
-             <rect class=\"{class}\" x=\"{LEFT}\" y=\"{y:.0}\" width=\"{width:.1}\" height=\"{BAR}\" rx=\"3\"/>\n\
+             <rect class=\"{class}\" x=\"{LEFT}\" y=\"{y:.0}\" width=\"{width:.1}\" height=\"{BAR_HEIGHT}\" rx=\"3\"/>\n\
              <text class=\"text\" x=\"{:.1}\" y=\"{:.0}\">{}<tspan class=\"small\" dx=\"8\">{ratio}</tspan></text>",
             LEFT - 12.0,
             y + 17.0,

@@ -4,29 +4,29 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::client::{Client, ClientError};
-use super::way::{Form, Task, Way};
-use super::work::{Work, messages};
+use super::client::{BenchClient, BenchClientError};
+use super::prepared_task::{PreparedTask, parse_messages};
+use super::query_path::{PageTask, QueryForm, QueryPath};
 
 /// How often an unexpected answer is asked for again, with the procedure before and behind it.
 const ATTEMPTS: usize = 3;
 /// Differences that are kept whole.
-const KEPT: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 /// An unexpected answer, as a slice found it.
 #[derive(Debug)]
-pub struct Wrong {
+pub struct UnexpectedAnswer {
     index: usize,
     rows: Vec<u8>,
     times: u64,
 }
 
-impl Wrong {
+impl UnexpectedAnswer {
     /// Notes an answer to the work of this index; of several to the same, the first is kept.
-    pub fn note(noted: &mut Vec<Wrong>, index: usize, rows: &[u8]) {
+    pub fn record(noted: &mut Vec<UnexpectedAnswer>, index: usize, rows: &[u8]) {
         match noted.iter_mut().find(|wrong| wrong.index == index) {
             Some(wrong) => wrong.times += 1,
-            None => noted.push(Wrong {
+            None => noted.push(UnexpectedAnswer {
                 index,
                 rows: rows.to_vec(),
                 times: 1,
@@ -37,25 +37,25 @@ impl Wrong {
 
 /// All answers that differ from the procedure's.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Differences {
+pub struct BenchDifferences {
     /// How many there were.
     pub answers: u64,
     /// The first of them.
-    pub kept: Vec<Difference>,
+    pub kept: Vec<BenchDifference>,
 }
 
-impl Differences {
+impl BenchDifferences {
     /// Counts those that were found elsewhere too.
-    pub fn join(&mut self, others: Differences) {
+    pub fn merge(&mut self, others: BenchDifferences) {
         self.answers += others.answers;
         self.kept.extend(others.kept);
-        self.kept.truncate(KEPT);
+        self.kept.truncate(MAX_REPORTED);
     }
 
     /// Counts a difference, and keeps it while there are few.
-    pub fn add(&mut self, difference: Difference) {
+    pub fn add(&mut self, difference: BenchDifference) {
         self.answers += difference.times;
-        if self.kept.len() < KEPT {
+        if self.kept.len() < MAX_REPORTED {
             self.kept.push(difference);
         }
     }
@@ -63,11 +63,11 @@ impl Differences {
 
 /// An answer that differs from the procedure's.
 #[derive(Clone, Debug, Serialize)]
-pub struct Difference {
+pub struct BenchDifference {
     /// Who gave it.
-    pub way: Way,
+    pub way: QueryPath,
     /// What was asked for.
-    pub task: Task,
+    pub task: PageTask,
     /// How often it was given in the slice that found it.
     pub times: u64,
     /// The answer: id and body of each message, or its bytes where it holds no messages.
@@ -76,9 +76,9 @@ pub struct Difference {
     pub procedure: Vec<String>,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for BenchDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Task { reader, bound } = self.task;
+        let PageTask { reader, bound } = self.task;
         write!(f, "reader {reader}")?;
         if let Some(bound) = bound {
             write!(f, ", ids up to {bound}")?;
@@ -103,13 +103,13 @@ impl fmt::Display for Difference {
 ///
 /// # Errors
 /// When a connection fails.
-pub fn judge(
-    way: Way,
-    noted: Vec<Wrong>,
-    works: &mut [Work],
-    client: &mut Client,
-    direct: &mut Client,
-) -> Result<Vec<Difference>, ClientError> {
+pub fn verify_answers(
+    way: QueryPath,
+    noted: Vec<UnexpectedAnswer>,
+    works: &mut [PreparedTask],
+    client: &mut BenchClient,
+    direct: &mut BenchClient,
+) -> Result<Vec<BenchDifference>, BenchClientError> {
     let mut differences = Vec::new();
     let mut moved_on = Vec::new();
     for wrong in noted {
@@ -117,7 +117,7 @@ pub fn judge(
             continue;
         };
         let (mut before, mut answer) = (Vec::new(), Vec::new());
-        work.ask(way.form.proof(), direct, &mut before)?;
+        work.query(way.form.expected_form(), direct, &mut before)?;
         // Where the procedure still answers as of old, nobody has written: the answer was wrong.
         let moved = before != work.expected(way.form) || moved_on.contains(&wrong.index);
         let mut right = before == wrong.rows;
@@ -125,22 +125,22 @@ pub fn judge(
             if right || !moved {
                 break;
             }
-            let form = if way.form == Form::Call {
-                Form::CallAndTail
+            let form = if way.form == QueryForm::Call {
+                QueryForm::CallAndTail
             } else {
                 way.form
             };
             let mut after = Vec::new();
-            work.ask(form, client, &mut answer)?;
-            work.ask(way.form.proof(), direct, &mut after)?;
-            right = answer == before || answer == after || way.form == Form::Bodies;
+            work.query(form, client, &mut answer)?;
+            work.query(way.form.expected_form(), direct, &mut after)?;
+            right = answer == before || answer == after || way.form == QueryForm::Bodies;
             before = after;
         }
         if right {
             moved_on.push(wrong.index);
-            work.expect(way.form, before)?;
+            work.set_expected(way.form, before)?;
         } else {
-            differences.push(Difference {
+            differences.push(BenchDifference {
                 way,
                 task: work.task,
                 times: wrong.times,
@@ -153,7 +153,7 @@ pub fn judge(
 }
 
 fn lines(rows: &[u8]) -> Vec<String> {
-    match messages(rows) {
+    match parse_messages(rows) {
         Ok(messages) => messages
             .into_iter()
             .map(|message| format!("{} {}", message.id, message.body))
@@ -165,13 +165,13 @@ fn lines(rows: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::bench::way::Route;
+    use crate::lab::bench::query_path::ConnectionRoute;
 
     #[test]
     fn the_same_answer_again_is_counted_and_not_kept() {
         let mut noted = Vec::new();
         for index in [3, 5, 3] {
-            Wrong::note(&mut noted, index, b"x");
+            UnexpectedAnswer::record(&mut noted, index, b"x");
         }
         let times: Vec<_> = noted
             .iter()
@@ -182,9 +182,9 @@ mod tests {
 
     #[test]
     fn a_difference_shows_both_answers() {
-        let difference = Difference {
-            way: Way::new(Route::Headwater, Form::CallAndTail),
-            task: Task {
+        let difference = BenchDifference {
+            way: QueryPath::new(ConnectionRoute::Headwater, QueryForm::CallAndTail),
+            task: PageTask {
                 reader: 7,
                 bound: Some(9),
             },

@@ -8,15 +8,15 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::login::Account;
-use super::way::packet;
+use super::login::BenchAccount;
+use super::query_path::query_packet;
 use crate::account::login;
 use crate::wire::capability::Capabilities;
 use crate::wire::command::Command;
-use crate::wire::cursor::{Cursor, Malformed};
-use crate::wire::frame::{self, HEADER_BYTES, Header};
-use crate::wire::handshake::Greeting;
-use crate::wire::reply::{Event, Outcome, Walk, What};
+use crate::wire::cursor::{MalformedPacket, PacketCursor};
+use crate::wire::handshake::ServerGreeting;
+use crate::wire::packet::{self, HEADER_BYTES, PacketHeader};
+use crate::wire::reply::{ReplyEvent, ReplyOutcome, ReplyScanner, ScannedPiece};
 use crate::wire::response::{EOF, ERR, ErrPacket, OK};
 
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -29,83 +29,83 @@ const FULL_AUTH: &[u8] = &[1, 4];
 
 /// A logged-in connection.
 #[derive(Debug)]
-pub struct Client {
+pub struct BenchClient {
     address: String,
-    account: Account,
+    account: BenchAccount,
     stream: TcpStream,
     capabilities: Capabilities,
     buffer: Box<[u8]>,
     /// Where the reply is that comes in, or came last.
-    walk: Walk,
+    reply_walk: ReplyScanner,
 }
 
 /// Why a statement has no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum ClientError {
+pub enum BenchClientError {
     /// The connection failed.
     #[error("the connection failed")]
     Io(#[source] io::Error),
     /// Nothing came.
     #[error("no answer within {} s", TIMEOUT.as_secs())]
-    Silent,
+    Timeout,
     /// The server (or Headwater) refused.
     #[error("refused with error {0}")]
     Refused(ErrPacket),
     /// What came is not the protocol.
     #[error("the reply is malformed")]
-    Reply,
+    UnexpectedReply,
     /// What came is not the protocol.
     #[error("the reply is malformed")]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] MalformedPacket),
     /// The account's way of logging in is not known to this client.
     #[error("this client logs in by mysql_native_password and caching_sha2_password only")]
-    Plugin,
+    UnsupportedPlugin,
     /// The server has not seen the account's password since it started.
     #[error("the server has forgotten this account's password: log in once with another client")]
-    Forgotten,
+    PasswordNotCached,
     /// A thread of the bench ended early.
     #[error("a measuring thread ended early")]
-    Thread,
+    ThreadEnded,
 }
 
-impl From<io::Error> for ClientError {
-    fn from(error: io::Error) -> ClientError {
+impl From<io::Error> for BenchClientError {
+    fn from(error: io::Error) -> BenchClientError {
         match error.kind() {
             // The first of them is how a socket says that its time is over.
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Silent,
-            _ => ClientError::Io(error),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => BenchClientError::Timeout,
+            _ => BenchClientError::Io(error),
         }
     }
 }
 
-impl Client {
+impl BenchClient {
     /// Connects to `HOST:PORT` and logs in.
     ///
     /// # Errors
     /// When the connection or the login fails.
-    pub fn connect(address: &str, account: &Account) -> Result<Client, ClientError> {
+    pub fn connect(address: &str, account: &BenchAccount) -> Result<BenchClient, BenchClientError> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
-        let mut client = Client {
+        let mut client = BenchClient {
             address: address.to_owned(),
             account: account.clone(),
             stream,
             capabilities: Capabilities::NONE,
             buffer: vec![0; BUFFER_BYTES].into(),
-            walk: Walk::new(Command::Query, Capabilities::NONE),
+            reply_walk: ReplyScanner::new(Command::Query, Capabilities::NONE),
         };
         client.log_in(account)?;
-        client.take_several()?;
+        client.enable_multi_statements()?;
         Ok(client)
     }
 
     /// Logs out, connects and logs in again.
     ///
     /// # Errors
-    /// As [`Client::connect`] has them.
-    pub fn again(&mut self) -> Result<(), ClientError> {
-        let anew = Client::connect(&self.address, &self.account)?;
+    /// As [`BenchClient::connect`] has them.
+    pub fn reconnect(&mut self) -> Result<(), BenchClientError> {
+        let anew = BenchClient::connect(&self.address, &self.account)?;
         *self = anew;
         Ok(())
     }
@@ -115,9 +115,9 @@ impl Client {
     ///
     /// # Errors
     /// When the connection fails, the answer is an ERR packet, or it cannot be followed.
-    pub fn ask(&mut self, packet: &[u8], rows: &mut Vec<u8>) -> Result<(), ClientError> {
-        self.begin(packet, rows)?;
-        while !self.go_on(rows)? {}
+    pub fn query(&mut self, packet: &[u8], rows: &mut Vec<u8>) -> Result<(), BenchClientError> {
+        self.send_query(packet, rows)?;
+        while !self.read_more(rows)? {}
         Ok(())
     }
 
@@ -125,33 +125,43 @@ impl Client {
     ///
     /// # Errors
     /// When the connection fails.
-    pub fn begin(&mut self, packet: &[u8], rows: &mut Vec<u8>) -> Result<(), ClientError> {
+    pub fn send_query(
+        &mut self,
+        packet: &[u8],
+        rows: &mut Vec<u8>,
+    ) -> Result<(), BenchClientError> {
         rows.clear();
-        self.walk = Walk::new(Command::Query, self.capabilities);
+        self.reply_walk = ReplyScanner::new(Command::Query, self.capabilities);
         Ok(self.stream.write_all(packet)?)
     }
 
-    /// Waits for more of the answer, reads once, and says whether it has ended. Rows are left as [`Client::ask`] leaves
+    /// Waits for more of the answer, reads once, and says whether it has ended. Rows are left as [`BenchClient::query`] leaves
     /// them.
     ///
     /// # Errors
-    /// As [`Client::ask`] has them.
-    pub fn go_on(&mut self, rows: &mut Vec<u8>) -> Result<bool, ClientError> {
+    /// As [`BenchClient::query`] has them.
+    pub fn read_more(&mut self, rows: &mut Vec<u8>) -> Result<bool, BenchClientError> {
         let read = self.stream.read(&mut self.buffer)?;
         let bytes = self.buffer.get(..read).unwrap_or_default();
         if bytes.is_empty() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        follow(&mut self.walk, bytes, |row| rows.extend_from_slice(row))
+        follow_reply(&mut self.reply_walk, bytes, |row| {
+            rows.extend_from_slice(row)
+        })
     }
 
     /// Sends a statement, reads its answer to the end through this buffer, and drops its rows; returns how many bytes
     /// they had, without headers of packets.
     ///
     /// # Errors
-    /// As [`Client::ask`] has them.
-    pub fn drain(&mut self, packet: &[u8], buffer: &mut [u8]) -> Result<u64, ClientError> {
-        self.begin(packet, &mut Vec::new())?;
+    /// As [`BenchClient::query`] has them.
+    pub fn query_discarding(
+        &mut self,
+        packet: &[u8],
+        buffer: &mut [u8],
+    ) -> Result<u64, BenchClientError> {
+        self.send_query(packet, &mut Vec::new())?;
         let mut bytes = 0;
         loop {
             let read = self.stream.read(buffer)?;
@@ -159,7 +169,7 @@ impl Client {
             if came.is_empty() {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
-            if follow(&mut self.walk, came, |row| bytes += row.len() as u64)? {
+            if follow_reply(&mut self.reply_walk, came, |row| bytes += row.len() as u64)? {
                 return Ok(bytes);
             }
         }
@@ -168,27 +178,27 @@ impl Client {
     /// Runs a statement whose answer does not matter.
     ///
     /// # Errors
-    /// As [`Client::ask`] has them.
-    pub fn run(&mut self, statement: &str) -> Result<(), ClientError> {
-        self.ask(&packet(statement), &mut Vec::new())
+    /// As [`BenchClient::query`] has them.
+    pub fn execute(&mut self, statement: &str) -> Result<(), BenchClientError> {
+        self.query(&query_packet(statement), &mut Vec::new())
     }
 
     /// The numbers that a SELECT of whole numbers answers, row by row.
     ///
     /// # Errors
-    /// As [`Client::ask`] has them, and when it answers something else.
-    pub fn numbers(&mut self, select: &str) -> Result<Vec<u64>, ClientError> {
+    /// As [`BenchClient::query`] has them, and when it answers something else.
+    pub fn query_numbers(&mut self, select: &str) -> Result<Vec<u64>, BenchClientError> {
         let mut rows = Vec::new();
-        self.ask(&packet(select), &mut rows)?;
-        numbers(&rows)
+        self.query(&query_packet(select), &mut rows)?;
+        parse_numbers(&rows)
     }
 
     /// The same of a SELECT of two columns.
     ///
     /// # Errors
-    /// As [`Client::numbers`] has them.
-    pub fn pairs(&mut self, select: &str) -> Result<Vec<(u64, u64)>, ClientError> {
-        let numbers = self.numbers(select)?;
+    /// As [`BenchClient::query_numbers`] has them.
+    pub fn query_pairs(&mut self, select: &str) -> Result<Vec<(u64, u64)>, BenchClientError> {
+        let numbers = self.query_numbers(select)?;
         let pairs = numbers.chunks_exact(2);
         Ok(pairs
             .filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)))
@@ -198,102 +208,110 @@ impl Client {
     /// The cells of the first row that a statement is answered; none, where it has no rows.
     ///
     /// # Errors
-    /// As [`Client::ask`] has them.
-    pub fn texts(&mut self, statement: &str) -> Result<Vec<String>, ClientError> {
+    /// As [`BenchClient::query`] has them.
+    pub fn query_texts(&mut self, statement: &str) -> Result<Vec<String>, BenchClientError> {
         let mut rows = Vec::new();
-        self.ask(&packet(statement), &mut rows)?;
-        texts(&rows)
+        self.query(&query_packet(statement), &mut rows)?;
+        parse_texts(&rows)
     }
 
     /// Has the server take several statements in one command.
-    fn take_several(&mut self) -> Result<(), ClientError> {
+    fn enable_multi_statements(&mut self) -> Result<(), BenchClientError> {
         const ON: [u8; 2] = [0, 0];
-        self.send(0, &[&[Command::SetOption.byte()], &ON[..]].concat())?;
-        let (_, payload) = self.packet()?;
+        self.write_packet(0, &[&[Command::SetOption.byte()], &ON[..]].concat())?;
+        let (_, payload) = self.read_packet()?;
         match payload.first() {
-            Some(&ERR) => Err(ClientError::Refused(ErrPacket::parse(&payload)?)),
+            Some(&ERR) => Err(BenchClientError::Refused(ErrPacket::parse(&payload)?)),
             _ => Ok(()),
         }
     }
 
-    fn log_in(&mut self, account: &Account) -> Result<(), ClientError> {
-        let (_, payload) = self.packet()?;
+    fn log_in(&mut self, account: &BenchAccount) -> Result<(), BenchClientError> {
+        let (_, payload) = self.read_packet()?;
         if payload.first() == Some(&ERR) {
-            return Err(ClientError::Refused(ErrPacket::parse(&payload)?));
+            return Err(BenchClientError::Refused(ErrPacket::parse(&payload)?));
         }
-        let greeting = Greeting::parse(&payload)?;
-        let (response, capabilities) = login::response(&greeting, &account.login());
+        let greeting = ServerGreeting::parse(&payload)?;
+        let (response, capabilities) = login::handshake_response(&greeting, &account.login());
         self.capabilities = capabilities;
-        self.send(1, &response)?;
+        self.write_packet(1, &response)?;
         loop {
-            let (seq, payload) = self.packet()?;
+            let (seq, payload) = self.read_packet()?;
             match payload.first() {
                 Some(&OK) => return Ok(()),
-                Some(&ERR) => return Err(ClientError::Refused(ErrPacket::parse(&payload)?)),
+                Some(&ERR) => return Err(BenchClientError::Refused(ErrPacket::parse(&payload)?)),
                 Some(&EOF) => {
-                    let proof = login::switched(&payload, &account.password)?;
-                    self.send(seq.wrapping_add(1), &proof.ok_or(ClientError::Plugin)?)?;
+                    let proof = login::auth_switch_response(&payload, &account.password)?;
+                    self.write_packet(
+                        seq.wrapping_add(1),
+                        &proof.ok_or(BenchClientError::UnsupportedPlugin)?,
+                    )?;
                 }
                 _ if payload == FAST_AUTH_OK => {}
-                _ if payload == FULL_AUTH => return Err(ClientError::Forgotten),
-                _ => return Err(ClientError::Plugin),
+                _ if payload == FULL_AUTH => return Err(BenchClientError::PasswordNotCached),
+                _ => return Err(BenchClientError::UnsupportedPlugin),
             }
         }
     }
 
     /// One short packet of the login: its sequence number and its payload.
-    fn packet(&mut self) -> Result<(u8, Vec<u8>), ClientError> {
+    fn read_packet(&mut self) -> Result<(u8, Vec<u8>), BenchClientError> {
         let mut header = [0; HEADER_BYTES];
         self.stream.read_exact(&mut header)?;
-        let Header { len, seq } = Header::parse(&header).ok_or(ClientError::Reply)?;
+        let PacketHeader { len, seq } =
+            PacketHeader::parse(&header).ok_or(BenchClientError::UnexpectedReply)?;
         let mut payload = vec![0; len];
         self.stream.read_exact(&mut payload)?;
         Ok((seq, payload))
     }
 
-    fn send(&mut self, seq: u8, payload: &[u8]) -> Result<(), ClientError> {
+    fn write_packet(&mut self, seq: u8, payload: &[u8]) -> Result<(), BenchClientError> {
         let mut packet = Vec::new();
-        frame::encode(seq, payload, &mut packet);
+        packet::encode(seq, payload, &mut packet);
         Ok(self.stream.write_all(&packet)?)
     }
 }
 
 /// Follows a reply through the bytes of one read, to the end of which they may reach, and hands on its rows, of which one
 /// may come in parts; true when the reply ended.
-fn follow(walk: &mut Walk, bytes: &[u8], mut row: impl FnMut(&[u8])) -> Result<bool, ClientError> {
+fn follow_reply(
+    walk: &mut ReplyScanner,
+    bytes: &[u8],
+    mut row: impl FnMut(&[u8]),
+) -> Result<bool, BenchClientError> {
     let mut left = bytes;
     loop {
         let walked = walk.next(left);
         left = left.get(walked.consumed..).unwrap_or_default();
-        match walked.what {
-            What::Event(Event::Done(Outcome::Err(packet))) => {
-                return Err(ClientError::Refused(packet));
+        match walked.piece {
+            ScannedPiece::Event(ReplyEvent::Done(ReplyOutcome::Err(packet))) => {
+                return Err(BenchClientError::Refused(packet));
             }
-            What::Event(Event::Done(_)) => return Ok(true),
-            What::Event(_) => return Err(ClientError::Reply),
+            ScannedPiece::Event(ReplyEvent::Done(_)) => return Ok(true),
+            ScannedPiece::Event(_) => return Err(BenchClientError::UnexpectedReply),
             // A row goes on in the next read: there is an empty part of it here.
             _ if walked.consumed == 0 => return Ok(false),
-            What::Row { body, .. } => row(body),
+            ScannedPiece::Row { body, .. } => row(body),
             _ => {}
         }
     }
 }
 
-fn numbers(rows: &[u8]) -> Result<Vec<u64>, ClientError> {
-    let mut cursor = Cursor::new(rows);
+fn parse_numbers(rows: &[u8]) -> Result<Vec<u64>, BenchClientError> {
+    let mut cursor = PacketCursor::new(rows);
     let mut numbers = Vec::new();
     while !cursor.is_empty() {
         let text = std::str::from_utf8(cursor.lenenc_bytes()?).ok();
         let number = text.and_then(|text| text.parse().ok());
-        numbers.push(number.ok_or(ClientError::Reply)?);
+        numbers.push(number.ok_or(BenchClientError::UnexpectedReply)?);
     }
     Ok(numbers)
 }
 
 /// Each cell, one behind the other; NULL is empty.
-fn texts(rows: &[u8]) -> Result<Vec<String>, ClientError> {
+fn parse_texts(rows: &[u8]) -> Result<Vec<String>, BenchClientError> {
     const NULL: u8 = 0xfb;
-    let mut cursor = Cursor::new(rows);
+    let mut cursor = PacketCursor::new(rows);
     let mut texts = Vec::new();
     while !cursor.is_empty() {
         let mut ahead = cursor;
@@ -309,15 +327,15 @@ fn texts(rows: &[u8]) -> Result<Vec<String>, ClientError> {
     Ok(texts)
 }
 
-impl AsFd for Client {
+impl AsFd for BenchClient {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 }
 
-impl Drop for Client {
+impl Drop for BenchClient {
     fn drop(&mut self) {
-        let _ = self.send(0, &[Command::Quit.byte()]);
+        let _ = self.write_packet(0, &[Command::Quit.byte()]);
     }
 }
 
@@ -337,34 +355,38 @@ mod tests {
             b"\x03345",
             b"\xfe\0\0\x02\0\0\0",
         ]) {
-            frame::encode(seq, payload, &mut reply);
+            packet::encode(seq, payload, &mut reply);
         }
         for at in 1..reply.len() {
             let (mut walk, mut rows) = (
-                Walk::new(Command::Query, Capabilities::DEPRECATE_EOF),
+                ReplyScanner::new(Command::Query, Capabilities::DEPRECATE_EOF),
                 Vec::new(),
             );
             let (first, rest) = reply.split_at(at);
             for (part, ends) in [(first, false), (rest, true)] {
-                let ended = follow(&mut walk, part, |row| rows.extend_from_slice(row)).unwrap();
+                let ended =
+                    follow_reply(&mut walk, part, |row| rows.extend_from_slice(row)).unwrap();
                 assert_eq!(ended, ends, "at {at}");
             }
-            assert_eq!(numbers(&rows).unwrap(), [12, 345], "at {at}");
+            assert_eq!(parse_numbers(&rows).unwrap(), [12, 345], "at {at}");
         }
     }
 
     #[test]
     fn texts_are_read_and_null_is_empty() {
-        assert_eq!(texts(b"\x02ab\xfb\x00\x01c").unwrap(), ["ab", "", "", "c"]);
-        texts(b"\x02a").unwrap_err();
+        assert_eq!(
+            parse_texts(b"\x02ab\xfb\x00\x01c").unwrap(),
+            ["ab", "", "", "c"]
+        );
+        parse_texts(b"\x02a").unwrap_err();
     }
 
     #[test]
     fn numbers_are_read_and_null_and_text_are_refused() {
-        assert_eq!(numbers(b"\x0212\x010").unwrap(), [12, 0]);
-        assert_eq!(numbers(b"").unwrap(), [0; 0]);
+        assert_eq!(parse_numbers(b"\x0212\x010").unwrap(), [12, 0]);
+        assert_eq!(parse_numbers(b"").unwrap(), [0; 0]);
         for rows in [&b"\xfb"[..], b"\x01x", b"\x0212\x02"] {
-            numbers(rows).unwrap_err();
+            parse_numbers(rows).unwrap_err();
         }
     }
 }

@@ -9,27 +9,27 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
 
-use super::depth::Depth;
+use super::depth::PageDepth;
 use super::flags::BenchFlags;
-use super::way::{PAGE, Task};
+use super::query_path::{PAGE_ROWS, PageTask};
 
 /// Random pages of each reader.
 const BOUNDS_EACH: usize = 5;
 
 /// What the server said.
 #[derive(Debug)]
-pub struct Data {
+pub struct BenchData {
     /// Who it is.
-    pub server: Server,
+    pub server: ServerInfo,
     /// The pages to ask for, as the flags name them; those that nobody has are left out.
-    pub pages: Vec<Page>,
+    pub pages: Vec<BenchPage>,
     /// Messages on all timelines together: what the push model would hold as rows.
     pub mailbox_rows: u64,
 }
 
 /// The server's own words on itself.
 #[derive(Clone, Debug, Serialize)]
-pub struct Server {
+pub struct ServerInfo {
     /// `VERSION()`.
     pub version: String,
     /// `@@version_comment`.
@@ -44,9 +44,9 @@ pub struct Server {
 
 /// A page of the timeline, and the readers who are asked for it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Page {
+pub struct BenchPage {
     /// Where it lies.
-    pub depth: Depth,
+    pub depth: PageDepth,
     /// How many are asked for; only of random pages does a reader have several.
     pub asked: usize,
     /// Readers who have such a page, and a full one unless it is random.
@@ -55,27 +55,29 @@ pub struct Page {
     pub readers: usize,
     /// The readers who are asked, and where their page begins: the seed gives the same on the same data.
     #[serde(skip)]
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<PageTask>,
 }
 
 /// Asks all this with the bench's account, which makes the server remember its password too.
 ///
 /// # Errors
 /// When the server cannot be reached, or lacks a table.
-pub async fn prepare(flags: &BenchFlags) -> Result<Data, mysql_async::Error> {
+pub async fn prepare(flags: &BenchFlags) -> Result<BenchData, mysql_async::Error> {
     let mut conn = connect(flags, &flags.database).await?;
-    let server = server(&mut conn).await?;
-    let lengths = lengths(&mut conn, flags.seed).await?;
+    let server = server_info(&mut conn).await?;
+    let lengths = timeline_lengths(&mut conn, flags.seed).await?;
     let mut pages = Vec::new();
     for depth in &flags.pages {
         pages.push(match depth {
-            Depth::Page(number) => page(&mut conn, *number, &lengths, flags.readers).await?,
-            Depth::Random => random(&mut conn, &lengths, flags).await?,
+            PageDepth::Page(number) => {
+                numbered_page(&mut conn, *number, &lengths, flags.readers).await?
+            }
+            PageDepth::Random => random_page(&mut conn, &lengths, flags).await?,
         });
     }
     conn.disconnect().await?;
     pages.retain(|page| !page.tasks.is_empty());
-    Ok(Data {
+    Ok(BenchData {
         server,
         pages,
         mailbox_rows: lengths.iter().map(|(_, length)| length).sum(),
@@ -101,13 +103,13 @@ pub async fn connect(flags: &BenchFlags, database: &str) -> Result<Conn, mysql_a
     Conn::new(options).await
 }
 
-async fn server(conn: &mut Conn) -> Result<Server, mysql_async::Error> {
+async fn server_info(conn: &mut Conn) -> Result<ServerInfo, mysql_async::Error> {
     let facts = "SELECT VERSION(), @@version_comment, @@max_connections";
     let (version, comment, connections): (String, String, usize) =
         conn.query_first(facts).await?.unwrap_or_default();
     let status = "SHOW GLOBAL STATUS LIKE 'Threads_connected'";
     let (_, used): (String, usize) = conn.query_first(status).await?.unwrap_or_default();
-    let nobody = Task {
+    let nobody = PageTask {
         reader: 0,
         bound: None,
     };
@@ -116,7 +118,7 @@ async fn server(conn: &mut Conn) -> Result<Server, mysql_async::Error> {
         Err(mysql_async::Error::Server(_)) => false,
         Err(error) => return Err(error),
     };
-    Ok(Server {
+    Ok(ServerInfo {
         mariadb: version.to_ascii_lowercase().contains("mariadb"),
         version,
         comment,
@@ -128,7 +130,10 @@ async fn server(conn: &mut Conn) -> Result<Server, mysql_async::Error> {
 /// Every reader who follows somebody who writes, with the length of the timeline in messages, in the seed's order.
 ///
 /// Each table is read once, and joined here: with tens of millions of rows that takes the server seconds, the join minutes.
-async fn lengths(conn: &mut Conn, seed: u64) -> Result<Vec<(u64, u64)>, mysql_async::Error> {
+async fn timeline_lengths(
+    conn: &mut Conn,
+    seed: u64,
+) -> Result<Vec<(u64, u64)>, mysql_async::Error> {
     let spinner = ProgressBar::new_spinner().with_message("how long every reader's timeline is");
     spinner.enable_steady_tick(std::time::Duration::from_millis(100));
     let posted = "SELECT user_id, COUNT(*) FROM message GROUP BY user_id";
@@ -161,14 +166,14 @@ pub fn shuffle<T>(items: &mut [T], seed: u64) {
     }
 }
 
-async fn page(
+async fn numbered_page(
     conn: &mut Conn,
     number: u32,
     lengths: &[(u64, u64)],
     readers: usize,
-) -> Result<Page, mysql_async::Error> {
-    let full = u64::from(number) * u64::from(PAGE);
-    let above = full - u64::from(PAGE);
+) -> Result<BenchPage, mysql_async::Error> {
+    let full = u64::from(number) * u64::from(PAGE_ROWS);
+    let above = full - u64::from(PAGE_ROWS);
     let eligible: Vec<u64> = lengths
         .iter()
         .filter(|(_, length)| *length >= full)
@@ -182,10 +187,10 @@ async fn page(
         let bound = if above == 0 {
             None
         } else {
-            bound(conn, *reader, above).await?
+            page_bound(conn, *reader, above).await?
         };
         if above == 0 || bound.is_some() {
-            tasks.push(Task {
+            tasks.push(PageTask {
                 reader: *reader,
                 bound,
             });
@@ -193,8 +198,8 @@ async fn page(
         progress.inc(1);
     }
     progress.finish_and_clear();
-    Ok(Page {
-        depth: Depth::Page(number),
+    Ok(BenchPage {
+        depth: PageDepth::Page(number),
         asked: tasks.len(),
         eligible: eligible.len(),
         readers: lengths.len(),
@@ -203,17 +208,17 @@ async fn page(
 }
 
 /// Pages from bounds anywhere in the table: as many for each reader, so that no two that follow each other are alike.
-async fn random(
+async fn random_page(
     conn: &mut Conn,
     lengths: &[(u64, u64)],
     flags: &BenchFlags,
-) -> Result<Page, mysql_async::Error> {
+) -> Result<BenchPage, mysql_async::Error> {
     let newest: Option<Option<u64>> = conn.query_first("SELECT MAX(id) FROM message").await?;
     let newest = newest.flatten().unwrap_or_default();
     let chosen = lengths.get(..flags.readers).unwrap_or(lengths);
     let tasks = random_tasks(chosen, newest, flags.seed);
-    Ok(Page {
-        depth: Depth::Random,
+    Ok(BenchPage {
+        depth: PageDepth::Random,
         asked: tasks.len(),
         eligible: lengths.len(),
         readers: lengths.len(),
@@ -221,11 +226,11 @@ async fn random(
     })
 }
 
-fn random_tasks(chosen: &[(u64, u64)], newest: u64, seed: u64) -> Vec<Task> {
+fn random_tasks(chosen: &[(u64, u64)], newest: u64, seed: u64) -> Vec<PageTask> {
     let mut random = Pcg64::seed_from_u64(seed);
     (0..BOUNDS_EACH)
         .flat_map(|_| chosen)
-        .map(|(reader, _)| Task {
+        .map(|(reader, _)| PageTask {
             reader: *reader,
             bound: Some(random.next_u64() % newest.max(1) + 1),
         })
@@ -233,7 +238,7 @@ fn random_tasks(chosen: &[(u64, u64)], newest: u64, seed: u64) -> Vec<Task> {
 }
 
 /// One less than the last id of the `above` newest messages: the procedure's bound is inclusive.
-async fn bound(
+async fn page_bound(
     conn: &mut Conn,
     reader: u64,
     above: u64,

@@ -4,11 +4,11 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::BenchError;
-use super::measure::Lane;
+use super::measure::ConnectionTally;
 
 /// How many answers there were, how fast, and how late.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Figures {
+pub struct LatencyFigures {
     /// Answers that came.
     pub answers: u64,
     /// Answers a second.
@@ -23,19 +23,19 @@ pub struct Figures {
     pub server_us: Option<f64>,
 }
 
-impl Figures {
+impl LatencyFigures {
     /// Adds up the lanes.
     ///
     /// # Errors
     /// Never, as long as all lanes count alike.
-    pub fn of(lanes: &[Lane]) -> Result<Figures, BenchError> {
+    pub fn from_lanes(lanes: &[ConnectionTally]) -> Result<LatencyFigures, BenchError> {
         let mut all = Histogram::<u64>::new(3)?;
         let mut rate = 0.0;
         for lane in lanes.iter().filter(|lane| !lane.busy.is_zero()) {
             all.add(&lane.latencies)?;
             rate += lane.answers as f64 / lane.busy.as_secs_f64();
         }
-        Ok(Figures {
+        Ok(LatencyFigures {
             answers: all.len(),
             rate,
             p50_us: all.value_at_quantile(0.5),
@@ -54,14 +54,14 @@ mod tests {
 
     #[test]
     fn rates_of_lanes_add_up_and_an_idle_one_adds_nothing() {
-        let mut lanes = Lane::several(3, 1).unwrap();
+        let mut lanes = ConnectionTally::for_connections(3, 1).unwrap();
         for (lane, us) in lanes.iter_mut().zip([100, 300]) {
             for _ in 0..50 {
                 lane.record(Duration::from_micros(us));
             }
             lane.busy = Duration::from_secs(1);
         }
-        let figures = Figures::of(&lanes).unwrap();
+        let figures = LatencyFigures::from_lanes(&lanes).unwrap();
         assert_eq!((figures.answers, figures.p50_us), (100, 100));
         assert_eq!((figures.p99_us, figures.max_us), (300, 300));
         assert!((figures.rate - 100.0).abs() < 1e-9);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::ArgPredicate;
 use clap::{Args, Subcommand};
 
-use super::depth::Depth;
+use super::depth::PageDepth;
 use super::simulate::SimulateFlags;
 use super::strategies::StrategiesFlags;
 use crate::config::ServiceFlags;
@@ -69,7 +69,7 @@ pub struct BenchFlags {
         default_value = "1,10,500",
         value_delimiter = ','
     )]
-    pub pages: Vec<Depth>,
+    pub pages: Vec<PageDepth>,
     /// Readers whose timelines are asked for, at each page
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub readers: usize,
@@ -198,7 +198,7 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Line {
+    struct BenchCommandLine {
         #[command(flatten)]
         flags: BenchFlags,
     }
@@ -206,15 +206,20 @@ mod tests {
     #[test]
     fn lists_and_fractions_of_seconds_are_understood() {
         let words = "bench --user u --connections 1,2 --pages 3,random --seconds 0.5";
-        let Line { flags } = Line::try_parse_from(words.split(' ')).unwrap();
+        let BenchCommandLine { flags } =
+            BenchCommandLine::try_parse_from(words.split(' ')).unwrap();
         assert_eq!(flags.connections, [1, 2]);
-        assert_eq!(flags.pages, [Depth::Page(3), Depth::Random]);
+        assert_eq!(flags.pages, [PageDepth::Page(3), PageDepth::Random]);
         assert_eq!(flags.seconds, Duration::from_millis(500));
     }
 
     #[test]
     fn nothing_is_written_unless_asked_for_and_push_has_a_size_of_its_own() {
-        let flags = |words: &str| Line::try_parse_from(words.split(' ')).unwrap().flags;
+        let flags = |words: &str| {
+            BenchCommandLine::try_parse_from(words.split(' '))
+                .unwrap()
+                .flags
+        };
         let plain = flags("bench --user u");
         assert_eq!((plain.writes, plain.push), (false, None));
         assert_eq!(flags("bench --user u --push --writes").push, Some(400));
@@ -223,7 +228,11 @@ mod tests {
 
     #[test]
     fn a_feed_may_be_named() {
-        let flags = |words: &str| Line::try_parse_from(words.split(' ')).unwrap().flags;
+        let flags = |words: &str| {
+            BenchCommandLine::try_parse_from(words.split(' '))
+                .unwrap()
+                .flags
+        };
         let plain = flags("bench --user u");
         assert!(!plain.classic_feed() && plain.named_feed().is_none());
         assert!(flags("bench --feed --user u").classic_feed());
@@ -244,7 +253,10 @@ mod tests {
             "bench --user u --seconds -1",
             "bench",
         ] {
-            assert!(Line::try_parse_from(words.split(' ')).is_err(), "{words}");
+            assert!(
+                BenchCommandLine::try_parse_from(words.split(' ')).is_err(),
+                "{words}"
+            );
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Who the measuring client logs in as.
 
-use crate::account::login::Login;
+use crate::account::login::LoginCredentials;
 
 /// Who logs in, and where.
 #[derive(Clone)]
-pub struct Account {
+pub struct BenchAccount {
     /// User name.
     pub user: String,
     /// Password; may be empty.
@@ -13,9 +13,9 @@ pub struct Account {
     pub database: String,
 }
 
-impl Account {
-    pub(super) fn login(&self) -> Login<'_> {
-        Login {
+impl BenchAccount {
+    pub(super) fn login(&self) -> LoginCredentials<'_> {
+        LoginCredentials {
             user: &self.user,
             password: &self.password,
             database: Some(&self.database),
@@ -23,7 +23,7 @@ impl Account {
     }
 }
 
-impl std::fmt::Debug for Account {
+impl std::fmt::Debug for BenchAccount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Account({:?} in {:?})", self.user, self.database)
     }

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::client::ClientError;
-use super::{BenchError, Stop};
+use super::client::BenchClientError;
+use super::{BenchError, StopSignal};
 
 /// How long a way has its turn.
-pub const SLICE: Duration = Duration::from_millis(250);
+pub const SLICE_TIME: Duration = Duration::from_millis(250);
 /// Latencies are kept up to this, to three digits, in microseconds.
 const LONGEST_US: u64 = 120_000_000;
 
 /// One way's figures on one connection, and where it is in the list of readers.
 #[derive(Debug)]
-pub struct Lane {
+pub struct ConnectionTally {
     next: usize,
     /// Answers so far.
     pub answers: u64,
@@ -28,20 +28,23 @@ pub struct Lane {
     pub latencies: Histogram<u64>,
 }
 
-impl Lane {
+impl ConnectionTally {
     /// Lanes for as many connections; each starts elsewhere in the list, and at the same places for every way.
     ///
     /// # Errors
     /// Never with the bounds of this module.
-    pub fn several(connections: usize, works: usize) -> Result<Vec<Lane>, BenchError> {
+    pub fn for_connections(
+        connections: usize,
+        works: usize,
+    ) -> Result<Vec<ConnectionTally>, BenchError> {
         (0..connections)
-            .map(|lane| Lane::at(lane * works / connections.max(1)))
+            .map(|lane| ConnectionTally::starting_at(lane * works / connections.max(1)))
             .collect()
     }
 
     /// With nothing counted.
-    fn at(next: usize) -> Result<Lane, BenchError> {
-        Ok(Lane {
+    fn starting_at(next: usize) -> Result<ConnectionTally, BenchError> {
+        Ok(ConnectionTally {
             next,
             answers: 0,
             busy: Duration::ZERO,
@@ -53,12 +56,12 @@ impl Lane {
     ///
     /// # Errors
     /// Never with the bounds of this module.
-    pub fn uncounted(&self) -> Result<Lane, BenchError> {
-        Lane::at(self.next)
+    pub fn uncounted(&self) -> Result<ConnectionTally, BenchError> {
+        ConnectionTally::starting_at(self.next)
     }
 
     /// The next place in a list of so many.
-    pub fn next(&mut self, places: usize) -> usize {
+    pub fn next_index(&mut self, places: usize) -> usize {
         let place = self.next % places.max(1);
         self.next = place + 1;
         place
@@ -72,7 +75,7 @@ impl Lane {
     }
 
     /// Forgets the figures, but not the place in the list.
-    pub fn forget(&mut self) {
+    pub fn reset(&mut self) {
         self.answers = 0;
         self.busy = Duration::ZERO;
         self.latencies.reset();
@@ -80,16 +83,16 @@ impl Lane {
 }
 
 /// A share of a slice, done by a thread of its own.
-pub type Job<'a, T, E = ClientError> = Box<dyn FnOnce() -> Result<T, E> + Send + 'a>;
+pub type SliceJob<'a, T, E = BenchClientError> = Box<dyn FnOnce() -> Result<T, E> + Send + 'a>;
 
 /// Does all of it at the same time.
 ///
 /// # Errors
 /// The first that one of them ended with.
-pub fn together<T, E>(jobs: Vec<Job<'_, T, E>>) -> Result<Vec<T>, E>
+pub fn run_parallel<T, E>(jobs: Vec<SliceJob<'_, T, E>>) -> Result<Vec<T>, E>
 where
     T: Send,
-    E: From<ClientError> + Send,
+    E: From<BenchClientError> + Send,
 {
     thread::scope(|scope| {
         let running: Vec<_> = jobs.into_iter().map(|job| scope.spawn(job)).collect();
@@ -97,7 +100,7 @@ where
             .into_iter()
             .map(|job| {
                 job.join()
-                    .unwrap_or_else(|_| Err(ClientError::Thread.into()))
+                    .unwrap_or_else(|_| Err(BenchClientError::ThreadEnded.into()))
             })
             .collect();
         ended.into_iter().collect()
@@ -108,17 +111,17 @@ where
 ///
 /// # Errors
 /// When it fails.
-pub fn repeat<E>(
+pub fn repeat_for<E>(
     length: Duration,
     places: usize,
-    lane: &mut Lane,
-    stop: &Stop,
+    lane: &mut ConnectionTally,
+    stop: &StopSignal,
     mut once: impl FnMut(usize) -> Result<(), E>,
 ) -> Result<(), E> {
     let start = Instant::now();
     let mut now = start;
-    while now - start < length && !stop.asked() {
-        once(lane.next(places))?;
+    while now - start < length && !stop.is_requested() {
+        once(lane.next_index(places))?;
         let then = std::mem::replace(&mut now, Instant::now());
         lane.record(now - then);
     }

@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::BenchError;
-use super::child::Proxy;
-use super::client::Client;
-use super::data::Server;
+use super::client::BenchClient;
+use super::data::ServerInfo;
 use super::flags::BenchFlags;
-use super::login::Account;
-use super::way::Task;
-use super::work::Work;
+use super::login::BenchAccount;
+use super::prepared_task::PreparedTask;
+use super::proxy_process::ProxyProcess;
+use super::query_path::PageTask;
 
 /// Sessions that come first, so that code and caches are there before the first look.
-const FIRST: usize = 8;
+const WARMUP_SESSIONS: usize = 8;
 /// Connections of the server that are left to others.
-const SPARED: usize = 10;
+const RESERVED_CONNECTIONS: usize = 10;
 /// Open files of a Headwater besides its sessions' two each.
 const OTHER_FILES: usize = 64;
 /// Time for the last bytes to be dealt with.
-const SETTLE: Duration = Duration::from_millis(300);
+const QUIET_TIME: Duration = Duration::from_millis(300);
 /// Enough for tens of millions of ids.
-const MEMORY: u64 = 1 << 30;
+const INDEX_MEMORY_BYTES: u64 = 1 << 30;
 /// Time that loading everything may take.
-const PRELOAD: Duration = Duration::from_secs(600);
+const PRELOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What idle sessions cost.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Idle {
+pub struct IdleSessionMemory {
     /// How many were open.
     pub sessions: usize,
     /// Resident memory of each, logged in and no more, in bytes.
@@ -41,7 +41,7 @@ pub struct Idle {
 
 /// What everything in memory costs.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Full {
+pub struct FullIndexMemory {
     /// Message ids in memory: the newest of each author who is followed.
     pub ids: u64,
     /// Follows in memory: all there are.
@@ -56,31 +56,34 @@ pub struct Full {
 ///
 /// # Errors
 /// When a session fails, or the system does not say how much memory is resident.
-pub fn measure(
+pub fn measure_idle(
     flags: &BenchFlags,
-    account: &Account,
-    server: &Server,
-    task: Task,
-) -> Result<Option<Idle>, BenchError> {
-    let by_server = server.free_connections.saturating_sub(SPARED + FIRST);
-    let by_files = open_files()?.saturating_sub(OTHER_FILES) / 2;
+    account: &BenchAccount,
+    server: &ServerInfo,
+    task: PageTask,
+) -> Result<Option<IdleSessionMemory>, BenchError> {
+    let by_server = server
+        .free_connections
+        .saturating_sub(RESERVED_CONNECTIONS + WARMUP_SESSIONS);
+    let by_files = open_file_limit()?.saturating_sub(OTHER_FILES) / 2;
     let sessions = flags
         .idle_sessions
         .min(by_server)
-        .min(by_files.saturating_sub(FIRST));
+        .min(by_files.saturating_sub(WARMUP_SESSIONS));
     if sessions == 0 {
         return Ok(None);
     }
-    let proxy = Proxy::start(flags, &[])?;
+    let proxy = ProxyProcess::start(flags, &[])?;
     let address = proxy.address();
-    let connect = || Client::connect(&address, account).map_err(BenchError::at(&address));
-    let mut first = (0..FIRST)
+    let connect =
+        || BenchClient::connect(&address, account).map_err(BenchError::for_address(&address));
+    let mut first = (0..WARMUP_SESSIONS)
         .map(|_| connect())
         .collect::<Result<Vec<_>, _>>()?;
-    let timeline = |client: &mut Client| {
-        Work::new(task, client)
+    let timeline = |client: &mut BenchClient| {
+        PreparedTask::new(task, client)
             .map(drop)
-            .map_err(BenchError::at(&address))
+            .map_err(BenchError::for_address(&address))
     };
     first.iter_mut().try_for_each(timeline)?;
     let before = resident_bytes(proxy.pid())?;
@@ -91,7 +94,7 @@ pub fn measure(
     idle.iter_mut().try_for_each(timeline)?;
     let used = resident_bytes(proxy.pid())?;
     let each = |now: u64| now.saturating_sub(before) as f64 / sessions as f64;
-    Ok(Some(Idle {
+    Ok(Some(IdleSessionMemory {
         sessions,
         logged_in_bytes: each(logged_in),
         after_a_timeline_bytes: each(used),
@@ -103,22 +106,25 @@ pub fn measure(
 ///
 /// # Errors
 /// When it cannot be started, or the system does not say how much memory is resident.
-pub fn full(flags: &BenchFlags) -> Result<Option<Full>, BenchError> {
+pub fn measure_full(flags: &BenchFlags) -> Result<Option<FullIndexMemory>, BenchError> {
     // What is on data nodes is not loaded from the start.
     if flags.service.service_user.is_none() || flags.spider.is_some() {
         return Ok(None);
     }
-    let none = Proxy::start(flags, &["--index-memory-bytes", "0"])?;
+    let none = ProxyProcess::start(flags, &["--index-memory-bytes", "0"])?;
     let before = resident_bytes(none.pid())?;
     drop(none);
-    let (most, limit) = (MEMORY.to_string(), (2 * MEMORY).to_string());
+    let (most, limit) = (
+        INDEX_MEMORY_BYTES.to_string(),
+        (2 * INDEX_MEMORY_BYTES).to_string(),
+    );
     let all = ["--index-memory-bytes", &most, "--memory-limit", &limit];
-    let proxy = Proxy::start(flags, &[&["--preload"], &all[..]].concat())?;
+    let proxy = ProxyProcess::start(flags, &[&["--preload"], &all[..]].concat())?;
     // "preload of <database>: <n> readers, <n> follows, <n> authors, <n> ids, ..."
     let done = format!("preload of {}: ", flags.database);
     let begun = Instant::now();
-    while begun.elapsed() < PRELOAD {
-        let Some(line) = proxy.wait_for(&done, PRELOAD) else {
+    while begun.elapsed() < PRELOAD_TIMEOUT {
+        let Some(line) = proxy.wait_for(&done, PRELOAD_TIMEOUT) else {
             break;
         };
         let mut words = line.split(", ").filter_map(|part| part.split_once(' '));
@@ -128,7 +134,7 @@ pub fn full(flags: &BenchFlags) -> Result<Option<Full>, BenchError> {
         };
         if let (Some(follows), Some(ids)) = (number("follows"), number("ids")) {
             let bytes = resident_bytes(proxy.pid())?.saturating_sub(before);
-            return Ok(Some(Full {
+            return Ok(Some(FullIndexMemory {
                 ids,
                 follows,
                 bytes,
@@ -144,15 +150,15 @@ pub fn full(flags: &BenchFlags) -> Result<Option<Full>, BenchError> {
 /// # Errors
 /// When the system does not tell.
 pub fn resident_bytes(pid: u32) -> Result<u64, BenchError> {
-    thread::sleep(SETTLE);
+    thread::sleep(QUIET_TIME);
     let status = read(format!("/proc/{pid}/status"))?;
-    Ok(number_behind(&status, "VmRSS:").unwrap_or_default() * 1024)
+    Ok(number_after(&status, "VmRSS:").unwrap_or_default() * 1024)
 }
 
 /// How many files this process and its children may have open.
-fn open_files() -> Result<usize, BenchError> {
+fn open_file_limit() -> Result<usize, BenchError> {
     let limits = read("/proc/self/limits".to_owned())?;
-    let files = number_behind(&limits, "Max open files").unwrap_or(u64::MAX);
+    let files = number_after(&limits, "Max open files").unwrap_or(u64::MAX);
     Ok(usize::try_from(files).unwrap_or(usize::MAX))
 }
 
@@ -164,7 +170,7 @@ fn read(path: String) -> Result<String, BenchError> {
 }
 
 /// The first number of the line that starts so.
-fn number_behind(text: &str, start: &str) -> Option<u64> {
+fn number_after(text: &str, start: &str) -> Option<u64> {
     let behind = text.lines().find_map(|line| line.strip_prefix(start))?;
     behind.split_whitespace().next()?.parse().ok()
 }
@@ -176,10 +182,10 @@ mod tests {
     #[test]
     fn the_systems_lines_are_read() {
         let status = "Name:\theadwater\nVmRSS:\t   14280 kB\nThreads:\t3\n";
-        assert_eq!(number_behind(status, "VmRSS:"), Some(14_280));
+        assert_eq!(number_after(status, "VmRSS:"), Some(14_280));
         let limits = "Max open files            20000                20000                files\n";
-        assert_eq!(number_behind(limits, "Max open files"), Some(20_000));
+        assert_eq!(number_after(limits, "Max open files"), Some(20_000));
         let limits = "Max open files            unlimited            unlimited            files\n";
-        assert_eq!(number_behind(limits, "Max open files"), None);
+        assert_eq!(number_after(limits, "Max open files"), None);
     }
 }

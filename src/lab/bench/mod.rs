@@ -1,17 +1,15 @@
 //! `headwater bench`: the same timelines side by side, by plain SQL, the procedure and Headwater.
 //!
-//! [`data`] chooses readers and pages, [`mod@run`] lets every [`way`] take turns ([`measure`]) and compares each answer
+//! [`data`] chooses readers and pages, [`mod@run`] lets every [`query_path`] take turns ([`measure`]) and compares each answer
 //! with the procedure's ([`check`]), [`report`] holds the figures, [`table`] and [`chart`] show them.
 
-pub mod aims;
-pub mod anew;
+pub mod bench_database;
 pub mod cell;
 pub mod chart;
 pub mod check;
-pub mod child;
 pub mod client;
-pub mod course;
-pub mod crew;
+pub mod client_pool;
+pub mod cpu_time;
 pub mod data;
 pub mod depth;
 pub mod figures;
@@ -19,23 +17,25 @@ pub mod flags;
 pub mod login;
 pub mod measure;
 pub mod memory;
-pub mod named;
-pub mod own_database;
+pub mod named_feed;
+pub mod prepared_task;
+pub mod proxy_process;
 pub mod push;
+pub mod query_path;
+pub mod reconnect;
 pub mod report;
+pub mod round_runner;
 pub mod run;
-pub mod scraped;
+pub mod scrape_bench;
 pub mod shapes;
 pub mod simulate;
 pub mod slice;
-pub mod spent;
-pub mod spread;
+pub mod spider_bench;
 pub mod strategies;
 pub mod table;
+pub mod target_ratios;
 pub mod targets;
-pub mod warm;
-pub mod way;
-pub mod work;
+pub mod warmup;
 pub mod writes;
 
 use std::io;
@@ -47,7 +47,7 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use flags::{BenchCommand, BenchFlags};
-use report::Report;
+use report::BenchReport;
 
 /// Why the bench ended without good figures.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ pub enum BenchError {
         /// Who was asked.
         address: String,
         /// Why.
-        source: client::ClientError,
+        source: client::BenchClientError,
     },
     /// The settings file cannot be used.
     #[error("cannot read the feed's settings")]
@@ -139,10 +139,10 @@ pub enum BenchError {
     Spider(#[from] crate::lab::spider::SpiderError),
     /// The strategies could not be measured.
     #[error(transparent)]
-    Strategies(#[from] strategies::Failure),
+    Strategies(#[from] strategies::StrategyError),
     /// Headwater could not be started.
     #[error(transparent)]
-    Proxy(#[from] child::ProxyError),
+    Proxy(#[from] proxy_process::ProxyError),
     /// The figures cannot be counted.
     #[error("latencies cannot be counted")]
     Histogram(#[from] hdrhistogram::errors::CreationError),
@@ -186,7 +186,7 @@ pub enum BenchError {
 
 impl BenchError {
     /// Names who was asked.
-    pub fn at(address: &str) -> impl Fn(client::ClientError) -> BenchError + use<> {
+    pub fn for_address(address: &str) -> impl Fn(client::BenchClientError) -> BenchError + use<> {
         let address = address.to_owned();
         move |source| BenchError::Client {
             address: address.clone(),
@@ -197,22 +197,22 @@ impl BenchError {
 
 /// Whether the bench was asked to stop: it looks between two statements.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct StopSignal(Arc<AtomicBool>);
 
-impl Stop {
+impl StopSignal {
     /// True from the first signal on.
     #[must_use]
-    pub fn asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn ask(&self) {
+    fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// Why the server did not let the bench begin.
-fn unprepared(flags: &BenchFlags, source: mysql_async::Error) -> BenchError {
+fn prepare_error(flags: &BenchFlags, source: mysql_async::Error) -> BenchError {
     let is_denied = matches!(&source, mysql_async::Error::Server(error) if error.code == 1045);
     if is_denied && flags.password.is_empty() {
         return BenchError::NoPassword {
@@ -240,20 +240,20 @@ pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
     }
     flags.service = flags.service.resolved()?;
     if flags.named_feed().is_some() {
-        return named::run(flags).await;
+        return named_feed::run(flags).await;
     }
     // Stopped and removed when the bench ends.
-    let _spider = spread::prepare(&mut flags).await?;
+    let _spider = spider_bench::start_spider(&mut flags).await?;
     let data = data::prepare(&flags)
         .await
-        .map_err(|source| unprepared(&flags, source))?;
+        .map_err(|source| prepare_error(&flags, source))?;
     if data.pages.is_empty() {
         return Err(BenchError::NoReaders {
             database: flags.database,
         });
     }
     let (json, chart) = (flags.json.clone(), flags.chart.clone());
-    let report = interruptible(move |stop| run::run(&flags, data, stop)).await?;
+    let report = run_interruptible(move |stop| run::run(&flags, data, stop)).await?;
     show(&report, json.as_deref(), chart.as_deref())?;
     match report.differences.answers {
         0 => Ok(()),
@@ -262,23 +262,23 @@ pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
 }
 
 /// Measures on a thread of its own, until it ends or a signal comes.
-async fn interruptible<T: Send + 'static>(
-    measure: impl FnOnce(&Stop) -> Result<T, BenchError> + Send + 'static,
+async fn run_interruptible<T: Send + 'static>(
+    measure: impl FnOnce(&StopSignal) -> Result<T, BenchError> + Send + 'static,
 ) -> Result<T, BenchError> {
-    let stop = Stop::default();
+    let stop = StopSignal::default();
     let signals = tokio::spawn(stop_on_signals(stop.clone()));
     let asked = stop.clone();
     let measured = tokio::task::spawn_blocking(move || measure(&stop)).await?;
     signals.abort();
     // A signal at the terminal also reaches what we measure, so errors are to be expected then.
-    if asked.asked() {
+    if asked.is_requested() {
         return Err(BenchError::Stopped);
     }
     measured
 }
 
 /// A terminal that goes away stops it too: what it wrote has to be removed.
-async fn stop_on_signals(stop: Stop) -> Result<(), BenchError> {
+async fn stop_on_signals(stop: StopSignal) -> Result<(), BenchError> {
     let mut hangup = signal(SignalKind::hangup()).map_err(BenchError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(BenchError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(BenchError::Signals)?;
@@ -287,11 +287,11 @@ async fn stop_on_signals(stop: Stop) -> Result<(), BenchError> {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }
-    stop.ask();
+    stop.request();
     Ok(())
 }
 
-fn show(report: &Report, json: Option<&Path>, chart: Option<&Path>) -> Result<(), BenchError> {
+fn show(report: &BenchReport, json: Option<&Path>, chart: Option<&Path>) -> Result<(), BenchError> {
     print!("{}", table::table(report));
     if let Some(path) = json {
         write_json(path, report)?;

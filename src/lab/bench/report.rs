@@ -4,41 +4,41 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use super::aims::Source;
-use super::cell::{Cell, ratio};
-use super::check::Differences;
-use super::crew::Said;
-use super::data::{Data, Page, Server};
+use super::cell::{BenchCell, ratio};
+use super::check::BenchDifferences;
+use super::client_pool::ProxyReport;
+use super::data::{BenchData, BenchPage, ServerInfo};
 use super::flags::BenchFlags;
-use super::memory::{Full, Idle};
-use super::push::Push;
-use super::scraped::Scraped;
-use super::shapes::Shapes;
-use super::targets::{Measured, Target, targets};
-use super::writes::Writes;
+use super::memory::{FullIndexMemory, IdleSessionMemory};
+use super::push::PushFigures;
+use super::scrape_bench::ScrapeFigures;
+use super::shapes::ShapesReport;
+use super::target_ratios::ProxyAnswerSource;
+use super::targets::{TargetFigure, TargetInputs, targets};
+use super::writes::WriteFigures;
 
 /// A bench that ran to its end.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     /// Version of this Headwater.
     pub headwater: &'static str,
     /// When it ended, in seconds since 1970.
     pub at: u64,
     /// Where it ran.
-    pub machine: Machine,
+    pub machine: MachineInfo,
     /// What it ran against.
-    pub server: Server,
+    pub server: ServerInfo,
     /// What it was told.
-    pub settings: Settings,
+    pub settings: BenchSettings,
     /// The figures.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<BenchCell>,
     /// What is aimed at, and what was reached.
-    pub targets: Vec<Target>,
+    pub targets: Vec<TargetFigure>,
     /// What not every bench measures.
     #[serde(flatten)]
-    pub extras: Extras,
+    pub extras: ExtraFigures,
     /// Answers that are not the procedure's.
-    pub differences: Differences,
+    pub differences: BenchDifferences,
     /// What the Headwater under measurement logged on definitions.
     pub log: Vec<String>,
     /// What it counted, over all pages and numbers of connections.
@@ -46,29 +46,29 @@ pub struct Report {
     /// Messages on all timelines together: rows of a mailbox table for this data.
     pub mailbox_rows: u64,
     /// The pages, and who was asked for them.
-    pub pages: Vec<Page>,
+    pub pages: Vec<BenchPage>,
 }
 
 /// What is measured beside the ways of asking; `None` where it was not.
 #[derive(Debug, Default, Serialize)]
-pub struct Extras {
+pub struct ExtraFigures {
     /// What an idle session costs.
-    pub idle: Option<Idle>,
+    pub idle: Option<IdleSessionMemory>,
     /// What everything in memory costs.
-    pub full: Option<Full>,
+    pub full: Option<FullIndexMemory>,
     /// Readers and writers together: `--writes`.
-    pub writes: Option<Writes>,
+    pub writes: Option<WriteFigures>,
     /// What it costs that somebody looks in: `--admin`.
-    pub scraped: Option<Scraped>,
+    pub scraped: Option<ScrapeFigures>,
     /// The push model beside the pull model: `--push`.
-    pub push: Option<Push>,
+    pub push: Option<PushFigures>,
     /// SELECTs of feeds in every shape: `--shapes`.
-    pub shapes: Option<Shapes>,
+    pub shapes: Option<ShapesReport>,
 }
 
 /// The machine: server, Headwater and bench share it when the server is here too.
 #[derive(Debug, Serialize)]
-pub struct Machine {
+pub struct MachineInfo {
     /// Cores that this process may use.
     pub cores: usize,
     /// The processor's name, where the system tells it.
@@ -77,14 +77,14 @@ pub struct Machine {
     pub load_before: Option<f64>,
 }
 
-impl Machine {
+impl MachineInfo {
     /// Looks at it now.
     #[must_use]
-    pub fn look() -> Machine {
+    pub fn inspect() -> MachineInfo {
         let load = std::fs::read_to_string("/proc/loadavg").ok();
-        Machine {
+        MachineInfo {
             cores: std::thread::available_parallelism().map_or(0, usize::from),
-            processor: processor(),
+            processor: processor_name(),
             load_before: load.and_then(|load| load.split(' ').next()?.parse().ok()),
         }
     }
@@ -92,7 +92,7 @@ impl Machine {
 
 /// The flags that matter for the figures.
 #[derive(Debug, Serialize)]
-pub struct Settings {
+pub struct BenchSettings {
     /// The server.
     pub upstream: String,
     /// The database with the data.
@@ -100,7 +100,7 @@ pub struct Settings {
     /// True when the Headwater under measurement was there before.
     pub running_proxy: bool,
     /// Whose targets apply.
-    pub source: Source,
+    pub source: ProxyAnswerSource,
     /// Time for each cell, in seconds.
     pub seconds: f64,
     /// Numbers of connections.
@@ -111,22 +111,22 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Report {
+impl BenchReport {
     /// Puts it all together.
     #[must_use]
     pub fn new(
         flags: &BenchFlags,
-        machine: Machine,
-        Data {
+        machine: MachineInfo,
+        BenchData {
             server,
             pages,
             mailbox_rows,
-        }: Data,
-        mut cells: Vec<Cell>,
-        differences: Differences,
-        extras: Extras,
-        said: Said,
-    ) -> Report {
+        }: BenchData,
+        mut cells: Vec<BenchCell>,
+        differences: BenchDifferences,
+        extras: ExtraFigures,
+        said: ProxyReport,
+    ) -> BenchReport {
         let ratios: Vec<_> = cells
             .iter()
             .map(|cell| ratio(&cells, cell.page, cell.connections, cell.way))
@@ -134,8 +134,8 @@ impl Report {
         for (cell, ratio) in cells.iter_mut().zip(ratios) {
             cell.ratio = ratio;
         }
-        let source = Source::of(flags);
-        let measured = Measured {
+        let source = ProxyAnswerSource::from_flags(flags);
+        let measured = TargetInputs {
             cells: &cells,
             pages: &pages,
             idle: extras.idle.as_ref(),
@@ -144,13 +144,13 @@ impl Report {
             scraped: extras.scraped.as_ref(),
             push: extras.push.as_ref(),
         };
-        Report {
+        BenchReport {
             headwater: env!("CARGO_PKG_VERSION"),
             at: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |time| time.as_secs()),
             machine,
-            settings: Settings {
+            settings: BenchSettings {
                 upstream: flags.upstream.clone(),
                 database: flags.database.clone(),
                 running_proxy: flags.proxy.is_some(),
@@ -173,7 +173,7 @@ impl Report {
     }
 }
 
-fn processor() -> Option<String> {
+fn processor_name() -> Option<String> {
     let facts = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = facts.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())

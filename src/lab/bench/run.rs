@@ -1,28 +1,32 @@
 //! The course of a bench: pages, numbers of connections, rounds, and in each round every way once.
 
-use super::course::{Course, rounds};
-use super::crew::Crew;
-use super::data::{Data, Page};
+use super::client_pool::ClientPool;
+use super::data::{BenchData, BenchPage};
 use super::flags::BenchFlags;
-use super::login::Account;
-use super::report::{Extras, Machine, Report};
-use super::way::Route;
-use super::{BenchError, Stop, memory, push, scraped, shapes, writes};
-use crate::lab::feed::FEED;
+use super::login::BenchAccount;
+use super::query_path::ConnectionRoute;
+use super::report::{BenchReport, ExtraFigures, MachineInfo};
+use super::round_runner::{RoundRunner, round_count};
+use super::{BenchError, StopSignal, memory, push, scrape_bench, shapes, writes};
+use crate::lab::feed::CLASSIC_FEED;
 
 /// Measures everything; blocks.
 ///
 /// # Errors
 /// When something fails on the way. Differences are no error here.
-pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchError> {
-    let account = Account {
+pub fn run(
+    flags: &BenchFlags,
+    data: BenchData,
+    stop: &StopSignal,
+) -> Result<BenchReport, BenchError> {
+    let account = BenchAccount {
         user: flags.user().to_owned(),
         password: flags.password.clone(),
         database: flags.database.clone(),
     };
-    let machine = Machine::look();
-    let Data { server, pages, .. } = &data;
-    for Page {
+    let machine = MachineInfo::inspect();
+    let BenchData { server, pages, .. } = &data;
+    for BenchPage {
         depth,
         asked,
         eligible,
@@ -33,34 +37,36 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         eprintln!("{depth}: {asked}, of the {eligible} readers who have it, of {readers} in all");
     }
     let idle = match pages.first().and_then(|page| page.tasks.first()) {
-        Some(task) if flags.proxy.is_none() => memory::measure(flags, &account, server, *task)?,
+        Some(task) if flags.proxy.is_none() => {
+            memory::measure_idle(flags, &account, server, *task)?
+        }
         _ => None,
     };
     let full = match flags.proxy {
-        None => memory::full(flags)?,
+        None => memory::measure_full(flags)?,
         Some(_) => None,
     };
     let most = flags.connections.iter().copied().max().map(usize::from);
     let most = most.max(flags.writes.then_some(writes::READERS));
-    let mut crew = Crew::gather(
+    let mut crew = ClientPool::connect(
         flags,
         &account,
         most.unwrap_or(1),
-        &[Route::Headwater, Route::Relay],
-        flags.classic_feed().then_some(FEED),
+        &[ConnectionRoute::Headwater, ConnectionRoute::Relay],
+        flags.classic_feed().then_some(CLASSIC_FEED),
     )?;
     let turns: usize = pages
         .iter()
         .map(|page| {
-            crew.ways(server.lateral, flags.classic_feed(), page.depth)
+            crew.query_paths(server.lateral, flags.classic_feed(), page.depth)
                 .len()
                 * flags.connections.len()
         })
         .sum();
-    let mut course = Course::new(turns, rounds(flags), stop);
+    let mut course = RoundRunner::new(turns, round_count(flags), stop);
     for page in pages {
-        let ways = crew.ways(server.lateral, flags.classic_feed(), page.depth);
-        course.page(page, &ways, flags, &mut crew)?;
+        let ways = crew.query_paths(server.lateral, flags.classic_feed(), page.depth);
+        course.measure_page(page, &ways, flags, &mut crew)?;
     }
     let (cells, mut differences) = course.finish();
     let writes = match pages.first() {
@@ -74,15 +80,17 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         }
         _ => None,
     };
-    let said = crew.dismiss();
+    let said = crew.close();
     let scraped = match pages.first() {
-        Some(page) if flags.admin => Some(scraped::measure(flags, &account, &page.tasks, stop)?),
+        Some(page) if flags.admin => {
+            Some(scrape_bench::measure(flags, &account, &page.tasks, stop)?)
+        }
         _ => None,
     };
     let push = match flags.push {
         Some(users) => {
             let (push, found) = push::measure(flags, users, &account, stop)?;
-            differences.join(found);
+            differences.merge(found);
             Some(push)
         }
         None => None,
@@ -91,18 +99,18 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         Some(messages) => {
             let (shapes, found) =
                 shapes::measure(flags, messages, &account, data.server.mariadb, stop)?;
-            differences.join(found);
+            differences.merge(found);
             Some(shapes)
         }
         None => None,
     };
-    Ok(Report::new(
+    Ok(BenchReport::new(
         flags,
         machine,
         data,
         cells,
         differences,
-        Extras {
+        ExtraFigures {
             idle,
             full,
             writes,

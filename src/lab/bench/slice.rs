@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
-use super::Stop;
-use super::check::Wrong;
-use super::client::{Client, ClientError, TIMEOUT};
-use super::measure::{Job, Lane, together};
-use super::way::{Form, Way};
-use super::work::Work;
+use super::StopSignal;
+use super::check::UnexpectedAnswer;
+use super::client::{BenchClient, BenchClientError, TIMEOUT};
+use super::measure::{ConnectionTally, SliceJob, run_parallel};
+use super::prepared_task::PreparedTask;
+use super::query_path::{QueryForm, QueryPath};
 
 /// Answers that are taken at a time.
 const BATCH: usize = 64;
@@ -25,40 +25,41 @@ const BATCH: usize = 64;
 ///
 /// # Errors
 /// When a connection fails or a statement is refused.
-pub fn slice(
-    way: Way,
+pub fn run_slice(
+    way: QueryPath,
     length: Duration,
-    clients: &mut [Client],
-    lanes: &mut [Lane],
-    works: &[Work],
-    stop: &Stop,
-) -> Result<Vec<Wrong>, ClientError> {
+    clients: &mut [BenchClient],
+    lanes: &mut [ConnectionTally],
+    works: &[PreparedTask],
+    stop: &StopSignal,
+) -> Result<Vec<UnexpectedAnswer>, BenchClientError> {
     let threads = thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
     let share = clients.len().div_ceil(threads).max(1);
     let jobs = clients
         .chunks_mut(share)
         .zip(lanes.chunks_mut(share))
-        .map(|(clients, lanes)| -> Job<'_, Vec<Wrong>> {
+        .map(|(clients, lanes)| -> SliceJob<'_, Vec<UnexpectedAnswer>> {
             let askers = clients.iter_mut().zip(lanes);
-            let askers = askers.map(|(client, lane)| Asker::new(way.form, client, lane, works));
+            let askers =
+                askers.map(|(client, lane)| QueryingConnection::new(way.form, client, lane, works));
             let askers = askers.collect();
-            Box::new(move || turn(askers, length, stop))
+            Box::new(move || run_event_loop(askers, length, stop))
         })
         .collect();
-    Ok(together(jobs)?.into_iter().flatten().collect())
+    Ok(run_parallel(jobs)?.into_iter().flatten().collect())
 }
 
-fn turn(
-    mut askers: Vec<Asker<'_>>,
+fn run_event_loop(
+    mut askers: Vec<QueryingConnection<'_>>,
     length: Duration,
-    stop: &Stop,
-) -> Result<Vec<Wrong>, ClientError> {
+    stop: &StopSignal,
+) -> Result<Vec<UnexpectedAnswer>, BenchClientError> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
     let start = Instant::now();
     for (place, asker) in (0..).zip(&mut askers) {
         let event = EpollEvent::new(EpollFlags::EPOLLIN, place);
         epoll.add(&*asker.client, event).map_err(io::Error::from)?;
-        asker.begin(start)?;
+        asker.send_next(start)?;
     }
     let timeout = EpollTimeout::try_from(TIMEOUT).unwrap_or(EpollTimeout::NONE);
     let mut events = [EpollEvent::empty(); BATCH];
@@ -76,11 +77,11 @@ fn turn(
             let Some(asker) = askers.get_mut(place) else {
                 continue;
             };
-            let Some(now) = asker.go_on()? else {
+            let Some(now) = asker.read_more()? else {
                 continue;
             };
-            if now - start < length && !stop.asked() {
-                asker.begin(now)?;
+            if now - start < length && !stop.is_requested() {
+                asker.send_next(now)?;
             } else {
                 asker.lane.busy += now - start;
                 asking -= 1;
@@ -89,29 +90,34 @@ fn turn(
     }
     let mut wrong = Vec::new();
     for asker in askers {
-        wrong.extend(asker.end()?);
+        wrong.extend(asker.finish()?);
     }
     Ok(wrong)
 }
 
 /// A connection that asks.
-struct Asker<'a> {
-    form: Form,
-    client: &'a mut Client,
-    lane: &'a mut Lane,
-    works: &'a [Work],
+struct QueryingConnection<'a> {
+    form: QueryForm,
+    client: &'a mut BenchClient,
+    lane: &'a mut ConnectionTally,
+    works: &'a [PreparedTask],
     /// What is asked for.
     index: usize,
     /// The statement behind the one that is asked.
     next: Option<&'a [u8]>,
     begun: Instant,
     rows: Vec<u8>,
-    wrong: Vec<Wrong>,
+    wrong: Vec<UnexpectedAnswer>,
 }
 
-impl<'a> Asker<'a> {
-    fn new(form: Form, client: &'a mut Client, lane: &'a mut Lane, works: &'a [Work]) -> Asker<'a> {
-        Asker {
+impl<'a> QueryingConnection<'a> {
+    fn new(
+        form: QueryForm,
+        client: &'a mut BenchClient,
+        lane: &'a mut ConnectionTally,
+        works: &'a [PreparedTask],
+    ) -> QueryingConnection<'a> {
+        QueryingConnection {
             form,
             client,
             lane,
@@ -124,38 +130,38 @@ impl<'a> Asker<'a> {
         }
     }
 
-    fn begin(&mut self, now: Instant) -> Result<(), ClientError> {
+    fn send_next(&mut self, now: Instant) -> Result<(), BenchClientError> {
         self.begun = now;
-        self.index = self.lane.next(self.works.len());
+        self.index = self.lane.next_index(self.works.len());
         let Some(work) = self.works.get(self.index) else {
-            return Err(ClientError::Reply);
+            return Err(BenchClientError::UnexpectedReply);
         };
         let (first, next) = work.statements(self.form);
         self.next = next;
-        self.client.begin(first, &mut self.rows)
+        self.client.send_query(first, &mut self.rows)
     }
 
     /// Takes what has come; returns when the whole answer was there.
-    fn go_on(&mut self) -> Result<Option<Instant>, ClientError> {
-        if !self.client.go_on(&mut self.rows)? {
+    fn read_more(&mut self) -> Result<Option<Instant>, BenchClientError> {
+        if !self.client.read_more(&mut self.rows)? {
             return Ok(None);
         }
         if let Some(next) = self.next.take() {
-            self.client.begin(next, &mut self.rows)?;
+            self.client.send_query(next, &mut self.rows)?;
             return Ok(None);
         }
         let now = Instant::now();
         self.lane.record(now - self.begun);
-        if self.form != Form::Call {
+        if self.form != QueryForm::Call {
             self.compare();
         }
         Ok(Some(now))
     }
 
     /// What a CALL alone left is looked at once, when the clock has stopped.
-    fn end(mut self) -> Result<Vec<Wrong>, ClientError> {
-        if let (Form::Call, Some(work)) = (self.form, self.works.get(self.index)) {
-            work.ask_tail(self.client, &mut self.rows)?;
+    fn finish(mut self) -> Result<Vec<UnexpectedAnswer>, BenchClientError> {
+        if let (QueryForm::Call, Some(work)) = (self.form, self.works.get(self.index)) {
+            work.query_follow_up(self.client, &mut self.rows)?;
             self.compare();
         }
         Ok(self.wrong)
@@ -164,7 +170,7 @@ impl<'a> Asker<'a> {
     fn compare(&mut self) {
         let work = self.works.get(self.index);
         if work.is_some_and(|work| self.rows != work.expected(self.form)) {
-            Wrong::note(&mut self.wrong, self.index, &self.rows);
+            UnexpectedAnswer::record(&mut self.wrong, self.index, &self.rows);
         }
     }
 }

@@ -2,27 +2,27 @@
 
 use std::fmt::{self, Write};
 
-use super::aims::Source;
-use super::push::{Model, Push};
-use super::report::Report;
-use super::scraped::{CONNECTIONS, Scraped};
-use super::shapes::Shapes;
-use super::targets::{Aim, Bound};
-use super::writes::{PER_SECOND, Writes};
+use super::push::{ModelFigures, PushFigures};
+use super::report::BenchReport;
+use super::scrape_bench::{CONNECTIONS, ScrapeFigures};
+use super::shapes::ShapesReport;
+use super::target_ratios::ProxyAnswerSource;
+use super::targets::{BoundSide, TargetBound};
+use super::writes::{INSERTS_PER_SECOND, WriteFigures};
 
 /// A load from which on others disturb the figures.
-const BUSY: f64 = 0.5;
+const BUSY_LOAD: f64 = 0.5;
 
 /// Everything that is worth reading at a terminal.
 #[must_use]
-pub fn table(report: &Report) -> String {
+pub fn table(report: &BenchReport) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.
     let _ = write(report, &mut text);
     text
 }
 
-fn write(report: &Report, out: &mut String) -> fmt::Result {
+fn write(report: &BenchReport, out: &mut String) -> fmt::Result {
     let product = if report.server.mariadb {
         "MariaDB"
     } else {
@@ -42,7 +42,7 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         report.settings.seconds,
         report.headwater,
     )?;
-    if let Some(load) = report.machine.load_before.filter(|load| *load > BUSY) {
+    if let Some(load) = report.machine.load_before.filter(|load| *load > BUSY_LOAD) {
         writeln!(
             out,
             "The machine was busy before (load {load}): rates are too low, ratios less sure."
@@ -51,20 +51,20 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     if !report.server.lateral {
         writeln!(out, "This server has no LATERAL.")?;
     }
-    cells(report, out)?;
+    path_table(report, out)?;
     if let Some(writes) = &report.extras.writes {
-        together(writes, out)?;
+        write_table(writes, out)?;
     }
     if let Some(looked) = &report.extras.scraped {
-        scraped(looked, out)?;
+        scrape_table(looked, out)?;
     }
     if let Some(shapes) = &report.extras.shapes {
-        feeds(shapes, out)?;
+        shape_table(shapes, out)?;
     }
     if let Some(push) = &report.extras.push {
-        models(report, push, out)?;
+        push_table(report, push, out)?;
     }
-    targets(report, out)?;
+    target_table(report, out)?;
     if let Some(idle) = &report.extras.idle {
         writeln!(out, "(memory: mean of {} sessions)", idle.sessions)?;
     }
@@ -93,7 +93,7 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     )
 }
 
-fn cells(report: &Report, out: &mut String) -> fmt::Result {
+fn path_table(report: &BenchReport, out: &mut String) -> fmt::Result {
     let mut block = None;
     let looks = report
         .cells
@@ -127,11 +127,11 @@ fn cells(report: &Report, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-fn together(writes: &Writes, out: &mut String) -> fmt::Result {
-    let Writes {
+fn write_table(writes: &WriteFigures, out: &mut String) -> fmt::Result {
+    let WriteFigures {
         readers, writers, ..
     } = writes;
-    let pace = format!("{} a second", thousands(PER_SECOND.into()));
+    let pace = format!("{} a second", thousands(INSERTS_PER_SECOND.into()));
     for (what, asked, sides) in [
         ("as fast as it goes", "CALL + tail", &writes.unpaced),
         (&pace, "CALL alone", &writes.paced),
@@ -170,7 +170,7 @@ fn together(writes: &Writes, out: &mut String) -> fmt::Result {
     )
 }
 
-fn scraped(looked: &Scraped, out: &mut String) -> fmt::Result {
+fn scrape_table(looked: &ScrapeFigures, out: &mut String) -> fmt::Result {
     writeln!(
         out,
         "\n{CONNECTIONS} connections ask for timelines from memory, and {} answers at the admin port meanwhile\n{:<33}{:>9}{:>10}{:>10}{:>14}",
@@ -196,7 +196,7 @@ fn scraped(looked: &Scraped, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-fn feeds(shapes: &Shapes, out: &mut String) -> fmt::Result {
+fn shape_table(shapes: &ShapesReport, out: &mut String) -> fmt::Result {
     writeln!(
         out,
         "\nSELECTs of feeds, in {}, made for this and dropped again: {} users, {} messages; {} s a figure\n\
@@ -251,7 +251,7 @@ fn feeds(shapes: &Shapes, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-fn models(report: &Report, push: &Push, out: &mut String) -> fmt::Result {
+fn push_table(report: &BenchReport, push: &PushFigures, out: &mut String) -> fmt::Result {
     let many = |number: u64| thousands(number as f64);
     writeln!(
         out,
@@ -283,7 +283,7 @@ fn models(report: &Report, push: &Push, out: &mut String) -> fmt::Result {
         ("pull, the procedure", &push.procedure),
         ("pull, Headwater", &push.headwater),
     ] {
-        let Model {
+        let ModelFigures {
             timelines,
             submissions,
             bytes,
@@ -314,10 +314,10 @@ fn models(report: &Report, push: &Push, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-fn targets(report: &Report, out: &mut String) -> fmt::Result {
+fn target_table(report: &BenchReport, out: &mut String) -> fmt::Result {
     let heading = match report.settings.source {
-        Source::Pull => "targets (no service account: answers by lookups)",
-        Source::Index => "targets (with a service account: answers from memory)",
+        ProxyAnswerSource::Pull => "targets (no service account: answers by lookups)",
+        ProxyAnswerSource::Index => "targets (with a service account: answers from memory)",
     };
     let figures = report.targets.iter().map(|target| target.figure.len());
     let width = figures.chain([heading.len()]).max().unwrap_or_default();
@@ -328,7 +328,7 @@ fn targets(report: &Report, out: &mut String) -> fmt::Result {
             _ => format!("{number:.2}"),
         };
         let measured = target.measured.map_or("-".to_owned(), number);
-        let mark = match (target.reached(), target.aim) {
+        let mark = match (target.is_reached(), target.aim) {
             (Some(true), _) => "  pass",
             (Some(false), _) => "  MISS",
             (None, Some(_)) => "  not measured",
@@ -339,18 +339,18 @@ fn targets(report: &Report, out: &mut String) -> fmt::Result {
             target.figure,
             target
                 .aim
-                .map_or("-".to_owned(), |aim| aimed(aim, target.unit)),
+                .map_or("-".to_owned(), |aim| aim_text(aim, target.unit)),
         );
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
 }
 
-fn aimed(aim: Aim, unit: &str) -> String {
+fn aim_text(aim: TargetBound, unit: &str) -> String {
     let side = match aim.bound {
-        Bound::AtLeast => ">=",
-        Bound::AtMost => "<=",
-        Bound::Below => "<",
+        BoundSide::AtLeast => ">=",
+        BoundSide::AtMost => "<=",
+        BoundSide::Below => "<",
     };
     let number = match unit {
         "us" => thousands(aim.target),

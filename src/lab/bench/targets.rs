@@ -2,19 +2,21 @@
 
 use serde::Serialize;
 
-use super::aims::{Aims, CONNECTIONS, IDLE_KIB, INDEX_BYTES, RELAY, SCRAPED, Source};
-use super::cell::{Cell, quotient};
-use super::data::Page;
-use super::depth::Depth;
-use super::memory::{Full, Idle};
-use super::push::Push;
-use super::scraped::Scraped;
-use super::way::{Form, Route, Way};
-use super::writes::{PER_SECOND, READERS, Writes};
+use super::cell::{BenchCell, rate_ratio};
+use super::data::BenchPage;
+use super::depth::PageDepth;
+use super::memory::{FullIndexMemory, IdleSessionMemory};
+use super::push::PushFigures;
+use super::query_path::{ConnectionRoute, QueryForm, QueryPath};
+use super::scrape_bench::ScrapeFigures;
+use super::target_ratios::{
+    CONNECTIONS, IDLE_KIB, INDEX_BYTES, ProxyAnswerSource, RELAY_RATIO, SCRAPED_RATIO, TargetRatios,
+};
+use super::writes::{INSERTS_PER_SECOND, READERS, WriteFigures};
 
 /// A figure that matters.
 #[derive(Clone, Debug, Serialize)]
-pub struct Target {
+pub struct TargetFigure {
     /// What it is.
     pub figure: String,
     /// Its unit; empty for a ratio.
@@ -23,14 +25,14 @@ pub struct Target {
     pub measured: Option<f64>,
     /// What is aimed at; `None` for a figure that is only shown.
     #[serde(flatten)]
-    pub aim: Option<Aim>,
+    pub aim: Option<TargetBound>,
 }
 
 /// What is aimed at.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Aim {
+pub struct TargetBound {
     /// On which side of `target` the figure should be.
-    pub bound: Bound,
+    pub bound: BoundSide,
     /// The limit.
     pub target: f64,
 }
@@ -38,7 +40,7 @@ pub struct Aim {
 /// A side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Bound {
+pub enum BoundSide {
     /// The target or more.
     AtLeast,
     /// The target or less.
@@ -49,117 +51,124 @@ pub enum Bound {
 
 /// What the targets are taken from.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured<'a> {
+pub struct TargetInputs<'a> {
     /// Every way at every page.
-    pub cells: &'a [Cell],
+    pub cells: &'a [BenchCell],
     /// The pages.
-    pub pages: &'a [Page],
+    pub pages: &'a [BenchPage],
     /// What idle sessions cost.
-    pub idle: Option<&'a Idle>,
+    pub idle: Option<&'a IdleSessionMemory>,
     /// What everything in memory costs.
-    pub full: Option<&'a Full>,
+    pub full: Option<&'a FullIndexMemory>,
     /// Readers and writers together.
-    pub writes: Option<&'a Writes>,
+    pub writes: Option<&'a WriteFigures>,
     /// What it costs that somebody looks in.
-    pub scraped: Option<&'a Scraped>,
+    pub scraped: Option<&'a ScrapeFigures>,
     /// The push model beside the pull model.
-    pub push: Option<&'a Push>,
+    pub push: Option<&'a PushFigures>,
 }
 
-impl Target {
+impl TargetFigure {
     /// Whether it was reached; `None` where it was not measured, or nothing is aimed at.
     #[must_use]
-    pub fn reached(&self) -> Option<bool> {
-        let (measured, Aim { bound, target }) = (self.measured?, self.aim?);
+    pub fn is_reached(&self) -> Option<bool> {
+        let (measured, TargetBound { bound, target }) = (self.measured?, self.aim?);
         Some(match bound {
-            Bound::AtLeast => measured >= target,
-            Bound::AtMost => measured <= target,
-            Bound::Below => measured < target,
+            BoundSide::AtLeast => measured >= target,
+            BoundSide::AtMost => measured <= target,
+            BoundSide::Below => measured < target,
         })
     }
 }
 
 /// Every target, each page apart. What was neither measured nor is aimed at is left out.
 #[must_use]
-pub fn targets(measured: &Measured<'_>, source: Source, mariadb: bool) -> Vec<Target> {
-    let aims = Aims::of(source, mariadb);
-    let mut targets = ratios(measured, &aims);
-    targets.extend(push(measured.push, &aims));
-    targets.extend(server(measured.cells, &aims));
-    targets.extend(writes(measured.writes, &aims));
-    targets.extend(measured.scraped.map(scraped));
-    targets.extend(idle(measured.idle));
-    if source == Source::Index {
-        targets.push(full(measured.full));
+pub fn targets(
+    measured: &TargetInputs<'_>,
+    source: ProxyAnswerSource,
+    mariadb: bool,
+) -> Vec<TargetFigure> {
+    let aims = TargetRatios::for_source(source, mariadb);
+    let mut targets = ratio_targets(measured, &aims);
+    targets.extend(push_target(measured.push, &aims));
+    targets.extend(server_targets(measured.cells, &aims));
+    targets.extend(write_targets(measured.writes, &aims));
+    targets.extend(measured.scraped.map(scrape_target));
+    targets.extend(idle_targets(measured.idle));
+    if source == ProxyAnswerSource::Index {
+        targets.push(full_index_target(measured.full));
     }
     targets.retain(|target| target.measured.is_some() || target.aim.is_some());
     targets
 }
 
 /// Ratios of rates of two ways in the same cell.
-fn ratios(measured: &Measured<'_>, aims: &Aims) -> Vec<Target> {
-    let direct = |form| Way::new(Route::Direct, form);
-    let own = |form| Way::new(Route::Headwater, form);
-    let relay = Way::new(Route::Relay, Form::CallAndTail);
-    let tail = Some(aims.call_and_tail);
+fn ratio_targets(measured: &TargetInputs<'_>, aims: &TargetRatios) -> Vec<TargetFigure> {
+    let direct = |form| QueryPath::new(ConnectionRoute::Direct, form);
+    let own = |form| QueryPath::new(ConnectionRoute::Headwater, form);
+    let relay = QueryPath::new(ConnectionRoute::Relay, QueryForm::CallAndTail);
+    let tail = Some(aims.call_and_follow_up);
     let rows = [
         (
             "CALL alone, Headwater / procedure",
-            own(Form::Call),
-            direct(Form::Call),
+            own(QueryForm::Call),
+            direct(QueryForm::Call),
             aims.call,
             aims.connections,
         ),
         (
             "CALL + tail, Headwater / procedure",
-            own(Form::CallAndTail),
-            direct(Form::CallAndTail),
+            own(QueryForm::CallAndTail),
+            direct(QueryForm::CallAndTail),
             tail,
             aims.connections,
         ),
         (
             "both in one command, Headwater / the same directly",
-            own(Form::AtOnce),
-            direct(Form::AtOnce),
+            own(QueryForm::AtOnce),
+            direct(QueryForm::AtOnce),
             aims.at_once,
             aims.connections,
         ),
         (
             "CALL + tail, Headwater / its own page 1",
-            own(Form::CallAndTail),
-            own(Form::Newest),
+            own(QueryForm::CallAndTail),
+            own(QueryForm::Newest),
             aims.random,
             aims.connections,
         ),
         (
             "CALL + tail, Headwater / floor",
-            own(Form::CallAndTail),
-            direct(Form::Bodies),
+            own(QueryForm::CallAndTail),
+            direct(QueryForm::Bodies),
             None,
             aims.connections,
         ),
         (
             "CALL + tail, relaying everything / procedure",
             relay,
-            direct(Form::CallAndTail),
-            Some(RELAY),
+            direct(QueryForm::CallAndTail),
+            Some(RELAY_RATIO),
             CONNECTIONS,
         ),
     ];
     let mut targets = Vec::new();
     for (what, way, by, aim, connections) in rows {
         let pages = measured.pages.iter().map(|page| page.depth);
-        let pages = pages.filter(|depth| by.form != Form::Newest || *depth == Depth::Random);
+        let pages =
+            pages.filter(|depth| by.form != QueryForm::Newest || *depth == PageDepth::Random);
         targets.extend(pages.map(|depth| {
-            Target {
+            TargetFigure {
                 figure: format!("{what}, {depth}, {connections} connections"),
                 unit: "",
-                measured: quotient(measured.cells, depth, connections, way, by),
+                measured: rate_ratio(measured.cells, depth, connections, way, by),
                 // Pages that begin anywhere are aimed at by page 1, not by the procedure.
                 aim: aim
-                    .filter(|_| depth != Depth::Random || way == relay || by.form == Form::Newest)
-                    .map(|target| Aim {
-                        bound: Bound::AtLeast,
+                    .filter(|_| {
+                        depth != PageDepth::Random || way == relay || by.form == QueryForm::Newest
+                    })
+                    .map(|target| TargetBound {
+                        bound: BoundSide::AtLeast,
                         target,
                     }),
             }
@@ -169,42 +178,42 @@ fn ratios(measured: &Measured<'_>, aims: &Aims) -> Vec<Target> {
 }
 
 /// Pages pulled by a join, from memory, by pages read from a mailbox.
-fn push(push: Option<&Push>, aims: &Aims) -> Option<Target> {
+fn push_target(push: Option<&PushFigures>, aims: &TargetRatios) -> Option<TargetFigure> {
     let push = push?;
     let mailbox = push.push.timelines.rate;
-    Some(Target {
+    Some(TargetFigure {
         figure: format!(
             "a feed's join, Headwater / push, from the mailbox, {} connections",
             push.connections
         ),
         unit: "",
         measured: (mailbox > 0.0).then(|| push.join.rate / mailbox),
-        aim: aims.mailbox.map(|target| Aim {
-            bound: Bound::AtLeast,
+        aim: aims.mailbox.map(|target| TargetBound {
+            bound: BoundSide::AtLeast,
             target,
         }),
     })
 }
 
 /// What the server spends on a page from memory, where that was measured.
-fn server(cells: &[Cell], aims: &Aims) -> Vec<Target> {
+fn server_targets(cells: &[BenchCell], aims: &TargetRatios) -> Vec<TargetFigure> {
     let forms = [
-        ("a CALL", Form::Call),
-        ("a CALL and its tail in one command", Form::AtOnce),
-        ("a feed's join", Form::Join),
+        ("a CALL", QueryForm::Call),
+        ("a CALL and its tail in one command", QueryForm::AtOnce),
+        ("a feed's join", QueryForm::Join),
     ];
     let targets = forms.into_iter().filter_map(|(what, form)| {
-        let way = Way::new(Route::Headwater, form);
-        let is = |cell: &&Cell| {
-            (cell.page, cell.connections, cell.way) == (Depth::NEWEST, aims.connections, way)
+        let way = QueryPath::new(ConnectionRoute::Headwater, form);
+        let is = |cell: &&BenchCell| {
+            (cell.page, cell.connections, cell.way) == (PageDepth::NEWEST, aims.connections, way)
         };
         let cell = cells.iter().find(is)?;
-        Some(Target {
+        Some(TargetFigure {
             figure: format!("the server's processor time of {what} from memory"),
             unit: "us",
             measured: Some(cell.figures.server_us?),
-            aim: aims.server_us.map(|target| Aim {
-                bound: Bound::AtMost,
+            aim: aims.server_us.map(|target| TargetBound {
+                bound: BoundSide::AtMost,
                 target,
             }),
         })
@@ -212,44 +221,46 @@ fn server(cells: &[Cell], aims: &Aims) -> Vec<Target> {
     targets.collect()
 }
 
-fn writes(writes: Option<&Writes>, aims: &Aims) -> Vec<Target> {
-    let inserts = Target {
+fn write_targets(writes: Option<&WriteFigures>, aims: &TargetRatios) -> Vec<TargetFigure> {
+    let inserts = TargetFigure {
         figure: format!("inserts beside {READERS} readers, Headwater / procedure"),
         unit: "",
-        measured: writes.and_then(|writes| writes.unpaced.inserts()),
-        aim: aims.inserts.map(|target| Aim {
-            bound: Bound::AtLeast,
+        measured: writes.and_then(|writes| writes.unpaced.insert_ratio()),
+        aim: aims.inserts.map(|target| TargetBound {
+            bound: BoundSide::AtLeast,
             target,
         }),
     };
     // Too few inserts prove nothing.
     let kept_pace = writes.filter(|writes| writes.kept_pace());
     let p50 = writes.map(|writes| writes.paced.direct.timelines.p50_us as f64);
-    let late = Target {
-        figure: format!("p99 of CALL at {PER_SECOND} inserts/s, to the procedure's p50"),
+    let late = TargetFigure {
+        figure: format!("p99 of CALL at {INSERTS_PER_SECOND} inserts/s, to the procedure's p50"),
         unit: "us",
         measured: kept_pace.map(|writes| writes.paced.headwater.timelines.p99_us as f64),
-        aim: p50.filter(|_| aims.p99_below_p50).map(|target| Aim {
-            bound: Bound::Below,
-            target,
-        }),
+        aim: p50
+            .filter(|_| aims.p99_below_p50)
+            .map(|target| TargetBound {
+                bound: BoundSide::Below,
+                target,
+            }),
     };
     vec![inserts, late]
 }
 
-fn scraped(scraped: &Scraped) -> Target {
-    Target {
+fn scrape_target(scraped: &ScrapeFigures) -> TargetFigure {
+    TargetFigure {
         figure: "CALL + tail, while the admin port is asked / while not".to_owned(),
         unit: "",
         measured: Some(scraped.ratio()),
-        aim: Some(Aim {
-            bound: Bound::AtLeast,
-            target: SCRAPED,
+        aim: Some(TargetBound {
+            bound: BoundSide::AtLeast,
+            target: SCRAPED_RATIO,
         }),
     }
 }
 
-fn idle(idle: Option<&Idle>) -> Vec<Target> {
+fn idle_targets(idle: Option<&IdleSessionMemory>) -> Vec<TargetFigure> {
     [
         (
             "idle session, logged in",
@@ -261,25 +272,25 @@ fn idle(idle: Option<&Idle>) -> Vec<Target> {
         ),
     ]
     .into_iter()
-    .map(|(what, bytes)| Target {
+    .map(|(what, bytes)| TargetFigure {
         figure: what.to_owned(),
         unit: "KiB",
         measured: bytes.map(|bytes| bytes / 1024.0),
-        aim: Some(Aim {
-            bound: Bound::AtMost,
+        aim: Some(TargetBound {
+            bound: BoundSide::AtMost,
             target: IDLE_KIB,
         }),
     })
     .collect()
 }
 
-fn full(full: Option<&Full>) -> Target {
-    Target {
+fn full_index_target(full: Option<&FullIndexMemory>) -> TargetFigure {
+    TargetFigure {
         figure: "everything in memory, for each id and each follow".to_owned(),
         unit: "bytes",
         measured: full.map(|full| full.bytes_each),
-        aim: Some(Aim {
-            bound: Bound::AtMost,
+        aim: Some(TargetBound {
+            bound: BoundSide::AtMost,
             target: INDEX_BYTES,
         }),
     }
@@ -288,23 +299,23 @@ fn full(full: Option<&Full>) -> Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::bench::figures::Figures;
+    use crate::lab::bench::figures::LatencyFigures;
 
-    fn cell(page: Depth, connections: usize, way: Way, rate: f64) -> Cell {
-        Cell {
+    fn cell(page: PageDepth, connections: usize, way: QueryPath, rate: f64) -> BenchCell {
+        BenchCell {
             page,
             connections,
             way,
             ratio: None,
-            figures: Figures {
+            figures: LatencyFigures {
                 rate,
-                ..Figures::default()
+                ..LatencyFigures::default()
             },
         }
     }
 
-    fn page(depth: Depth) -> Page {
-        Page {
+    fn page(depth: PageDepth) -> BenchPage {
+        BenchPage {
             depth,
             asked: 0,
             eligible: 0,
@@ -313,28 +324,37 @@ mod tests {
         }
     }
 
-    fn reached(measured: &Measured<'_>, source: Source, mariadb: bool) -> Vec<Option<bool>> {
+    fn reached(
+        measured: &TargetInputs<'_>,
+        source: ProxyAnswerSource,
+        mariadb: bool,
+    ) -> Vec<Option<bool>> {
         let targets = targets(measured, source, mariadb);
-        targets.iter().map(Target::reached).collect()
+        targets.iter().map(TargetFigure::is_reached).collect()
     }
 
     #[test]
     fn a_target_is_reached_missed_or_not_measured() {
-        let tail = |route| Way::new(route, Form::CallAndTail);
+        let tail = |route| QueryPath::new(route, QueryForm::CallAndTail);
         let cells = [
-            cell(Depth::NEWEST, 4, tail(Route::Direct), 1_000.0),
-            cell(Depth::NEWEST, 4, tail(Route::Headwater), 1_500.0),
+            cell(PageDepth::NEWEST, 4, tail(ConnectionRoute::Direct), 1_000.0),
+            cell(
+                PageDepth::NEWEST,
+                4,
+                tail(ConnectionRoute::Headwater),
+                1_500.0,
+            ),
         ];
-        let idle = Idle {
+        let idle = IdleSessionMemory {
             sessions: 9,
             logged_in_bytes: 24_576.0,
             after_a_timeline_bytes: 24_577.0,
         };
-        let measured = Measured {
+        let measured = TargetInputs {
             cells: &cells,
-            pages: &[page(Depth::NEWEST)],
+            pages: &[page(PageDepth::NEWEST)],
             idle: Some(&idle),
-            full: Some(&Full {
+            full: Some(&FullIndexMemory {
                 ids: 900,
                 follows: 100,
                 bytes: 16_000,
@@ -346,44 +366,47 @@ mod tests {
         };
         let rest = [None, Some(true), Some(false)];
         let expected = |first| [&[first], &rest[..]].concat();
-        assert_eq!(reached(&measured, Source::Pull, true), expected(Some(true)));
         assert_eq!(
-            reached(&measured, Source::Pull, false),
+            reached(&measured, ProxyAnswerSource::Pull, true),
+            expected(Some(true))
+        );
+        assert_eq!(
+            reached(&measured, ProxyAnswerSource::Pull, false),
             expected(Some(false))
         );
         // At 8 connections nothing was measured: CALL alone, CALL + tail, both at once, relaying, inserts, and the memory.
-        let all = reached(&measured, Source::Index, true);
+        let all = reached(&measured, ProxyAnswerSource::Index, true);
         let memory = [Some(true), Some(false), Some(true)];
         assert_eq!(all, [&[None; 5], &memory[..]].concat());
     }
 
     #[test]
     fn random_pages_are_held_against_page_1_of_the_same_readers_and_the_rest_is_only_shown() {
-        let own = |form| Way::new(Route::Headwater, form);
-        let floor = Way::new(Route::Direct, Form::Bodies);
+        let own = |form| QueryPath::new(ConnectionRoute::Headwater, form);
+        let floor = QueryPath::new(ConnectionRoute::Direct, QueryForm::Bodies);
         let cells = [
-            cell(Depth::Random, 8, own(Form::CallAndTail), 700.0),
-            cell(Depth::Random, 8, own(Form::Newest), 1_000.0),
-            cell(Depth::Random, 8, floor, 1_400.0),
+            cell(PageDepth::Random, 8, own(QueryForm::CallAndTail), 700.0),
+            cell(PageDepth::Random, 8, own(QueryForm::Newest), 1_000.0),
+            cell(PageDepth::Random, 8, floor, 1_400.0),
             cell(
-                Depth::Random,
+                PageDepth::Random,
                 8,
-                Way::new(Route::Direct, Form::CallAndTail),
+                QueryPath::new(ConnectionRoute::Direct, QueryForm::CallAndTail),
                 100.0,
             ),
         ];
-        let measured = Measured {
+        let measured = TargetInputs {
             cells: &cells,
-            pages: &[page(Depth::Random)],
+            pages: &[page(PageDepth::Random)],
             idle: None,
             full: None,
             writes: None,
             scraped: None,
             push: None,
         };
-        let shown: Vec<_> = targets(&measured, Source::Index, false)
+        let shown: Vec<_> = targets(&measured, ProxyAnswerSource::Index, false)
             .into_iter()
-            .filter_map(|target| Some((target.measured?, target.reached())))
+            .filter_map(|target| Some((target.measured?, target.is_reached())))
             .collect();
         assert_eq!(shown, [(7.0, None), (0.7, Some(false)), (0.5, None)]);
     }

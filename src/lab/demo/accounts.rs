@@ -4,13 +4,13 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use super::load::LoadError;
-use crate::binlog::right::Right;
-use crate::lab::private_server::Kind;
-use crate::timeline::check::Product;
+use crate::binlog::privilege::RequiredPrivilege;
+use crate::lab::private_server::ServerKind;
+use crate::timeline::check::ServerProduct;
 
 /// What an app would have: it reads and writes the database and runs its procedures.
 pub const APP: &str = "app";
-/// What Headwater's service connection has: to see the tables, and every right of [`Right`].
+/// What Headwater's service connection has: to see the tables, and every right of [`RequiredPrivilege`].
 pub const SERVICE: &str = "headwater";
 
 /// Makes both accounts anew, with empty passwords, for use in `database`. An empty password needs
@@ -18,7 +18,7 @@ pub const SERVICE: &str = "headwater";
 ///
 /// # Errors
 /// The server's.
-pub async fn create(conn: &mut Conn, kind: Kind, database: &str) -> Result<(), LoadError> {
+pub async fn create(conn: &mut Conn, kind: ServerKind, database: &str) -> Result<(), LoadError> {
     let app_rights = "SELECT, INSERT, UPDATE, DELETE, EXECUTE, CREATE TEMPORARY TABLES";
     let mut statements = Vec::new();
     for user in [APP, SERVICE] {
@@ -30,16 +30,16 @@ pub async fn create(conn: &mut Conn, kind: Kind, database: &str) -> Result<(), L
     ));
     statements.push(format!("GRANT SELECT ON `{database}`.* TO '{SERVICE}'@'%'"));
     let product = match kind {
-        Kind::Mariadb => Product::Mariadb,
-        Kind::Mysql => Product::Mysql,
+        ServerKind::Mariadb => ServerProduct::Mariadb,
+        ServerKind::Mysql => ServerProduct::Mysql,
     };
     for right in [
-        Right::Bodies(product),
-        Right::FollowLog,
-        Right::LogPosition,
-        Right::OpenTransactions,
+        RequiredPrivilege::Bodies(product),
+        RequiredPrivilege::FollowLog,
+        RequiredPrivilege::LogPosition,
+        RequiredPrivilege::OpenTransactions,
     ] {
-        statements.push(right.statement(&format!("'{SERVICE}'@'%'")));
+        statements.push(right.grant_statement(&format!("'{SERVICE}'@'%'")));
     }
     for sql in statements {
         let doing = "make the accounts";

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::dataset::{Dataset, Message, Size};
+use super::dataset::{Dataset, DatasetSize, MessageRow};
 use super::script;
 
 /// Tables of the classic definition.
@@ -18,13 +18,13 @@ pub const PROCEDURES: &str = include_str!("../../../fixtures/sql/procedures.sql"
 const STATEMENT_BYTES: usize = 256 * 1024;
 
 /// The secondary keys of [`SCHEMA`]: table, name, columns.
-const KEYS: [(&str, &str, &str); 2] = [
+const SECONDARY_KEYS: [(&str, &str, &str); 2] = [
     ("follower", "follower_id", "follower_id"),
     ("message", "user_id_id", "user_id, id"),
 ];
 
 /// Messages that a server copies in one statement.
-const COPIED: u64 = 50_000;
+const COPIED_AT_ONCE: u64 = 50_000;
 
 /// Why a data set could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -38,11 +38,11 @@ pub struct LoadError {
 
 /// How far the loading is, in rows of both tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct LoadProgress {
     /// In the server.
     pub rows: u64,
     /// In the whole data set.
-    pub of: u64,
+    pub total: u64,
 }
 
 /// Makes `database` anew, with the classic tables and procedures, and fills it. `conn` belongs to
@@ -54,8 +54,8 @@ pub struct Progress {
 pub async fn load(
     conn: &mut Conn,
     database: &str,
-    size: Size,
-    progress: impl FnMut(Progress),
+    size: DatasetSize,
+    progress: impl FnMut(LoadProgress),
 ) -> Result<(), LoadError> {
     create(conn, database).await?;
     fill(conn, size, progress).await
@@ -67,35 +67,35 @@ pub async fn load(
 /// The server's, with what was being done.
 pub async fn fill(
     conn: &mut Conn,
-    size: Size,
-    progress: impl FnMut(Progress),
+    size: DatasetSize,
+    progress: impl FnMut(LoadProgress),
 ) -> Result<(), LoadError> {
     let dataset = Dataset::new(size);
     let follows = dataset
         .follows()
         .map(|follow| (follow.reader, follow.author));
     let of = size.rows();
-    rows(conn, follows, dataset.messages(), of, progress).await
+    insert_rows(conn, follows, dataset.messages(), of, progress).await
 }
 
-/// Fills them with these follows (reader, author) and messages, about `of` together. Texts have nothing that is to be escaped.
+/// Fills them with these follows (reader, author) and messages, about `total` together. Texts have nothing that is to be escaped.
 ///
 /// # Errors
 /// The server's, with what was being done.
-pub async fn rows(
+pub async fn insert_rows(
     conn: &mut Conn,
     follows: impl Iterator<Item = (u32, u32)>,
-    messages: impl Iterator<Item = Message>,
+    messages: impl Iterator<Item = MessageRow>,
     of: u64,
-    mut progress: impl FnMut(Progress),
+    mut progress: impl FnMut(LoadProgress),
 ) -> Result<(), LoadError> {
     let mut rows = 0;
     let mut report = |statement_rows| {
         rows += statement_rows;
-        progress(Progress { rows, of });
+        progress(LoadProgress { rows, total: of });
     };
 
-    let mut insert = Insert::into("follower (user_id, follower_id)", "fill the follow table");
+    let mut insert = BulkInsert::into("follower (user_id, follower_id)", "fill the follow table");
     for (reader, author) in follows {
         insert.row(format_args!("({reader},{author})"));
         if insert.is_full() {
@@ -104,7 +104,7 @@ pub async fn rows(
     }
     report(insert.send(conn).await?);
 
-    let mut insert = Insert::into("message (id, user_id, body)", "fill the message table");
+    let mut insert = BulkInsert::into("message (id, user_id, body)", "fill the message table");
     for message in messages {
         insert.row(format_args!(
             "({},{},'{}')",
@@ -116,7 +116,7 @@ pub async fn rows(
     }
     report(insert.send(conn).await?);
 
-    count(conn).await
+    analyze_tables(conn).await
 }
 
 /// Takes the secondary keys from the empty tables of the connection's database: with millions of rows it is several times as fast to build
@@ -125,7 +125,7 @@ pub async fn rows(
 /// # Errors
 /// The server's, with what was being done.
 pub async fn drop_keys(conn: &mut Conn) -> Result<(), LoadError> {
-    for (table, key, _) in KEYS {
+    for (table, key, _) in SECONDARY_KEYS {
         let drop = format!("ALTER TABLE {table} DROP KEY {key}");
         run(conn, &drop, "take a key from an empty table").await?;
     }
@@ -137,15 +137,15 @@ pub async fn drop_keys(conn: &mut Conn) -> Result<(), LoadError> {
 /// # Errors
 /// The server's, with what was being done.
 pub async fn build_keys(conn: &mut Conn) -> Result<(), LoadError> {
-    for (table, key, columns) in KEYS {
+    for (table, key, columns) in SECONDARY_KEYS {
         let add = format!("ALTER TABLE {table} ADD KEY {key} ({columns})");
         run(conn, &add, "build a key").await?;
     }
-    count(conn).await
+    analyze_tables(conn).await
 }
 
 /// Without it a server plans by guesses until it gets round to counting.
-async fn count(conn: &mut Conn) -> Result<(), LoadError> {
+async fn analyze_tables(conn: &mut Conn) -> Result<(), LoadError> {
     run(conn, "ANALYZE TABLE follower, message", "count the rows").await
 }
 
@@ -154,11 +154,11 @@ async fn count(conn: &mut Conn) -> Result<(), LoadError> {
 ///
 /// # Errors
 /// The server's, with what was being done.
-pub async fn repeat(
+pub async fn repeat_messages(
     conn: &mut Conn,
     have: u64,
     want: u64,
-    mut progress: impl FnMut(Progress),
+    mut progress: impl FnMut(LoadProgress),
 ) -> Result<(), LoadError> {
     if have >= want {
         return Ok(());
@@ -167,7 +167,7 @@ pub async fn repeat(
     while rows < want {
         // Not beyond the last of those that are repeated.
         let behind = rows % have;
-        let many = COPIED.min(have - behind).min(want - rows);
+        let many = COPIED_AT_ONCE.min(have - behind).min(want - rows);
         let shift = rows - behind;
         let copy = format!(
             "INSERT INTO message (id, user_id, body) SELECT id+{shift}, user_id, body FROM message \
@@ -177,9 +177,9 @@ pub async fn repeat(
         );
         run(conn, &copy, "repeat the messages").await?;
         rows += many;
-        progress(Progress { rows, of: want });
+        progress(LoadProgress { rows, total: want });
     }
-    count(conn).await
+    analyze_tables(conn).await
 }
 
 /// Makes `database` anew, with the classic tables and procedures, all empty, and makes it the
@@ -195,14 +195,14 @@ pub async fn create(conn: &mut Conn, database: &str) -> Result<(), LoadError> {
     ] {
         run(conn, &sql, "make a database").await?;
     }
-    furnish(conn).await
+    create_tables(conn).await
 }
 
 /// Makes the classic tables and procedures in the connection's database.
 ///
 /// # Errors
 /// The server's, with what was being done.
-pub async fn furnish(conn: &mut Conn) -> Result<(), LoadError> {
+pub async fn create_tables(conn: &mut Conn) -> Result<(), LoadError> {
     for sql in script::statements(SCHEMA) {
         run(conn, &sql, "make the tables").await?;
     }
@@ -220,19 +220,19 @@ async fn run(conn: &mut Conn, sql: &str, doing: &'static str) -> Result<(), Load
 /// An INSERT of many rows, in the making. LOAD DATA LOCAL was measured a tenth faster on MariaDB
 /// 10.11: too little for depending on a switch that most servers have off.
 #[derive(Debug)]
-struct Insert {
-    head: String,
+struct BulkInsert {
+    prefix: String,
     doing: &'static str,
     sql: String,
     rows: u64,
 }
 
-impl Insert {
-    fn into(columns: &str, doing: &'static str) -> Insert {
+impl BulkInsert {
+    fn into(columns: &str, doing: &'static str) -> BulkInsert {
         let head = format!("INSERT INTO {columns} VALUES ");
-        Insert {
+        BulkInsert {
             sql: head.clone(),
-            head,
+            prefix: head,
             doing,
             rows: 0,
         }
@@ -256,7 +256,7 @@ impl Insert {
         let rows = std::mem::take(&mut self.rows);
         if rows > 0 {
             run(conn, &self.sql, self.doing).await?;
-            self.head.clone_into(&mut self.sql);
+            self.prefix.clone_into(&mut self.sql);
         }
         Ok(rows)
     }

@@ -6,7 +6,7 @@ pub mod load;
 pub mod script;
 mod show;
 mod speed;
-mod warm;
+mod warmup;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,13 +18,13 @@ use mysql_async::{Conn, OptsBuilder};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task;
 
-use self::dataset::Size;
-use self::load::{LoadError, Progress};
-use crate::config::{ConfigError, ServeFlags, ServiceFlags, Settings};
-use crate::lab::feed::{FEED, SettingsFile};
-use crate::lab::private_server::{Kind, PrivateServer, PrivateServerError};
-use crate::server::{ServeError, Server};
-use crate::session::shared::Shared;
+use self::dataset::DatasetSize;
+use self::load::{LoadError, LoadProgress};
+use crate::config::{ConfigError, ServeFlags, ServeSettings, ServiceFlags};
+use crate::lab::feed::{CLASSIC_FEED, SettingsFile};
+use crate::lab::private_server::{PrivateServer, PrivateServerError, ServerKind};
+use crate::server::{ProxyServer, ServeError};
+use crate::session::shared_state::SharedState;
 
 /// The demo's database.
 pub const DATABASE: &str = "timeline";
@@ -37,16 +37,16 @@ const SERVER_OPTIONS: &[&str] = &["--innodb-buffer-pool-size=512M"];
 #[derive(Debug, Clone, clap::Args)]
 pub struct DemoFlags {
     /// Users of the data set
-    #[arg(long, default_value_t = Size::CLASSIC.users)]
+    #[arg(long, default_value_t = DatasetSize::CLASSIC.users)]
     pub users: u32,
     /// Messages they wrote
-    #[arg(long, default_value_t = Size::CLASSIC.messages)]
+    #[arg(long, default_value_t = DatasetSize::CLASSIC.messages)]
     pub messages: u64,
     /// Authors that a user follows, on average
-    #[arg(long, default_value_t = Size::CLASSIC.mean_follows)]
+    #[arg(long, default_value_t = DatasetSize::CLASSIC.mean_follows)]
     pub mean_follows: f64,
     /// Another seed makes other rows of the same shape
-    #[arg(long, default_value_t = Size::CLASSIC.seed)]
+    #[arg(long, default_value_t = DatasetSize::CLASSIC.seed)]
     pub seed: u64,
     /// Where Headwater listens [default: 127.0.0.1:3307, or any free port]
     #[arg(long, value_name = "ADDR")]
@@ -54,8 +54,8 @@ pub struct DemoFlags {
 }
 
 impl DemoFlags {
-    fn size(&self) -> Size {
-        Size {
+    fn size(&self) -> DatasetSize {
+        DatasetSize {
             users: self.users.max(2),
             messages: self.messages,
             mean_follows: self.mean_follows,
@@ -117,7 +117,7 @@ pub async fn run(flags: DemoFlags) -> Result<(), DemoError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(signals)?;
     tokio::select! {
         // Ends by an error only; being dropped is what stops the server.
-        result = show_and_stay(flags) => result,
+        result = show_and_serve(flags) => result,
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }?;
@@ -125,8 +125,8 @@ pub async fn run(flags: DemoFlags) -> Result<(), DemoError> {
     Ok(())
 }
 
-async fn show_and_stay(flags: DemoFlags) -> Result<(), DemoError> {
-    let server = task::spawn_blocking(|| PrivateServer::start(Kind::Mariadb, SERVER_OPTIONS))
+async fn show_and_serve(flags: DemoFlags) -> Result<(), DemoError> {
+    let server = task::spawn_blocking(|| PrivateServer::start(ServerKind::Mariadb, SERVER_OPTIONS))
         .await
         .map_err(|error| DemoError::System {
             doing: "wait for the private server",
@@ -139,15 +139,15 @@ async fn show_and_stay(flags: DemoFlags) -> Result<(), DemoError> {
     let (proxy, shared) = start_headwater(server.addr(), flags.listen.clone()).await?;
     println!("Headwater on {proxy}, in front of it\n");
 
-    let last = show::first_timeline(proxy).await?;
+    let last = show::print_first_timeline(proxy).await?;
     let users = flags.size().users;
-    warm::wait(proxy, &shared, users, start).await?;
+    warmup::wait_until_warm(proxy, &shared, users, start).await?;
     speed::compare(server.addr(), proxy, users).await?;
-    show::what_to_type_next(server.addr(), proxy, last);
+    show::print_next_steps(server.addr(), proxy, last);
     std::future::pending().await
 }
 
-async fn load_with_progress(addr: SocketAddr, size: Size) -> Result<(), DemoError> {
+async fn load_with_progress(addr: SocketAddr, size: DatasetSize) -> Result<(), DemoError> {
     let mut conn = connect(addr, "root", None).await?;
     let bar = ProgressBar::new(0);
     let template = "{msg} {wide_bar} {human_pos} of {human_len} rows, {elapsed}";
@@ -155,8 +155,8 @@ async fn load_with_progress(addr: SocketAddr, size: Size) -> Result<(), DemoErro
         bar.set_style(style);
     }
     bar.set_message("loading");
-    let report = |progress: Progress| {
-        bar.set_length(progress.of);
+    let report = |progress: LoadProgress| {
+        bar.set_length(progress.total);
         bar.set_position(progress.rows);
     };
     load::load(&mut conn, DATABASE, size, report).await?;
@@ -169,7 +169,7 @@ async fn load_with_progress(addr: SocketAddr, size: Size) -> Result<(), DemoErro
         size.messages,
         bar.elapsed().as_secs_f64()
     );
-    accounts::create(&mut conn, Kind::Mariadb, DATABASE).await?;
+    accounts::create(&mut conn, ServerKind::Mariadb, DATABASE).await?;
     conn.disconnect()
         .await
         .map_err(DemoError::client("close a connection"))
@@ -179,12 +179,12 @@ async fn load_with_progress(addr: SocketAddr, size: Size) -> Result<(), DemoErro
 async fn start_headwater(
     upstream: SocketAddr,
     listen: Option<String>,
-) -> Result<(SocketAddr, Arc<Shared>), DemoError> {
-    let file = SettingsFile::new(FEED).map_err(|(_, source)| DemoError::System {
+) -> Result<(SocketAddr, Arc<SharedState>), DemoError> {
+    let file = SettingsFile::new(CLASSIC_FEED).map_err(|(_, source)| DemoError::System {
         doing: "write a settings file",
         source,
     })?;
-    let settings = Settings::load(&ServeFlags {
+    let settings = ServeSettings::load(&ServeFlags {
         config: Some(file.path().to_owned()),
         listen: Some(listen.unwrap_or_else(|| usual_or_free().to_string())),
         upstream: vec![upstream.to_string()],
@@ -196,7 +196,7 @@ async fn start_headwater(
         preload: true,
         ..ServeFlags::default()
     })?;
-    let server = Server::bind(&settings).await?;
+    let server = ProxyServer::bind(&settings).await?;
     let addr = server.local_addr().map_err(|source| DemoError::System {
         doing: "learn Headwater's port",
         source,

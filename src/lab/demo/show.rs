@@ -4,25 +4,25 @@ use std::net::SocketAddr;
 
 use mysql_async::prelude::Queryable;
 
-use crate::lab::bench::way::Task;
+use crate::lab::bench::query_path::PageTask;
 
 use super::{DATABASE, DemoError, accounts, connect};
 
 /// The second statement of every app that uses the procedures.
-pub(super) const TAIL: &str = "SELECT message.id, user_id, body FROM message \
+pub(super) const FOLLOW_UP_SELECT: &str = "SELECT message.id, user_id, body FROM message \
     INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
 /// Letters of a body that fit beside the other columns.
 const BODY_WIDTH: usize = 56;
 
 /// The page that was shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Page {
+pub(super) struct ShownPage {
     reader: u32,
     last_id: u64,
 }
 
 /// Reads a typical reader's timeline as an app does and prints it.
-pub(super) async fn first_timeline(proxy: SocketAddr) -> Result<Page, DemoError> {
+pub(super) async fn print_first_timeline(proxy: SocketAddr) -> Result<ShownPage, DemoError> {
     let reading = || DemoError::client("read a timeline through Headwater");
     let mut conn = connect(proxy, accounts::APP, Some(DATABASE)).await?;
     let typical = "SELECT user_id FROM follower GROUP BY user_id \
@@ -34,7 +34,7 @@ pub(super) async fn first_timeline(proxy: SocketAddr) -> Result<Page, DemoError>
         .unwrap_or(1);
     let call = format!("CALL fetch_timeline_ids({reader})");
     conn.query_drop(&call).await.map_err(reading())?;
-    let rows: Vec<(u64, u32, String)> = conn.query(TAIL).await.map_err(reading())?;
+    let rows: Vec<(u64, u32, String)> = conn.query(FOLLOW_UP_SELECT).await.map_err(reading())?;
     conn.disconnect().await.map_err(reading())?;
 
     println!("{call}; then the join with message:\n");
@@ -44,12 +44,12 @@ pub(super) async fn first_timeline(proxy: SocketAddr) -> Result<Page, DemoError>
     }
     println!();
     let last_id = rows.last().map_or(1, |&(id, ..)| id);
-    Ok(Page { reader, last_id })
+    Ok(ShownPage { reader, last_id })
 }
 
 /// The exact lines, for the clients that are installed.
-pub(super) fn what_to_type_next(server: SocketAddr, proxy: SocketAddr, page: Page) {
-    let Page { reader, last_id } = page;
+pub(super) fn print_next_steps(server: SocketAddr, proxy: SocketAddr, page: ShownPage) {
+    let ShownPage { reader, last_id } = page;
     let place = format!(
         "-h {} -P {} -u {} {DATABASE}",
         proxy.ip(),
@@ -68,14 +68,14 @@ pub(super) fn what_to_type_next(server: SocketAddr, proxy: SocketAddr, page: Pag
     }
     println!("and there\n");
     println!("    CALL fetch_timeline_ids({reader});");
-    println!("    {TAIL};");
+    println!("    {FOLLOW_UP_SELECT};");
     println!(
         "    CALL fetch_timeline_ids2({reader}, {});",
         last_id.saturating_sub(1)
     );
-    println!("    {TAIL};");
+    println!("    {FOLLOW_UP_SELECT};");
     println!("\nor one SELECT in place of them, which is answered as a feed's:\n");
-    let join = Task {
+    let join = PageTask {
         reader: reader.into(),
         bound: None,
     }

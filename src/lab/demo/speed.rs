@@ -8,20 +8,20 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use tokio::task::JoinSet;
 
-use super::show::TAIL;
+use super::show::FOLLOW_UP_SELECT;
 use super::{DATABASE, DemoError, accounts, connect};
-use crate::lab::bench::way::Task;
+use crate::lab::bench::query_path::PageTask;
 
 const CONNECTIONS: u64 = 4;
 /// Both ways take turns, so that a busy moment of the machine hits both.
 const ROUNDS: u64 = 3;
-const TURN: Duration = Duration::from_millis(500);
+const TURN_TIME: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Work {
+enum SpeedQuery {
     Join,
     Call,
-    CallAndTail,
+    CallAndFollowUp,
 }
 
 /// Prints timelines a second, directly and through Headwater.
@@ -32,15 +32,15 @@ pub(super) async fn compare(
 ) -> Result<(), DemoError> {
     println!("timelines a second, {CONNECTIONS} connections, random readers, from warm memory\n");
     // How many rows of a form pass, and what both ways cost, is learned from its first statements.
-    rate(proxy, Work::Join, users, ROUNDS).await?;
+    rate(proxy, SpeedQuery::Join, users, ROUNDS).await?;
     println!(
         "{:<28}{:>10}{:>12}{:>8}",
         "", "directly", "Headwater", "ratio"
     );
     for (work, name) in [
-        (Work::Join, "one plain join"),
-        (Work::Call, "CALL"),
-        (Work::CallAndTail, "CALL, then the join"),
+        (SpeedQuery::Join, "one plain join"),
+        (SpeedQuery::Call, "CALL"),
+        (SpeedQuery::CallAndFollowUp, "CALL, then the join"),
     ] {
         let (mut without, mut with) = (0.0, 0.0);
         for round in 0..ROUNDS {
@@ -58,11 +58,21 @@ pub(super) async fn compare(
     Ok(())
 }
 
-async fn rate(addr: SocketAddr, work: Work, users: u32, round: u64) -> Result<f64, DemoError> {
+async fn rate(
+    addr: SocketAddr,
+    work: SpeedQuery,
+    users: u32,
+    round: u64,
+) -> Result<f64, DemoError> {
     let mut tasks = JoinSet::new();
     for connection in 0..CONNECTIONS {
         let conn = connect(addr, accounts::APP, Some(DATABASE)).await?;
-        tasks.spawn(turn(conn, work, users, round * CONNECTIONS + connection));
+        tasks.spawn(measure_connection(
+            conn,
+            work,
+            users,
+            round * CONNECTIONS + connection,
+        ));
     }
     let mut done = 0.0;
     while let Some(result) = tasks.join_next().await {
@@ -75,17 +85,24 @@ async fn rate(addr: SocketAddr, work: Work, users: u32, round: u64) -> Result<f6
 }
 
 /// Timelines a second of one connection. The same `seed` asks for the same readers.
-async fn turn(mut conn: Conn, work: Work, users: u32, seed: u64) -> Result<f64, DemoError> {
+async fn measure_connection(
+    mut conn: Conn,
+    work: SpeedQuery,
+    users: u32,
+    seed: u64,
+) -> Result<f64, DemoError> {
     let measuring = || DemoError::client("measure");
     let start = Instant::now();
     let mut count = 0_u64;
-    while start.elapsed() < TURN {
-        let reader = reader(users, seed, count);
-        conn.query_drop(first(work, reader))
+    while start.elapsed() < TURN_TIME {
+        let reader = sample_reader(users, seed, count);
+        conn.query_drop(first_statement(work, reader))
             .await
             .map_err(measuring())?;
-        if work == Work::CallAndTail {
-            conn.query_drop(TAIL).await.map_err(measuring())?;
+        if work == SpeedQuery::CallAndFollowUp {
+            conn.query_drop(FOLLOW_UP_SELECT)
+                .await
+                .map_err(measuring())?;
         }
         count += 1;
     }
@@ -95,21 +112,23 @@ async fn turn(mut conn: Conn, work: Work, users: u32, seed: u64) -> Result<f64, 
 }
 
 /// The timeline, or the call behind which it is read.
-fn first(work: Work, reader: u64) -> String {
+fn first_statement(work: SpeedQuery, reader: u64) -> String {
     match work {
-        Work::Join => {
-            let task = Task {
+        SpeedQuery::Join => {
+            let task = PageTask {
                 reader,
                 bound: None,
             };
             task.join()
         }
-        Work::Call | Work::CallAndTail => format!("CALL fetch_timeline_ids({reader})"),
+        SpeedQuery::Call | SpeedQuery::CallAndFollowUp => {
+            format!("CALL fetch_timeline_ids({reader})")
+        }
     }
 }
 
 /// Any of `1..=users`, by multiplying with an odd constant (Fibonacci hashing).
-fn reader(users: u32, seed: u64, count: u64) -> u64 {
+fn sample_reader(users: u32, seed: u64, count: u64) -> u64 {
     let mixed = (seed << 32 | count).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     mixed % u64::from(users.max(1)) + 1
 }

@@ -46,7 +46,7 @@ pub enum ManualError {
 /// # Errors
 /// A file cannot be written.
 pub fn write(flags: &ManualFlags, program: &clap::Command) -> Result<(), ManualError> {
-    let program = in_production(program);
+    let program = production_command(program);
     let (man, completions) = (flags.folder.join("man"), flags.folder.join("completions"));
     for folder in [&man, &completions] {
         fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
@@ -65,8 +65,8 @@ pub fn write(flags: &ManualFlags, program: &clap::Command) -> Result<(), ManualE
 }
 
 /// The command line without the laboratory's part of it.
-fn in_production(program: &clap::Command) -> clap::Command {
-    let lab = super::Command::augment_subcommands(clap::Command::new("lab"));
+fn production_command(program: &clap::Command) -> clap::Command {
+    let lab = super::LabCommand::augment_subcommands(clap::Command::new("lab"));
     let mut shown = clap::Command::new("headwater").version(version::NUMBER);
     if let Some(about) = program.get_about() {
         shown = shown.about(about.clone());

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-const EXAMPLE: &str = include_str!("../../../headwater.example.toml");
+const EXAMPLE_SETTINGS: &str = include_str!("../../../headwater.example.toml");
 
-const HEAD: &str = "\
+const PAGE_HEAD: &str = "\
 # Settings
 
 Every key of the settings file of `headwater serve --config FILE`, with its default, and the flag and environment variable that mean the
@@ -15,7 +15,7 @@ This page is written from the code: `make settings` renews it.
 ";
 
 /// Flags that are not called as their key is.
-const OTHERWISE: &[(&str, &str)] = &[
+const RENAMED_FLAGS: &[(&str, &str)] = &[
     ("accelerate", "relay-only"),
     ("index.preload", "preload"),
     ("freshness.mode", "freshness"),
@@ -28,27 +28,27 @@ const UNITS: &[(&str, &str)] = &[("_ms", "ms"), ("_s", "s"), ("_bytes", "bytes")
 
 /// A section of the example, as far as it is read.
 #[derive(Debug, Default)]
-struct Section {
+struct SettingsSection {
     /// With its brackets; empty: above all sections.
     heading: String,
-    text: Vec<String>,
-    keys: Vec<Key>,
+    comment: Vec<String>,
+    keys: Vec<SettingsKey>,
 }
 
 #[derive(Debug)]
-struct Key {
+struct SettingsKey {
     name: String,
     value: String,
     /// There is none by default, and the example shows one.
     shown_only: bool,
-    text: Vec<String>,
+    comment: Vec<String>,
 }
 
 /// The page, with the flags of this subcommand.
 pub(super) fn page(serve: &clap::Command) -> String {
-    let mut page = HEAD.to_owned();
+    let mut page = PAGE_HEAD.to_owned();
     let mut told = Vec::new();
-    for section in sections(EXAMPLE) {
+    for section in sections(EXAMPLE_SETTINGS) {
         section.write(&mut page, serve, &mut told);
     }
     page.push_str(
@@ -66,13 +66,13 @@ pub(super) fn page(serve: &clap::Command) -> String {
             page,
             "| `--{name}` | {} | {} |",
             environment(flag),
-            cell(&text.unwrap_or_default())
+            table_cell(&text.unwrap_or_default())
         );
     }
     page
 }
 
-impl Section {
+impl SettingsSection {
     /// `[limits]` is `limits`, and what stands above all sections is nothing.
     fn name(&self) -> &str {
         self.heading.trim_matches(['[', ']'])
@@ -86,8 +86,8 @@ impl Section {
             }
         }
         // Prose, and behind it an example, if there is one: it begins at the first line that is no sentence.
-        let example = self.text.iter().position(String::is_empty);
-        let (text, example) = self.text.split_at(example.unwrap_or(self.text.len()));
+        let example = self.comment.iter().position(String::is_empty);
+        let (text, example) = self.comment.split_at(example.unwrap_or(self.comment.len()));
         if !text.is_empty() {
             let _ = writeln!(page, "{}\n", sentences(text));
         }
@@ -98,7 +98,7 @@ impl Section {
             return;
         }
         page.push_str("| key | default | unit | flag | environment | what it is |\n|---|---|---|---|---|---|\n");
-        let mut before: Option<&Key> = None;
+        let mut before: Option<&SettingsKey> = None;
         for key in &self.keys {
             let name = match self.name() {
                 "" => key.name.clone(),
@@ -122,7 +122,7 @@ impl Section {
     }
 }
 
-impl Key {
+impl SettingsKey {
     fn default(&self) -> String {
         match self.shown_only {
             true => format!("not set (for example `{}`)", self.value),
@@ -131,21 +131,21 @@ impl Key {
     }
 
     /// Keys that stand together have one text, at the first of them; those that the section explains have their flag's.
-    fn text(&self, before: Option<&Key>, flag: Option<&clap::Arg>) -> String {
-        let before = before.filter(|before| !before.text.is_empty());
+    fn text(&self, before: Option<&SettingsKey>, flag: Option<&clap::Arg>) -> String {
+        let before = before.filter(|before| !before.comment.is_empty());
         let help = flag.and_then(clap::Arg::get_help);
         match (before, help) {
-            _ if !self.text.is_empty() => cell(&sentences(&self.text)),
+            _ if !self.comment.is_empty() => table_cell(&sentences(&self.comment)),
             (Some(before), _) => format!("with `{}`", before.name),
-            (None, Some(help)) => cell(&help.to_string()),
+            (None, Some(help)) => table_cell(&help.to_string()),
             (None, None) => String::new(),
         }
     }
 }
 
 /// The example's sections in their order. A comment belongs to the key or the section below it.
-fn sections(example: &str) -> Vec<Section> {
-    let mut sections = vec![Section::default()];
+fn sections(example: &str) -> Vec<SettingsSection> {
+    let mut sections = vec![SettingsSection::default()];
     let mut comment: Vec<String> = Vec::new();
     for line in example.lines() {
         let commented = line.strip_prefix('#');
@@ -164,36 +164,36 @@ fn sections(example: &str) -> Vec<Section> {
         if line.is_empty() {
             continue;
         } else if line.starts_with('[') {
-            sections.push(Section {
+            sections.push(SettingsSection {
                 heading: line.to_owned(),
-                text,
-                ..Section::default()
+                comment: text,
+                ..SettingsSection::default()
             });
         } else if let Some((name, value)) = line.split_once(" = ")
             && let Some(section) = sections.last_mut()
         {
-            section.keys.push(Key {
+            section.keys.push(SettingsKey {
                 name: name.to_owned(),
                 value: value.to_owned(),
                 shown_only,
-                text,
+                comment: text,
             });
         }
     }
     // What the end shows is a section that nobody has by default.
     let heading = comment.iter().find(|line| line.starts_with("[["));
     if let Some(heading) = heading.cloned() {
-        sections.push(Section {
+        sections.push(SettingsSection {
             heading,
-            text: comment,
-            ..Section::default()
+            comment,
+            ..SettingsSection::default()
         });
     }
     sections
 }
 
 fn flag<'a>(serve: &'a clap::Command, key: &str) -> Option<&'a clap::Arg> {
-    let otherwise = OTHERWISE.iter().find(|(name, _)| *name == key);
+    let otherwise = RENAMED_FLAGS.iter().find(|(name, _)| *name == key);
     let named = otherwise.map_or_else(|| key.replace(['.', '_'], "-"), |(_, flag)| (*flag).into());
     serve
         .get_arguments()
@@ -222,7 +222,7 @@ fn sentences(lines: &[String]) -> String {
     text
 }
 
-fn cell(text: &str) -> String {
+fn table_cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|")
 }
 
@@ -232,7 +232,7 @@ mod tests {
     use clap::Args as _;
 
     use super::*;
-    use crate::config::{ServeFlags, Settings};
+    use crate::config::{ServeFlags, ServeSettings};
 
     fn serve() -> clap::Command {
         ServeFlags::augment_args(clap::Command::new("serve"))
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn every_setting_and_every_flag_is_on_the_page() {
         let page = page(&serve());
-        let keys: Vec<String> = sections(EXAMPLE)
+        let keys: Vec<String> = sections(EXAMPLE_SETTINGS)
             .iter()
             .flat_map(|section| {
                 let keys = section.keys.iter();
@@ -249,7 +249,9 @@ mod tests {
             })
             .map(|key| key.trim_start_matches('.').to_owned())
             .collect();
-        let settings = Settings::load(&ServeFlags::default()).unwrap().told();
+        let settings = ServeSettings::load(&ServeFlags::default())
+            .unwrap()
+            .setting_values();
         for (name, _) in settings {
             let of_a_list = name.starts_with("definition.");
             assert!(
@@ -261,7 +263,7 @@ mod tests {
             let rows = page.matches(&format!("| `--{flag}` |")).count();
             assert_eq!(rows, 1, "--{flag} has {rows} rows");
         }
-        for (key, flag) in OTHERWISE {
+        for (key, flag) in RENAMED_FLAGS {
             assert!(keys.contains(&(*key).to_owned()), "{key}");
             let there = serve()
                 .get_arguments()
@@ -295,9 +297,9 @@ mod tests {
         let text = "# The head.\n\n# One.\n# More (--a, B).\na = 1\n\n# A section.\n#[b]\n#c = \"x\"\nd_ms = 2\n";
         let read = sections(text);
         assert_eq!(read.len(), 2);
-        assert_eq!(sentences(&read[0].keys[0].text), "One. More.");
+        assert_eq!(sentences(&read[0].keys[0].comment), "One. More.");
         assert_eq!(
-            (read[1].name(), read[1].text.as_slice()),
+            (read[1].name(), read[1].comment.as_slice()),
             ("b", &["A section.".to_owned()][..])
         );
         assert!(read[1].keys[0].shown_only && !read[1].keys[1].shown_only);

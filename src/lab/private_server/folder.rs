@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{PrivateServerError, home};
+use super::{PrivateServerError, data_home};
 
 /// Only the user may look inside. Removed with all it holds when dropped.
 #[derive(Debug)]
-pub(super) struct Folder(PathBuf);
+pub(super) struct ServerFolder(PathBuf);
 
-impl Folder {
-    pub(super) fn create(of: &str) -> Result<Folder, PrivateServerError> {
+impl ServerFolder {
+    pub(super) fn create(of: &str) -> Result<ServerFolder, PrivateServerError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!("headwater-{of}-{}-{number}", process::id());
-            let path = home().join(name);
+            let path = data_home().join(name);
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Folder(path)),
+                Ok(()) => return Ok(ServerFolder(path)),
                 // Left by a process of the same number that was not allowed to clean up.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => {
@@ -54,7 +54,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ServerFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

@@ -4,13 +4,13 @@
 //! loopback only, takes `root` with an empty password, and loses everything when it is dropped:
 //! it trades durability for speed and must never hold data that anybody needs.
 
+mod data_home;
 mod folder;
-mod home;
+pub mod package_folder;
 mod ports;
 mod programs;
 pub mod redis;
 mod template;
-pub mod unpacked;
 mod watchdog;
 
 use std::fs::File;
@@ -24,11 +24,11 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use self::folder::Folder;
-use self::home::home;
-pub use self::home::homes;
+use self::data_home::data_home;
+pub use self::data_home::data_homes;
+use self::folder::ServerFolder;
 pub use self::ports::free_port;
-use self::programs::Programs;
+use self::programs::ServerPrograms;
 use self::watchdog::Watchdog;
 
 /// How long a server may take from start to its first greeting (crash recovery included).
@@ -38,19 +38,19 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Which product a private server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ServerKind {
     /// The distribution's MariaDB.
     Mariadb,
     /// MySQL 9.7, as `setup/mysql.sh` unpacks it.
     Mysql,
 }
 
-impl Kind {
+impl ServerKind {
     /// The product's name in lower case, as used in folder names.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Mariadb => "mariadb",
-            Kind::Mysql => "mysql",
+            ServerKind::Mariadb => "mariadb",
+            ServerKind::Mysql => "mysql",
         }
     }
 }
@@ -76,7 +76,7 @@ pub enum PrivateServerError {
     #[error("could not make an empty data folder for {kind:?}; the last lines it wrote:\n{log}")]
     Initialise {
         /// Which product.
-        kind: Kind,
+        kind: ServerKind,
         /// The end of its output.
         log: String,
     },
@@ -84,7 +84,7 @@ pub enum PrivateServerError {
     #[error("{kind:?} did not come up on port {port}; the last lines it wrote:\n{log}")]
     Start {
         /// Which product.
-        kind: Kind,
+        kind: ServerKind,
         /// The port it was given.
         port: u16,
         /// The end of its log.
@@ -100,19 +100,19 @@ impl PrivateServerError {
 }
 
 /// The option of a server that looks up its clients' names, and counts their errors by host.
-const RESOLVE: &str = "--disable-skip-name-resolve";
+const NAME_RESOLVE_OPTION: &str = "--disable-skip-name-resolve";
 
 /// A running (or stopped) server with its own folder and port. Dropping it stops the server and
 /// removes the folder; if this process dies without dropping it, a watchdog does the same.
 #[derive(Debug)]
 pub struct PrivateServer {
-    kind: Kind,
-    programs: Programs,
+    kind: ServerKind,
+    programs: ServerPrograms,
     options: Vec<String>,
     port: u16,
     process: Option<Child>,
     watchdog: Watchdog,
-    folder: Folder,
+    folder: ServerFolder,
 }
 
 impl PrivateServer {
@@ -123,8 +123,8 @@ impl PrivateServer {
     ///
     /// # Errors
     /// [`PrivateServerError::Missing`] when the product is not installed, the others as named.
-    pub fn start(kind: Kind, options: &[&str]) -> Result<PrivateServer, PrivateServerError> {
-        PrivateServer::start_with(Programs::find(kind)?, options)
+    pub fn start(kind: ServerKind, options: &[&str]) -> Result<PrivateServer, PrivateServerError> {
+        PrivateServer::start_with(ServerPrograms::find(kind)?, options)
     }
 
     /// As [`PrivateServer::start`], MariaDB 11.8 as `setup/mariadb11.sh` unpacks it.
@@ -132,15 +132,15 @@ impl PrivateServer {
     /// # Errors
     /// As [`PrivateServer::start`].
     pub fn start_mariadb11(options: &[&str]) -> Result<PrivateServer, PrivateServerError> {
-        PrivateServer::start_with(Programs::mariadb11()?, options)
+        PrivateServer::start_with(ServerPrograms::mariadb11()?, options)
     }
 
     fn start_with(
-        programs: Programs,
+        programs: ServerPrograms,
         options: &[&str],
     ) -> Result<PrivateServer, PrivateServerError> {
         let kind = programs.kind();
-        let folder = Folder::create(kind.name())?;
+        let folder = ServerFolder::create(kind.name())?;
         template::copy_into(&programs, &folder.data(), options)?;
         let watchdog = Watchdog::start(folder.path()).map_err(PrivateServerError::io(
             "start the watchdog of a private server",
@@ -171,7 +171,7 @@ impl PrivateServer {
     }
 
     /// Which product runs here.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ServerKind {
         self.kind
     }
 
@@ -249,21 +249,23 @@ impl PrivateServer {
             let _ = child.kill();
             let _ = child.wait();
         }
-        self.watchdog.server_is(None);
+        self.watchdog.set_server(None);
     }
 
     /// Its options want names to be looked up.
-    fn resolves(&self) -> bool {
-        self.options.iter().any(|option| option == RESOLVE)
+    fn resolves_names(&self) -> bool {
+        self.options
+            .iter()
+            .any(|option| option == NAME_RESOLVE_OPTION)
     }
 
     /// The end of its log; and of a Galera node what its scripts wrote, which may stand far before that.
-    fn last_words(&self) -> String {
+    fn startup_log(&self) -> String {
         let log = last_lines(&self.log());
         match self.options.iter().any(|it| it.starts_with("--wsrep")) {
             true => format!(
                 "{log}\nits scripts wrote:\n{}",
-                words_of_scripts(&self.log())
+                script_log_lines(&self.log())
             ),
             false => log,
         }
@@ -283,14 +285,14 @@ impl PrivateServer {
             .map_err(PrivateServerError::io("share a server's log"))?;
         let child = self
             .programs
-            .server(&self.folder, self.port, self.resolves())
+            .server(&self.folder, self.port, self.resolves_names())
             .args(&self.options)
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(errors)
             .spawn()
             .map_err(PrivateServerError::io(format!("start {:?}", self.kind)))?;
-        self.watchdog.server_is(Some(child.id()));
+        self.watchdog.set_server(Some(child.id()));
         self.process = Some(child);
 
         let deadline = Instant::now() + START_TIMEOUT;
@@ -304,7 +306,7 @@ impl PrivateServer {
         Err(PrivateServerError::Start {
             kind: self.kind,
             port: self.port,
-            log: self.last_words(),
+            log: self.startup_log(),
         })
     }
 }
@@ -352,20 +354,20 @@ fn send_signal(child: &Child, signal: Signal) {
 
 /// The end of a log for an error message: at most 20 lines.
 fn last_lines(file: &Path) -> String {
-    last(file, |_| true)
+    last_matching_lines(file, |_| true)
 }
 
 /// The last lines of a server's log that are not its own: what the programs wrote that it runs, such as the scripts of Galera's state
 /// transfers. At most 20.
 #[must_use]
-pub fn words_of_scripts(log: &Path) -> String {
+pub fn script_log_lines(log: &Path) -> String {
     // A server begins its lines with the date.
-    last(log, |line| {
+    last_matching_lines(log, |line| {
         !line.is_empty() && !line.starts_with(|first: char| first.is_ascii_digit())
     })
 }
 
-fn last(file: &Path, is_wanted: impl Fn(&str) -> bool) -> String {
+fn last_matching_lines(file: &Path, is_wanted: impl Fn(&str) -> bool) -> String {
     let text = std::fs::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let wanted = text.lines().rev().filter(|line| is_wanted(line));
@@ -381,7 +383,7 @@ mod tests {
 
     #[test]
     fn a_server_keeps_its_port_across_a_crash_and_leaves_nothing_behind() {
-        let mut server = PrivateServer::start(Kind::Mariadb, &[]).unwrap();
+        let mut server = PrivateServer::start(ServerKind::Mariadb, &[]).unwrap();
         let (addr, folder) = (server.addr(), server.folder.path().to_owned());
         assert!(greets(addr), "{addr} does not greet");
         server.kill();
@@ -397,7 +399,7 @@ mod tests {
 
     #[test]
     fn mysql_starts_too() {
-        match PrivateServer::start(Kind::Mysql, &[]) {
+        match PrivateServer::start(ServerKind::Mysql, &[]) {
             Ok(server) => assert!(server.version().starts_with("9.7"), "{}", server.version()),
             // Another test insists on it where it must be there: see integration/kit/servers.rs.
             Err(PrivateServerError::Missing { .. }) => {}
@@ -407,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_server_that_cannot_start_says_why() {
-        let error = PrivateServer::start(Kind::Mariadb, &["--no-such-option"]).unwrap_err();
+        let error = PrivateServer::start(ServerKind::Mariadb, &["--no-such-option"]).unwrap_err();
         assert!(error.to_string().contains("no-such-option"), "{error}");
     }
 }

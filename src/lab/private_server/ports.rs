@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 
 /// Ports below the range from which outgoing connections draw theirs (32768 and up on Linux), so that a restart finds its port still free.
-const FIRST: u16 = 20_000;
+const FIRST_PORT: u16 = 20_000;
 /// They are shared out in blocks: processes side by side have different ones.
-const BLOCKS: u16 = 60;
+const BLOCK_COUNT: u16 = 60;
 /// Ports of a block. The first one is its mark: the block is of the process that listens there.
-const BLOCK: u16 = 200;
+const BLOCK_PORTS: u16 = 200;
 
 /// A port of this machine that nobody listens on now, that nothing else will take soon, and that was not given out by this process before, unless
 /// that was thousands of ports ago.
@@ -17,35 +17,35 @@ const BLOCK: u16 = 200;
 /// # Errors
 /// When none of the 12,000 ports from 20,000 on can be listened on.
 pub fn free_port() -> io::Result<u16> {
-    static PORTS: Mutex<Ports> = Mutex::new(Ports::NONE);
+    static PORTS: Mutex<PortBlocks> = Mutex::new(PortBlocks::NONE);
     let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
     ports.next(std::process::id())
 }
 
 /// The blocks of a process.
-struct Ports {
+struct PortBlocks {
     /// Their marks: the system takes them back when the process ends, however it does.
     marks: Vec<(u16, TcpListener)>,
     /// The one in use, by its place among the marks, and the last port of it that was given out.
-    at: (usize, u16),
+    current: (usize, u16),
 }
 
-impl Ports {
-    const NONE: Ports = Ports {
+impl PortBlocks {
+    const NONE: PortBlocks = PortBlocks {
         marks: Vec::new(),
-        at: (0, BLOCK - 1),
+        current: (0, BLOCK_PORTS - 1),
     };
 
     /// The next one. A number of the process says where it looks for blocks first.
     fn next(&mut self, process: u32) -> io::Result<u16> {
         let mut last = io::Error::from(io::ErrorKind::AddrInUse);
         // At most every port once, those that are only to be had from other processes included.
-        for _ in 0..u32::from(BLOCKS) * u32::from(BLOCK) {
-            let (block, port) = &mut self.at;
+        for _ in 0..u32::from(BLOCK_COUNT) * u32::from(BLOCK_PORTS) {
+            let (block, port) = &mut self.current;
             *port += 1;
-            if *port >= BLOCK {
+            if *port >= BLOCK_PORTS {
                 *port = 1;
-                *block = match claim(process) {
+                *block = match claim_block(process) {
                     Ok(mark) => {
                         self.marks.push(mark);
                         self.marks.len() - 1
@@ -66,11 +66,11 @@ impl Ports {
 }
 
 /// A block that is nobody's: its first port, and its mark.
-fn claim(process: u32) -> io::Result<(u16, TcpListener)> {
+fn claim_block(process: u32) -> io::Result<(u16, TcpListener)> {
     let mut last = io::Error::from(io::ErrorKind::AddrInUse);
-    let start = u16::try_from(process % u32::from(BLOCKS)).unwrap_or_default();
-    for step in 0..BLOCKS {
-        let first = FIRST + (start + step) % BLOCKS * BLOCK;
+    let start = u16::try_from(process % u32::from(BLOCK_COUNT)).unwrap_or_default();
+    for step in 0..BLOCK_COUNT {
+        let first = FIRST_PORT + (start + step) % BLOCK_COUNT * BLOCK_PORTS;
         match listen(first) {
             Ok(mark) => return Ok((first, mark)),
             Err(error) => last = error,
@@ -92,13 +92,16 @@ mod tests {
 
     #[test]
     fn processes_side_by_side_have_different_ports_and_none_is_had_twice() {
-        let mut both = [Ports::NONE, Ports::NONE];
+        let mut both = [PortBlocks::NONE, PortBlocks::NONE];
         let mut had = HashSet::new();
-        for _ in 0..u32::from(BLOCK) * 2 {
+        for _ in 0..u32::from(BLOCK_PORTS) * 2 {
             // They begin to look at the same place.
             for ports in &mut both {
                 let port = ports.next(7).unwrap();
-                assert!((FIRST..FIRST + BLOCKS * BLOCK).contains(&port), "{port}");
+                assert!(
+                    (FIRST_PORT..FIRST_PORT + BLOCK_COUNT * BLOCK_PORTS).contains(&port),
+                    "{port}"
+                );
                 assert!(had.insert(port), "{port} was given out before");
             }
         }

@@ -8,9 +8,9 @@ use std::process::Command;
 
 use nix::unistd::Uid;
 
-use super::folder::Folder;
-use super::unpacked::Unpacked;
-use super::{Kind, PrivateServerError};
+use super::folder::ServerFolder;
+use super::package_folder::PackageFolder;
+use super::{PrivateServerError, ServerKind};
 
 /// Where MariaDB 11.8 keeps messages, character sets, and what a data folder is made with.
 const SHARED_11: &str = "usr/share/mariadb";
@@ -29,54 +29,57 @@ const BOOTSTRAP: &str = r#"
 "#;
 
 /// How variables begin that servers, clients and the scripts of state transfers obey.
-const OBEYED: &[&str] = &["MYSQL", "MARIADB", "LIBMYSQL", "WSREP", "INNODB"];
+const ENVIRONMENT_PREFIXES: &[&str] = &["MYSQL", "MARIADB", "LIBMYSQL", "WSREP", "INNODB"];
 const EMPTY_FILE: &str = "/dev/null";
 const NO_FILE: &str = "/dev/null/none";
 
 /// The programs of one product that were found on this machine.
 #[derive(Debug)]
-pub(super) struct Programs {
-    kind: Kind,
-    layout: Layout,
+pub(super) struct ServerPrograms {
+    kind: ServerKind,
+    layout: ProgramLayout,
     version: String,
 }
 
 #[derive(Debug)]
-enum Layout {
+enum ProgramLayout {
     Mariadb {
         server: PathBuf,
         install_db: PathBuf,
     },
     /// Unpacked by setup/mariadb11.sh.
-    Mariadb11(Unpacked),
+    Mariadb11(PackageFolder),
     /// Unpacked by setup/mysql.sh.
-    Mysql(Unpacked),
+    Mysql(PackageFolder),
 }
 
-impl Programs {
-    pub(super) fn find(kind: Kind) -> Result<Programs, PrivateServerError> {
+impl ServerPrograms {
+    pub(super) fn find(kind: ServerKind) -> Result<ServerPrograms, PrivateServerError> {
         let layout = match kind {
-            Kind::Mariadb => Layout::Mariadb {
+            ServerKind::Mariadb => ProgramLayout::Mariadb {
                 server: in_path("mariadbd")?,
                 install_db: in_path("mariadb-install-db")?,
             },
-            Kind::Mysql => {
-                let folder = Unpacked::at("HEADWATER_MYSQL_PREFIX", "mysql-9.7");
-                Layout::Mysql(holding(folder, "usr/sbin/mysqld", "MySQL 9.7")?)
+            ServerKind::Mysql => {
+                let folder = PackageFolder::at("HEADWATER_MYSQL_PREFIX", "mysql-9.7");
+                ProgramLayout::Mysql(require_program(folder, "usr/sbin/mysqld", "MySQL 9.7")?)
             }
         };
-        Programs::of(kind, layout)
+        ServerPrograms::with_layout(kind, layout)
     }
 
     /// Those of MariaDB 11.8, whatever release the distribution has.
-    pub(super) fn mariadb11() -> Result<Programs, PrivateServerError> {
-        let folder = Unpacked::at("HEADWATER_MARIADB11_PREFIX", "mariadb-11.8");
-        let folder = holding(folder, "usr/sbin/mariadbd", "MariaDB 11.8")?;
-        Programs::of(Kind::Mariadb, Layout::Mariadb11(folder))
+    pub(super) fn mariadb11() -> Result<ServerPrograms, PrivateServerError> {
+        let folder = PackageFolder::at("HEADWATER_MARIADB11_PREFIX", "mariadb-11.8");
+        let folder = require_program(folder, "usr/sbin/mariadbd", "MariaDB 11.8")?;
+        ServerPrograms::with_layout(ServerKind::Mariadb, ProgramLayout::Mariadb11(folder))
     }
 
-    fn of(kind: Kind, layout: Layout) -> Result<Programs, PrivateServerError> {
-        let mut programs = Programs {
+    fn with_layout(
+        kind: ServerKind,
+        layout: ProgramLayout,
+    ) -> Result<ServerPrograms, PrivateServerError> {
+        let mut programs = ServerPrograms {
             kind,
             layout,
             version: String::new(),
@@ -85,7 +88,7 @@ impl Programs {
         Ok(programs)
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ServerKind {
         self.kind
     }
 
@@ -98,7 +101,7 @@ impl Programs {
     ///
     /// Names of clients are looked up with `resolves` alone: MySQL keeps to a first `--skip-name-resolve` whatever comes behind it, though
     /// `@@skip_name_resolve` says otherwise (9.7), and counts no errors by host then.
-    pub(super) fn server(&self, folder: &Folder, port: u16, resolves: bool) -> Command {
+    pub(super) fn server(&self, folder: &ServerFolder, port: u16, resolves: bool) -> Command {
         let mut command = self.bare_server();
         command
             .process_group(0)
@@ -123,10 +126,10 @@ impl Programs {
             command.arg("--skip-name-resolve");
         }
         match self.kind {
-            Kind::Mariadb => {
+            ServerKind::Mariadb => {
                 command.arg("--server-id=1");
             }
-            Kind::Mysql => {
+            ServerKind::Mysql => {
                 command.args([
                     "--mysqlx=0",
                     "--gtid-mode=ON",
@@ -142,10 +145,10 @@ impl Programs {
 
     /// The command that makes an empty data folder with `root`, password empty, at 127.0.0.1.
     /// `accounts` is a file that the command may need to be read; its text is
-    /// [`Programs::first_statements`].
+    /// [`ServerPrograms::first_statements`].
     pub(super) fn initialise(&self, data: &Path, accounts: &Path) -> Command {
         match &self.layout {
-            Layout::Mariadb { install_db, .. } => {
+            ProgramLayout::Mariadb { install_db, .. } => {
                 let mut command = Command::new(install_db);
                 command.arg("--no-defaults").args(user_option());
                 command
@@ -155,10 +158,10 @@ impl Programs {
                     .arg("--rpm")
                     // Its anonymous accounts would be preferred to named ones from anywhere.
                     .args(["--skip-test-db", "--skip-name-resolve"]);
-                as_anywhere(&mut command);
+                clear_environment(&mut command);
                 command
             }
-            Layout::Mariadb11(folder) => {
+            ProgramLayout::Mariadb11(folder) => {
                 let server = self.bare_server();
                 let mut command = Command::new("sh");
                 command
@@ -169,7 +172,7 @@ impl Programs {
                     .args(server.get_args());
                 command
             }
-            Layout::Mysql(_) => {
+            ProgramLayout::Mysql(_) => {
                 let mut command = self.bare_server();
                 command
                     .arg("--initialize-insecure")
@@ -189,15 +192,15 @@ impl Programs {
     /// The product's own client, without anybody's option files.
     pub(super) fn client(&self) -> Command {
         let mut command = match &self.layout {
-            Layout::Mariadb { .. } => Command::new("mariadb"),
-            Layout::Mariadb11(folder) => folder.command("usr/bin/mariadb"),
-            Layout::Mysql(folder) => folder.command("usr/bin/mysql"),
+            ProgramLayout::Mariadb { .. } => Command::new("mariadb"),
+            ProgramLayout::Mariadb11(folder) => folder.command("usr/bin/mariadb"),
+            ProgramLayout::Mysql(folder) => folder.command("usr/bin/mysql"),
         };
         command.arg("--no-defaults");
-        as_anywhere(&mut command);
+        clear_environment(&mut command);
         // The one file that MySQL's client reads whatever it is told.
         command.env("MYSQL_TEST_LOGIN_FILE", NO_FILE);
-        if let Layout::Mariadb11(folder) = &self.layout {
+        if let ProgramLayout::Mariadb11(folder) = &self.layout {
             command.arg(option(
                 "--plugin-dir",
                 &folder.libraries().join("libmariadb3/plugin"),
@@ -208,7 +211,7 @@ impl Programs {
 
     fn bare_server(&self) -> Command {
         let mut command = match &self.layout {
-            Layout::Mariadb { server, .. } => {
+            ProgramLayout::Mariadb { server, .. } => {
                 let mut command = Command::new(server);
                 // A Galera node's state transfers read no other options either, where the server has a file of them.
                 command.arg(option("--defaults-file", Path::new(EMPTY_FILE)));
@@ -218,7 +221,7 @@ impl Programs {
                 }
                 command
             }
-            Layout::Mariadb11(folder) => {
+            ProgramLayout::Mariadb11(folder) => {
                 let prefix = folder.prefix();
                 let shared = prefix.join(SHARED_11);
                 let mut command = folder.command("usr/sbin/mariadbd");
@@ -230,7 +233,7 @@ impl Programs {
                     .arg(option("--plugin-dir", &prefix.join("usr/lib/mysql/plugin")));
                 command
             }
-            Layout::Mysql(folder) => {
+            ProgramLayout::Mysql(folder) => {
                 let prefix = folder.prefix();
                 let mut command = folder.command("usr/sbin/mysqld");
                 command
@@ -242,7 +245,7 @@ impl Programs {
             }
         };
         command.args(user_option());
-        as_anywhere(&mut command);
+        clear_environment(&mut command);
         command
     }
 
@@ -265,8 +268,8 @@ impl Programs {
 }
 
 /// What makes MariaDB's server a node of a cluster, unpacked by setup/galera.sh.
-pub(super) fn galera() -> Unpacked {
-    Unpacked::at("HEADWATER_GALERA_PREFIX", "galera-4")
+pub(super) fn galera() -> PackageFolder {
+    PackageFolder::at("HEADWATER_GALERA_PREFIX", "galera-4")
 }
 
 /// The library that a Galera node is started with (`--wsrep-provider`).
@@ -280,7 +283,11 @@ pub(super) fn galera_provider() -> Result<PathBuf, PrivateServerError> {
 }
 
 /// The folder, if the program is there.
-fn holding(folder: Unpacked, program: &str, product: &str) -> Result<Unpacked, PrivateServerError> {
+fn require_program(
+    folder: PackageFolder,
+    program: &str,
+    product: &str,
+) -> Result<PackageFolder, PrivateServerError> {
     if folder.has(program) {
         return Ok(folder);
     }
@@ -290,10 +297,13 @@ fn holding(folder: Unpacked, program: &str, product: &str) -> Result<Unpacked, P
 
 /// Leaves out what a machine has servers, clients and their scripts obey beside options: an account's password, a host, where data is,
 /// a time zone, the language of the system's messages.
-fn as_anywhere(command: &mut Command) {
+fn clear_environment(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
-        if OBEYED.iter().any(|prefix| text.starts_with(prefix)) {
+        if ENVIRONMENT_PREFIXES
+            .iter()
+            .any(|prefix| text.starts_with(prefix))
+        {
             command.env_remove(name);
         }
     }

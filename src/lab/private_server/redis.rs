@@ -7,8 +7,8 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::folder::Folder;
-use super::unpacked::Unpacked;
+use super::folder::ServerFolder;
+use super::package_folder::PackageFolder;
 use super::watchdog::Watchdog;
 use super::{POLL_INTERVAL, PrivateServerError, free_port, last_lines};
 
@@ -21,7 +21,7 @@ pub struct RedisServer {
     process: Child,
     port: u16,
     watchdog: Watchdog,
-    folder: Folder,
+    folder: ServerFolder,
 }
 
 impl RedisServer {
@@ -30,13 +30,13 @@ impl RedisServer {
     /// # Errors
     /// [`PrivateServerError::Missing`] when it is not on this machine.
     pub fn start() -> Result<RedisServer, PrivateServerError> {
-        let unpacked = Unpacked::at("HEADWATER_REDIS_PREFIX", "redis-7.0");
+        let unpacked = PackageFolder::at("HEADWATER_REDIS_PREFIX", "redis-7.0");
         if !unpacked.has(PROGRAM) {
             return Err(PrivateServerError::Missing {
                 what: "Redis 7.0 (setup/redis.sh)".to_owned(),
             });
         }
-        let folder = Folder::create("redis")?;
+        let folder = ServerFolder::create("redis")?;
         let mut watchdog = Watchdog::start(folder.path())
             .map_err(PrivateServerError::io("start the watchdog of Redis"))?;
         let port = free_port().map_err(PrivateServerError::io("find a free port"))?;
@@ -57,7 +57,7 @@ impl RedisServer {
             .stderr(Stdio::null())
             .spawn()
             .map_err(PrivateServerError::io("start Redis"))?;
-        watchdog.server_is(Some(process.id()));
+        watchdog.set_server(Some(process.id()));
         let mut server = RedisServer {
             process,
             port,
@@ -65,7 +65,7 @@ impl RedisServer {
             folder,
         };
         let until = Instant::now() + START_TIMEOUT;
-        while !server.answers() {
+        while !server.is_ready() {
             let ended = !matches!(server.process.try_wait(), Ok(None));
             if ended || Instant::now() > until {
                 let log = last_lines(&server.folder.log());
@@ -97,7 +97,7 @@ impl RedisServer {
         redis::Client::open(format!("redis://{}/", self.addr()))?.get_connection()
     }
 
-    fn answers(&self) -> bool {
+    fn is_ready(&self) -> bool {
         self.connect()
             .and_then(|mut redis| redis::cmd("PING").query::<String>(&mut redis))
             .is_ok()
@@ -108,7 +108,7 @@ impl Drop for RedisServer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
-        self.watchdog.server_is(None);
+        self.watchdog.set_server(None);
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use super::programs::Programs;
-use super::unpacked;
-use super::{Kind, PrivateServerError, last_lines};
+use super::package_folder;
+use super::programs::ServerPrograms;
+use super::{PrivateServerError, ServerKind, last_lines};
 
 /// Raised when templates of the same server version are to be made in another way.
 const FORMAT: u32 = 1;
@@ -16,15 +16,15 @@ const FORMAT: u32 = 1;
 const IDENTITY: &str = "auto.cnf";
 
 /// The option by which names of databases and tables have no case. MySQL takes it for good when a data folder is made.
-pub(super) const FOLDS_NAMES: &str = "--lower-case-table-names=1";
+pub(super) const LOWER_CASE_NAMES: &str = "--lower-case-table-names=1";
 
 /// Fills `data`, which must not exist yet, with an empty data folder, for a server of these options.
 pub(super) fn copy_into(
-    programs: &Programs,
+    programs: &ServerPrograms,
     data: &Path,
     options: &[&str],
 ) -> Result<(), PrivateServerError> {
-    let template = template(programs, options.contains(&FOLDS_NAMES))?;
+    let template = template(programs, options.contains(&LOWER_CASE_NAMES))?;
     copy_tree(&template, data).map_err(PrivateServerError::io(format!(
         "copy {} to {}",
         template.display(),
@@ -32,15 +32,15 @@ pub(super) fn copy_into(
     )))
 }
 
-fn template(programs: &Programs, folds: bool) -> Result<PathBuf, PrivateServerError> {
+fn template(programs: &ServerPrograms, folds: bool) -> Result<PathBuf, PrivateServerError> {
     // One at a time in this process. Two processes may come here at once: each makes its own,
     // and the first rename wins.
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
 
-    let templates = unpacked::cache_folder().join("templates");
+    let templates = package_folder::cache_folder().join("templates");
     let kind = programs.kind();
-    let folds = folds && kind == Kind::Mysql;
+    let folds = folds && kind == ServerKind::Mysql;
     let suffix = if folds { "-folded" } else { "" };
     let name = format!("{}-{}-{FORMAT}{suffix}", kind.name(), programs.version());
     let finished = templates.join(&name);
@@ -60,7 +60,7 @@ fn template(programs: &Programs, folds: bool) -> Result<PathBuf, PrivateServerEr
     let errors = output.try_clone().map_err(making())?;
     let status = programs
         .initialise(&data, &accounts)
-        .args(folds.then_some(FOLDS_NAMES))
+        .args(folds.then_some(LOWER_CASE_NAMES))
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors)

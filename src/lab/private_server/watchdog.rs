@@ -44,21 +44,21 @@ impl Watchdog {
     }
 
     /// Says which process to stop; `None` while there is none.
-    pub(super) fn server_is(&mut self, pid: Option<u32>) {
+    pub(super) fn set_server(&mut self, pid: Option<u32>) {
         match pid {
-            Some(pid) => self.tell(&format!("{pid}\n")),
-            None => self.tell("\n"),
+            Some(pid) => self.write_line(&format!("{pid}\n")),
+            None => self.write_line("\n"),
         }
     }
 
     /// The server is stopped and the folder is about to be removed by its owner.
     pub(super) fn dismiss(&mut self) {
-        self.tell("dismissed\n");
+        self.write_line("dismissed\n");
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
     }
 
-    fn tell(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         if let Some(pipe) = self.shell.stdin.as_mut() {
             // A watchdog that is gone cannot be helped, and its loss harms nothing now.
             let _ = pipe.write_all(line.as_bytes());
@@ -67,7 +67,7 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Without [`Watchdog::dismiss`], closing the pipe lets the shell do its work.
+    /// Without [`Watchdog::close`], closing the pipe lets the shell do its work.
     fn drop(&mut self) {
         if self.shell.stdin.take().is_some() {
             let _ = self.shell.wait();

@@ -1,6 +1,6 @@
-//! Everything that is counted, as Prometheus reads it: put together when somebody asks. `names` says what each means.
+//! Everything that is counted, as Prometheus reads it: put together when somebody asks. `metric_definitions` says what each means.
 
-mod names;
+mod metric_definitions;
 
 use std::fmt;
 
@@ -11,36 +11,38 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-pub use self::names::{ALL, Kind, Measure, Metric};
-use self::names::{
-    BEGUN, BINLOG, BUILD, CALL_SECONDS, CALLS_TOTAL, CHANGES, COMPARED, CONFIRMED, CONTRADICTIONS,
-    CPU, DATA_NODES, EVICTED, FAILOVERS, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT,
-    LAG, LOG_MESSAGES, LOG_SUPPRESSED, LOGIN_ERRORS, LOGINS_CUT, PROOF_SECONDS, REDONE,
-    RELAYED_BYTES, RESIDENT, RESUMED, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SERVER_ROLE,
-    SERVER_UP, SESSIONS, SESSIONS_LIMIT, SESSIONS_OPENED, SESSIONS_STATE, SILENT, STALLED,
-    STATEMENT_SECONDS, STATEMENTS_TOTAL, TABLES, TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE,
-    UP, VIRTUAL, WAITING,
+pub use self::metric_definitions::{ALL, MetricDefinition, MetricKind, MetricUnit};
+use self::metric_definitions::{
+    BINLOG_LAG, BINLOG_SILENCE, BINLOG_STATE, BINLOG_WAITING, BUILD, CALL_SECONDS, CALLS_TOTAL,
+    CLIENTS_STALLED, CPU, DATA_NODES, FAILOVERS, FILES, FILES_LIMIT, FOLLOW_UPS_RETRIED,
+    FOLLOW_UPS_TOTAL, INDEX_BYTES, INDEX_ENTRIES, INDEX_EVICTED, INDEX_LIMIT, LOG_MESSAGES,
+    LOG_SUPPRESSED, LOGIN_ERRORS, LOGINS_CUT, MEMORY_CONFIRMED, MEMORY_CONTRADICTIONS,
+    MEMORY_RESUMED, PROCEDURES_REDONE, PROCESS_START_TIME, PROOF_SECONDS, RELAYED_BYTES, RESIDENT,
+    ROWS_BYTES, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SERVER_ROLE, SERVER_UP, SESSIONS,
+    SESSIONS_LIMIT, SESSIONS_OPENED, SESSIONS_STATE, SHADOW_COMPARED, STATEMENT_SECONDS,
+    STATEMENTS_TOTAL, TABLES_WRITTEN, THREADS, UNREADABLE_STATEMENTS, UPSTREAM_UP, VIRTUAL,
+    WAITING_CHANGES,
 };
-use super::process::Process;
+use super::process::ProcessStats;
 use crate::binlog::REASONS;
 use crate::clock;
-use crate::cluster::{Role, Seen};
-use crate::latency::Measured;
-use crate::session::calls::{Answer, RELAYED};
-use crate::session::counts::Event;
-use crate::session::machine::Doing;
-use crate::session::narrowing::Why;
-use crate::session::shared::Shared;
-use crate::session::table::Cell;
-use crate::session::watched::STATEMENTS;
-use crate::sql::shown;
+use crate::cluster::{ServerObservation, ServerRole};
+use crate::latency::HistogramSnapshot;
+use crate::session::call_counters::{CallAnswer, RELAYED};
+use crate::session::feed_decision::FeedRelayReason;
+use crate::session::machine::SessionActivity;
+use crate::session::measurements::STATEMENTS;
+use crate::session::overview_table::OverviewCell;
+use crate::session::session_counters::SessionEvent;
+use crate::session::shared_state::SharedState;
+use crate::sql::escape_hidden;
 use crate::version;
 
 /// How metrics are told in one of the forms that Prometheus reads: the form's name, and the page. `up`: the server answers.
 #[must_use]
-pub fn page(shared: &Shared, up: bool, openmetrics: bool) -> (&'static str, String) {
+pub fn render_page(shared: &SharedState, up: bool, openmetrics: bool) -> (&'static str, String) {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Page::of(shared, up)));
+    registry.register_collector(Box::new(MetricsPage::collect(shared, up)));
     let mut page = String::new();
     // Writing into a text does not fail.
     let (kind, written) = match openmetrics {
@@ -60,9 +62,9 @@ pub fn page(shared: &Shared, up: bool, openmetrics: bool) -> (&'static str, Stri
 }
 
 /// Each value by its name as Prometheus shows it, labels in braces. Of times their number and their sum are told.
-pub(super) fn flat(shared: &Shared, up: bool) -> Vec<(String, Cell)> {
+pub(super) fn flat_values(shared: &SharedState, up: bool) -> Vec<(String, OverviewCell)> {
     let mut flat = Vec::new();
-    for (metric, samples) in Page::of(shared, up).0 {
+    for (metric, samples) in MetricsPage::collect(shared, up).0 {
         for sample in samples {
             let labels: Vec<String> = sample
                 .labels
@@ -72,7 +74,7 @@ pub(super) fn flat(shared: &Shared, up: bool) -> Vec<(String, Cell)> {
                     format!("{label}=\"{value}\"")
                 })
                 .collect();
-            let mut add = |ending: &str, value: Cell| {
+            let mut add = |ending: &str, value: OverviewCell| {
                 let name = metric.full_name();
                 flat.push((
                     match labels.is_empty() {
@@ -83,9 +85,9 @@ pub(super) fn flat(shared: &Shared, up: bool) -> Vec<(String, Cell)> {
                 ));
             };
             match sample.value {
-                Value::Whole(value) => add("", value.into()),
-                Value::Fraction(value) => add("", value.into()),
-                Value::Measured(measured) => {
+                SampleValue::Integer(value) => add("", value.into()),
+                SampleValue::Fraction(value) => add("", value.into()),
+                SampleValue::Histogram(measured) => {
                     add("_count", measured.count.into());
                     add("_sum", measured.sum.into());
                 }
@@ -97,81 +99,89 @@ pub(super) fn flat(shared: &Shared, up: bool) -> Vec<(String, Cell)> {
 
 /// What is told at a moment.
 #[derive(Debug)]
-struct Page(Vec<(Metric, Vec<Sample>)>);
+struct MetricsPage(Vec<(MetricDefinition, Vec<MetricSample>)>);
 
 #[derive(Debug)]
-struct Sample {
+struct MetricSample {
     labels: Vec<(&'static str, String)>,
-    value: Value,
+    value: SampleValue,
 }
 
 #[derive(Debug)]
-enum Value {
-    Whole(u64),
+enum SampleValue {
+    Integer(u64),
     Fraction(f64),
-    Measured(Measured),
+    Histogram(HistogramSnapshot),
 }
 
-impl Page {
-    fn of(shared: &Shared, up: bool) -> Page {
-        let mut page = Page(Vec::with_capacity(ALL.len()));
+impl MetricsPage {
+    fn collect(shared: &SharedState, up: bool) -> MetricsPage {
+        let mut page = MetricsPage(Vec::with_capacity(ALL.len()));
         let version = labels([
             ("version", version::NUMBER),
             ("commit", version::COMMIT),
             ("build", version::BUILD),
         ]);
         page.add(BUILD, [(version, 1)]);
-        page.calls(shared);
-        page.memory(shared);
-        page.sessions(shared);
-        page.one(UP, u64::from(up));
-        page.servers(shared);
+        page.add_calls(shared);
+        page.add_memory(shared);
+        page.add_sessions(shared);
+        page.add_optional(UPSTREAM_UP, u64::from(up));
+        page.add_servers(shared);
         let shadow = shared.shadow.as_ref().map(|shadow| shadow.compared());
         page.add(
-            COMPARED,
+            SHADOW_COMPARED,
             shadow
                 .into_iter()
                 .flatten()
                 .map(|(result, count)| (labels([("result", result)]), count)),
         );
-        page.log(shared);
-        page.process(shared);
+        page.add_log(shared);
+        page.add_process(shared);
         page
     }
 
-    fn add(&mut self, metric: Metric, samples: impl IntoIterator<Item = (Labels, u64)>) {
-        let samples = samples.into_iter().map(|(labels, value)| Sample {
+    fn add(
+        &mut self,
+        metric: MetricDefinition,
+        samples: impl IntoIterator<Item = (MetricLabels, u64)>,
+    ) {
+        let samples = samples.into_iter().map(|(labels, value)| MetricSample {
             labels,
-            value: Value::Whole(value),
+            value: SampleValue::Integer(value),
         });
         self.0.push((metric, samples.collect()));
     }
 
-    fn one(&mut self, metric: Metric, value: impl Into<Option<u64>>) {
+    fn add_optional(&mut self, metric: MetricDefinition, value: impl Into<Option<u64>>) {
         self.add(metric, value.into().map(|value| (Vec::new(), value)));
     }
 
-    fn fraction(&mut self, metric: Metric, value: Option<f64>) {
-        let samples = value.map(|value| Sample {
+    fn add_fraction(&mut self, metric: MetricDefinition, value: Option<f64>) {
+        let samples = value.map(|value| MetricSample {
             labels: Vec::new(),
-            value: Value::Fraction(value),
+            value: SampleValue::Fraction(value),
         });
         self.0.push((metric, samples.into_iter().collect()));
     }
 
-    fn times(&mut self, metric: Metric, times: impl IntoIterator<Item = (Labels, Measured)>) {
-        let samples = times.into_iter().map(|(labels, measured)| Sample {
+    fn add_histograms(
+        &mut self,
+        metric: MetricDefinition,
+        times: impl IntoIterator<Item = (MetricLabels, HistogramSnapshot)>,
+    ) {
+        let samples = times.into_iter().map(|(labels, measured)| MetricSample {
             labels,
-            value: Value::Measured(measured),
+            value: SampleValue::Histogram(measured),
         });
         self.0.push((metric, samples.collect()));
     }
 
-    fn calls(&mut self, shared: &Shared) {
+    fn add_calls(&mut self, shared: &SharedState) {
         let definitions = shared.catalogue.definitions();
-        let became = shared.counts.calls().became(definitions);
+        let became = shared.counters.calls().outcome_counts(definitions);
         let became = became.into_iter().map(|it| {
-            let definition = it.definition.and_then(|number| number.of(definitions));
+            let definition = it.definition.and_then(|number| number.resolve(definitions));
             let definition = definition.map_or("", |definition| &definition.name);
             let labels = labels([
                 ("definition", definition),
@@ -181,65 +191,72 @@ impl Page {
             (labels, it.calls)
         });
         self.add(CALLS_TOTAL, became);
-        let of = |names: &[&'static str], times: &[crate::latency::Histogram]| {
+        let of = |names: &[&'static str], times: &[crate::latency::LatencyHistogram]| {
             let each = names.iter().zip(times);
             let told =
-                each.map(|(answer, times)| (labels([("answer", *answer)]), times.measured()));
+                each.map(|(answer, times)| (labels([("answer", *answer)]), times.snapshot()));
             told.collect::<Vec<_>>()
         };
-        self.times(
+        self.add_histograms(
             CALL_SECONDS,
             of(
-                &Answer::ALL.map(|(_, name)| name),
-                &shared.watched.call_times,
+                &CallAnswer::ALL.map(|(_, name)| name),
+                &shared.measurements.call_times,
             ),
         );
-        self.add(STATEMENTS_TOTAL, statements(shared));
-        self.times(
+        self.add(STATEMENTS_TOTAL, statement_counts(shared));
+        self.add_histograms(
             STATEMENT_SECONDS,
-            of(&STATEMENTS, &shared.watched.statement_times),
+            of(&STATEMENTS, &shared.measurements.statement_times),
         );
-        let count = |event| shared.counts.of(event);
+        let count = |event| shared.counters.count_of(event);
         let tails = [
-            ("kept", Event::TailKept),
-            ("virtual", Event::TailVirtual),
-            ("written", Event::TailWritten),
+            ("kept", SessionEvent::FollowUpCached),
+            ("virtual", SessionEvent::FollowUpVirtual),
+            ("written", SessionEvent::FollowUpWritten),
         ];
         self.add(
-            TAILS_TOTAL,
+            FOLLOW_UPS_TOTAL,
             tails.map(|(answer, event)| (labels([("answer", answer)]), count(event))),
         );
-        self.one(TAILS_RETRIED, count(Event::TailRetried));
-        self.one(TABLES, count(Event::TableWritten));
-        self.one(REDONE, count(Event::ProcedureRedone));
+        self.add_optional(FOLLOW_UPS_RETRIED, count(SessionEvent::FollowUpRetried));
+        self.add_optional(TABLES_WRITTEN, count(SessionEvent::TableWritten));
+        self.add_optional(PROCEDURES_REDONE, count(SessionEvent::ProcedureRedone));
     }
 
-    fn memory(&mut self, shared: &Shared) {
+    fn add_memory(&mut self, shared: &SharedState) {
         let binlog = shared.binlog.as_ref();
-        let proofs = binlog.map(|binlog| (Vec::new(), binlog.proofs().measured()));
-        self.times(PROOF_SECONDS, proofs);
-        let state = binlog.map(|binlog| binlog.aside().map_or("followed", |aside| aside.reason));
+        let proofs = binlog.map(|binlog| (Vec::new(), binlog.proofs().snapshot()));
+        self.add_histograms(PROOF_SECONDS, proofs);
+        let state =
+            binlog.map(|binlog| binlog.suspension().map_or("followed", |aside| aside.reason));
         let states = state.into_iter().flat_map(|holds| {
             let all = ["followed"]
                 .into_iter()
                 .chain(REASONS.map(|(reason, _)| reason));
             all.map(move |reason| (labels([("reason", reason)]), u64::from(reason == holds)))
         });
-        self.add(BINLOG, states);
+        self.add(BINLOG_STATE, states);
         let lag = binlog.and_then(|binlog| binlog.lag());
-        self.one(LAG, lag.map(|lag| lag.bytes));
-        self.fraction(WAITING, lag.map(|lag| lag.waits.as_secs_f64()));
-        self.one(CHANGES, lag.map(|lag| lag.changes as u64));
-        self.fraction(SILENT, lag.map(|lag| lag.silent.as_secs_f64()));
-        self.one(UNREADABLE, binlog.map(|binlog| binlog.unreadable()));
-        self.one(RESUMED, binlog.map(|binlog| binlog.resumed()));
+        self.add_optional(BINLOG_LAG, lag.map(|lag| lag.bytes));
+        self.add_fraction(BINLOG_WAITING, lag.map(|lag| lag.waiting_for.as_secs_f64()));
+        self.add_optional(WAITING_CHANGES, lag.map(|lag| lag.changes as u64));
+        self.add_fraction(BINLOG_SILENCE, lag.map(|lag| lag.silent.as_secs_f64()));
+        self.add_optional(
+            UNREADABLE_STATEMENTS,
+            binlog.map(|binlog| binlog.unreadable()),
+        );
+        self.add_optional(MEMORY_RESUMED, binlog.map(|binlog| binlog.resumed()));
         let confirmed = binlog.map(|binlog| binlog.confirmed());
         let confirmed = confirmed.into_iter().flat_map(|[equal, different]| {
             [("equal", equal), ("different", different)]
                 .map(|(result, count)| (labels([("result", result)]), count))
         });
-        self.add(CONFIRMED, confirmed);
-        self.one(CONTRADICTIONS, binlog.map(|binlog| binlog.contradictions()));
+        self.add(MEMORY_CONFIRMED, confirmed);
+        self.add_optional(
+            MEMORY_CONTRADICTIONS,
+            binlog.map(|binlog| binlog.contradictions()),
+        );
         let nodes = shared.spread.as_ref().map(|spread| spread.nodes());
         self.add(
             DATA_NODES,
@@ -248,9 +265,9 @@ impl Page {
                 .flatten()
                 .map(|(server, followed)| (labels([("server", &*server)]), u64::from(followed))),
         );
-        let held = shared.held();
-        self.one(INDEX, held.map(|held| held.sizes[0] as u64));
-        self.one(INDEX_LIMIT, held.map(|held| held.most_bytes as u64));
+        let held = shared.index_usage();
+        self.add_optional(INDEX_BYTES, held.map(|held| held.sizes[0] as u64));
+        self.add_optional(INDEX_LIMIT, held.map(|held| held.max_bytes as u64));
         let entries = held.into_iter().flat_map(|held| {
             let [_, follows, authors, messages] = held.sizes;
             [
@@ -264,79 +281,92 @@ impl Page {
             INDEX_ENTRIES,
             entries.map(|(kind, count)| (labels([("kind", kind)]), count as u64)),
         );
-        self.one(EVICTED, held.map(|held| held.evicted));
-        let rows = binlog.and_then(|binlog| binlog.rows());
-        self.one(ROWS, rows.map(|rows| rows.bytes() as u64));
+        self.add_optional(INDEX_EVICTED, held.map(|held| held.evicted));
+        let rows = binlog.and_then(|binlog| binlog.row_cache());
+        self.add_optional(ROWS_BYTES, rows.map(|rows| rows.memory_bytes() as u64));
         let limit = binlog.map(|binlog| binlog.limits().rows_bytes as u64);
-        self.one(ROWS_LIMIT, limit.filter(|_| rows.is_some()));
-        self.one(ROWS_MESSAGES, rows.map(|rows| rows.messages() as u64));
-        self.one(ROWS_EVICTED, rows.map(|rows| rows.evicted()));
+        self.add_optional(ROWS_LIMIT, limit.filter(|_| rows.is_some()));
+        self.add_optional(
+            ROWS_MESSAGES,
+            rows.map(|rows| rows.cached_messages() as u64),
+        );
+        self.add_optional(ROWS_EVICTED, rows.map(|rows| rows.evicted_rows()));
     }
 
-    fn sessions(&mut self, shared: &Shared) {
-        let (room, most) = (&shared.room.0, shared.room.1);
+    fn add_sessions(&mut self, shared: &SharedState) {
+        let (room, most) = (&shared.session_permits.0, shared.session_permits.1);
         let now = most.saturating_sub(room.available_permits());
-        self.one(SESSIONS, now as u64);
+        self.add_optional(SESSIONS, now as u64);
         let all = shared.sessions.all();
-        let states = Doing::ALL.map(|state| {
-            let sessions = all.iter().filter(|listed| listed.doing() == state).count();
+        let states = SessionActivity::ALL.map(|state| {
+            let sessions = all
+                .iter()
+                .filter(|listed| listed.activity() == state)
+                .count();
             (labels([("state", state.name())]), sessions as u64)
         });
         self.add(SESSIONS_STATE, states);
-        self.one(SESSIONS_LIMIT, most as u64);
-        let count = |event| shared.counts.of(event);
-        self.one(SESSIONS_OPENED, count(Event::Session));
+        self.add_optional(SESSIONS_LIMIT, most as u64);
+        let count = |event| shared.counters.count_of(event);
+        self.add_optional(SESSIONS_OPENED, count(SessionEvent::Session));
         let [to_server, to_client] = shared.sessions.bytes();
         let bytes = [("to_server", to_server), ("to_client", to_client)];
         let bytes = bytes.map(|(direction, bytes)| (labels([("direction", direction)]), bytes));
         self.add(RELAYED_BYTES, bytes);
-        self.one(LOGINS_CUT, count(Event::LoginCut));
-        self.one(LOGIN_ERRORS, count(Event::LoginError));
-        self.one(STALLED, count(Event::ClientStalled));
+        self.add_optional(LOGINS_CUT, count(SessionEvent::LoginCut));
+        self.add_optional(LOGIN_ERRORS, count(SessionEvent::LoginError));
+        self.add_optional(CLIENTS_STALLED, count(SessionEvent::ClientStalled));
     }
 
-    fn servers(&mut self, shared: &Shared) {
+    fn add_servers(&mut self, shared: &SharedState) {
         let mut up = Vec::new();
         let mut roles = Vec::new();
         for (server, status) in shared.upstreams.statuses() {
             let Some(status) = status else { continue };
-            let answers = matches!(status.seen, Seen::Told(_) | Seen::Refuses(_));
+            let answers = matches!(
+                status.observation,
+                ServerObservation::Reported(_) | ServerObservation::Refused(_)
+            );
             up.push((labels([("server", server)]), u64::from(answers)));
-            for role in Role::NAMES {
+            for role in ServerRole::NAMES {
                 let is = u64::from(role == status.role.name());
                 roles.push((labels([("server", server), ("role", role)]), is));
             }
         }
         self.add(SERVER_UP, up);
         self.add(SERVER_ROLE, roles);
-        self.one(FAILOVERS, shared.upstreams.failovers());
+        self.add_optional(FAILOVERS, shared.upstreams.failovers());
     }
 
-    fn log(&mut self, shared: &Shared) {
-        let messages = shared.messages.get();
-        let counted = messages.into_iter().flat_map(|messages| messages.counted());
+    fn add_log(&mut self, shared: &SharedState) {
+        let messages = shared.log_state.get();
+        let counted = messages
+            .into_iter()
+            .flat_map(|messages| messages.message_counts());
         let counted = counted.map(|(level, count)| (labels([("level", level)]), count));
         self.add(LOG_MESSAGES, counted);
         let suppressed = messages.map(|messages| messages.suppressed());
-        self.one(LOG_SUPPRESSED, suppressed);
+        self.add_optional(LOG_SUPPRESSED, suppressed);
     }
 
-    fn process(&mut self, shared: &Shared) {
-        let process = Process::now(clock::since(shared.begun).as_secs_f64());
-        self.fraction(CPU, process.cpu);
-        self.one(RESIDENT, process.resident_bytes);
-        self.one(VIRTUAL, process.virtual_bytes);
-        self.one(FILES, process.open_files);
-        self.one(FILES_LIMIT, process.most_files);
-        self.one(THREADS, process.threads);
-        self.fraction(BEGUN, process.begun);
+    fn add_process(&mut self, shared: &SharedState) {
+        let process = ProcessStats::now(clock::since(shared.started_at).as_secs_f64());
+        self.add_fraction(CPU, process.cpu_seconds);
+        self.add_optional(RESIDENT, process.resident_bytes);
+        self.add_optional(VIRTUAL, process.virtual_bytes);
+        self.add_optional(FILES, process.open_files);
+        self.add_optional(FILES_LIMIT, process.max_open_files);
+        self.add_optional(THREADS, process.threads);
+        self.add_fraction(PROCESS_START_TIME, process.start_time);
     }
 }
 
 /// How many of feeds' statements were answered how.
-pub(crate) fn statements_by_answer(shared: &Shared) -> impl Iterator<Item = (&'static str, u64)> {
+pub(crate) fn statements_by_answer(
+    shared: &SharedState,
+) -> impl Iterator<Item = (&'static str, u64)> {
     let answers = || STATEMENTS.into_iter().chain([RELAYED]);
-    statements(shared)
+    statement_counts(shared)
         .into_iter()
         .filter_map(move |(labels, count)| {
             let told = |name: &&str| {
@@ -349,7 +379,7 @@ pub(crate) fn statements_by_answer(shared: &Shared) -> impl Iterator<Item = (&'s
 }
 
 /// What became of feeds' statements: by feed, and of those whose feed is not known, by reason.
-fn statements(shared: &Shared) -> Vec<(Labels, u64)> {
+fn statement_counts(shared: &SharedState) -> Vec<(MetricLabels, u64)> {
     let feeds = shared.feeds.as_ref().map(|feeds| feeds.counted());
     let mut told = Vec::new();
     let mut of_feeds: Vec<(&str, u64)> = Vec::new();
@@ -378,7 +408,7 @@ fn statements(shared: &Shared) -> Vec<(Labels, u64)> {
             of_feeds.push((*reason, *times));
         }
     }
-    for (why, count) in Why::all().zip(shared.counts.feeds_relayed()) {
+    for (why, count) in FeedRelayReason::all().zip(shared.counters.feeds_relayed()) {
         let reason = why.label();
         let known = of_feeds
             .iter()
@@ -396,15 +426,15 @@ fn statements(shared: &Shared) -> Vec<(Labels, u64)> {
     told
 }
 
-type Labels = Vec<(&'static str, String)>;
+type MetricLabels = Vec<(&'static str, String)>;
 
-fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
+fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> MetricLabels {
     labels
-        .map(|(label, value)| (label, shown(value).into_owned()))
+        .map(|(label, value)| (label, escape_hidden(value).into_owned()))
         .into()
 }
 
-impl Collector for Page {
+impl Collector for MetricsPage {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for (metric, samples) in &self.0 {
             // A metric of nothing is not told of.
@@ -412,24 +442,24 @@ impl Collector for Page {
                 continue;
             }
             let kind = match metric.kind {
-                Kind::Counter => MetricType::Counter,
-                Kind::Gauge => MetricType::Gauge,
-                Kind::Histogram => MetricType::Histogram,
-                Kind::Info => MetricType::Info,
+                MetricKind::Counter => MetricType::Counter,
+                MetricKind::Gauge => MetricType::Gauge,
+                MetricKind::Histogram => MetricType::Histogram,
+                MetricKind::Info => MetricType::Info,
             };
             let unit = metric.unit.map(|unit| match unit {
-                Measure::Bytes => Unit::Bytes,
-                Measure::Seconds => Unit::Seconds,
+                MetricUnit::Bytes => Unit::Bytes,
+                MetricUnit::Seconds => Unit::Seconds,
             });
             let mut told =
                 encoder.encode_descriptor(metric.name, metric.help, unit.as_ref(), kind)?;
             for sample in samples {
-                if metric.kind == Kind::Info {
+                if metric.kind == MetricKind::Info {
                     told.encode_info(&sample.labels)?;
                 } else if sample.labels.is_empty() {
-                    tell(&mut told, metric.kind, &sample.value)?;
+                    encode_value(&mut told, metric.kind, &sample.value)?;
                 } else {
-                    tell(
+                    encode_value(
                         &mut told.encode_family(&sample.labels)?,
                         metric.kind,
                         &sample.value,
@@ -441,18 +471,22 @@ impl Collector for Page {
     }
 }
 
-fn tell(told: &mut MetricEncoder<'_>, kind: Kind, value: &Value) -> Result<(), fmt::Error> {
+fn encode_value(
+    told: &mut MetricEncoder<'_>,
+    kind: MetricKind,
+    value: &SampleValue,
+) -> Result<(), fmt::Error> {
     match (kind, value) {
-        (Kind::Counter, Value::Whole(value)) => {
+        (MetricKind::Counter, SampleValue::Integer(value)) => {
             told.encode_counter::<NoLabelSet, _, f64>(value, None)
         }
-        (Kind::Counter, Value::Fraction(value)) => {
+        (MetricKind::Counter, SampleValue::Fraction(value)) => {
             told.encode_counter::<NoLabelSet, _, f64>(value, None)
         }
-        (_, Value::Whole(value)) => told.encode_gauge(value),
-        (_, Value::Fraction(value)) => told.encode_gauge(value),
-        (_, Value::Measured(measured)) => {
-            let Measured {
+        (_, SampleValue::Integer(value)) => told.encode_gauge(value),
+        (_, SampleValue::Fraction(value)) => told.encode_gauge(value),
+        (_, SampleValue::Histogram(measured)) => {
+            let HistogramSnapshot {
                 buckets,
                 count,
                 sum,

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
 use crate::config::MOST_LISTENERS;
-use crate::sockets::{ADMIN, CLIENTS, DOOR, Listening, Sockets};
+use crate::sockets::{ADDITIONAL_PORT, ADMIN, CLIENTS, InheritedSockets, ListeningSocket};
 
 /// The first line of a new process.
 pub(super) const HELLO: &str = "headwater takeover 1";
@@ -22,19 +22,19 @@ pub(super) const GO: &str = "go";
 pub(super) const SOCKETS: &str = "sockets";
 pub(super) const REFUSED: &str = "refused ";
 /// The name of the socket of the machine that clients connect to.
-pub(super) const LOCAL: &str = "mysql-socket";
+pub(super) const LOCAL_SOCKET: &str = "mysql-socket";
 /// The same, where its file is a service manager's.
-pub(super) const KEPT: &str = "mysql-socket-kept";
+pub(super) const EXTERNAL_LOCAL_SOCKET: &str = "mysql-socket-kept";
 /// The name of the socket that this is said on.
-pub(super) const CONTROL: &str = "takeover";
+pub(super) const CONTROL_SOCKET: &str = "takeover";
 /// A port and further ones, a socket, the admin port, and the one that this is said on.
-const MOST: usize = 4 + MOST_LISTENERS;
+const MAX_DESCRIPTORS: usize = 4 + MOST_LISTENERS;
 /// No line is longer.
 const LINE_BYTES: usize = 512;
 /// The other one answers within it.
 pub(super) const ANSWERS: Duration = Duration::from_secs(10);
 /// Where no more files can be opened.
-pub(super) const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// What the other side answers, and the descriptors that come with it.
 pub(super) async fn request(
@@ -59,7 +59,7 @@ pub(super) async fn request(
 
 fn receive(stream: &UnixStream, sockets: &mut Vec<OwnedFd>) -> io::Result<Vec<u8>> {
     let mut bytes = [0; LINE_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut into = [IoSliceMut::new(&mut bytes)];
     let received = recvmsg(stream, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)?;
@@ -72,7 +72,7 @@ fn receive(stream: &UnixStream, sockets: &mut Vec<OwnedFd>) -> io::Result<Vec<u8
 }
 
 pub(super) fn send(stream: &UnixStream, line: &str, sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !control.push(SendAncillaryMessage::ScmRights(sockets)) {
         return Err(io::Error::other("too many sockets"));
@@ -87,35 +87,40 @@ pub(super) fn send(stream: &UnixStream, line: &str, sockets: &[BorrowedFd<'_>]) 
 
 /// Descriptors by their names: those for clients and operators, and the one that the next process asks at. `None`: they are not as
 /// they are called.
-pub(super) fn sorted(line: &str, descriptors: Vec<OwnedFd>) -> Option<(Sockets, UnixListener)> {
+pub(super) fn sort_descriptors(
+    line: &str,
+    descriptors: Vec<OwnedFd>,
+) -> Option<(InheritedSockets, UnixListener)> {
     let names = line.strip_prefix(SOCKETS)?.split_whitespace();
     let mut control = None;
-    let mut sockets = Sockets {
+    let mut sockets = InheritedSockets {
         in_use: true,
-        ..Sockets::default()
+        ..InheritedSockets::default()
     };
     if names.clone().count() != descriptors.len() {
         return None;
     }
     for (name, descriptor) in names.zip(descriptors) {
         let listening = match name {
-            CLIENTS | DOOR | ADMIN => Listening::Tcp(descriptor.into()),
-            LOCAL | KEPT | CONTROL => Listening::Unix(descriptor.into()),
+            CLIENTS | ADDITIONAL_PORT | ADMIN => ListeningSocket::Tcp(descriptor.into()),
+            LOCAL_SOCKET | EXTERNAL_LOCAL_SOCKET | CONTROL_SOCKET => {
+                ListeningSocket::Unix(descriptor.into())
+            }
             // Of a later Headwater.
             _ => continue,
         };
-        if !listening.listens() {
+        if !listening.is_listening() {
             return None;
         }
         match (name, listening) {
-            (CLIENTS, Listening::Tcp(port)) => sockets.port = Some(port),
-            (DOOR, Listening::Tcp(port)) => sockets.doors.push(port),
-            (ADMIN, Listening::Tcp(port)) => sockets.admin = Some(port),
-            (LOCAL | KEPT, Listening::Unix(local)) => {
+            (CLIENTS, ListeningSocket::Tcp(port)) => sockets.port = Some(port),
+            (ADDITIONAL_PORT, ListeningSocket::Tcp(port)) => sockets.additional_ports.push(port),
+            (ADMIN, ListeningSocket::Tcp(port)) => sockets.admin = Some(port),
+            (LOCAL_SOCKET | EXTERNAL_LOCAL_SOCKET, ListeningSocket::Unix(local)) => {
                 sockets.local = Some(local);
-                sockets.keeps_file = name == KEPT;
+                sockets.file_is_external = name == EXTERNAL_LOCAL_SOCKET;
             }
-            (CONTROL, Listening::Unix(socket)) => control = Some(socket),
+            (CONTROL_SOCKET, ListeningSocket::Unix(socket)) => control = Some(socket),
             _ => return None,
         }
     }
@@ -126,14 +131,14 @@ pub(super) async fn refuse(stream: &mut UnixStream, reason: &str) {
     let refusal = format!("{REFUSED}{reason}\n");
     // Who neither asks nor reads is not waited for.
     let refusing = async {
-        let _ = line(stream).await;
+        let _ = read_line(stream).await;
         let _ = stream.write_all(refusal.as_bytes()).await;
     };
-    let _ = tokio::time::timeout(PAUSE, refusing).await;
+    let _ = tokio::time::timeout(RETRY_DELAY, refusing).await;
 }
 
 /// A line, without its end. `None`: nothing more comes.
-pub(super) async fn line(stream: &mut UnixStream) -> io::Result<Option<String>> {
+pub(super) async fn read_line(stream: &mut UnixStream) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     while line.len() < LINE_BYTES {
         match stream.read_u8().await {
@@ -163,17 +168,17 @@ mod tests {
             OwnedFd::from(UnixListener::bind(path).unwrap())
         };
         let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
-        let (sockets, _) = sorted(
+        let (sockets, _) = sort_descriptors(
             "sockets takeover mysql listener listener mysql-socket-kept admin",
             vec![unix(), tcp(), tcp(), tcp(), unix(), tcp()],
         )
         .unwrap();
-        assert_eq!(sockets.doors.len(), 2);
+        assert_eq!(sockets.additional_ports.len(), 2);
         assert!(sockets.port.is_some() && sockets.admin.is_some());
-        assert!(sockets.local.is_some() && sockets.keeps_file && sockets.in_use);
+        assert!(sockets.local.is_some() && sockets.file_is_external && sockets.in_use);
         // A later Headwater may have more.
         let more = vec![tcp(), unix()];
-        let (sockets, _) = sorted("sockets another takeover", more).unwrap();
+        let (sockets, _) = sort_descriptors("sockets another takeover", more).unwrap();
         assert!(sockets.port.is_none());
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         for (line, descriptors) in [
@@ -182,7 +187,7 @@ mod tests {
             ("sockets takeover", vec![OwnedFd::from(one)]),
             ("hello", vec![unix()]),
         ] {
-            assert!(sorted(line, descriptors).is_none(), "{line}");
+            assert!(sort_descriptors(line, descriptors).is_none(), "{line}");
         }
     }
 }

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | new | `headwater takeover 1` | |
 //! | old | `sockets` and their names, with one file descriptor each; or `refused` and why | |
-//! | new | `go`, once its memory is warm | the new one takes clients, the old one takes no more and drains |
+//! | new | `take_over`, once its memory is warm | the new one takes clients, the old one takes no more and drains |
 //!
 //! Until `go` nothing has changed for the old process: if the connection ends before, it goes on. Both ends look which user the other
 //! one runs as. The sockets are the same ones in both processes, so a client that waits to be accepted is accepted by either.
@@ -19,9 +19,9 @@ use std::io;
 use std::path::PathBuf;
 
 use self::channel::ANSWERS;
-pub(crate) use self::offer::Copies;
-pub use self::offer::Offer;
-pub use self::predecessor::Predecessor;
+pub(crate) use self::offer::SocketCopies;
+pub use self::offer::TakeoverOffer;
+pub use self::predecessor::PredecessorProcess;
 
 /// Why the sockets of another process cannot be taken over.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum TakeoverError {
     #[error(
         "the process at {path} runs as user {theirs}, and this one as user {ours}: only the same user may take over"
     )]
-    Stranger {
+    OtherUser {
         /// The socket.
         path: PathBuf,
         /// Whom it runs as.
@@ -62,13 +62,13 @@ pub enum TakeoverError {
         "what answers at {path} (takeover.socket) does not hand sockets over as this Headwater knows it; stop it, and start this one without \
          --takeover"
     )]
-    Unknown {
+    UnknownReply {
         /// The socket.
         path: PathBuf,
     },
     /// It is there, and does not answer.
     #[error("the process at {path} (takeover.socket) does not answer within {} seconds", ANSWERS.as_secs())]
-    Silent {
+    TimedOut {
         /// The socket.
         path: PathBuf,
     },
@@ -86,6 +86,6 @@ pub enum TakeoverError {
 }
 
 /// The user that this process runs as.
-fn own_user() -> u32 {
+fn process_uid() -> u32 {
     nix::unistd::geteuid().as_raw()
 }

@@ -12,60 +12,61 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use super::channel::{
-    ANSWERS, CONTROL, GO, HELLO, KEPT, LOCAL, PAUSE, SOCKETS, line, refuse, send,
+    ANSWERS, CONTROL_SOCKET, EXTERNAL_LOCAL_SOCKET, GO, HELLO, LOCAL_SOCKET, RETRY_DELAY, SOCKETS,
+    read_line, refuse, send,
 };
-use super::{TakeoverError, own_user};
+use super::{TakeoverError, process_uid};
 use crate::listener::{SocketFile, open_socket};
-use crate::session::shared::Shared;
-use crate::sockets::{ADMIN, CLIENTS, DOOR, path_of};
+use crate::session::shared_state::SharedState;
+use crate::sockets::{ADDITIONAL_PORT, ADMIN, CLIENTS, path_of};
 use crate::systemd;
 
 /// For the user that Headwater runs as alone.
-const MODE: u32 = 0o600;
+const CONTROL_SOCKET_MODE: u32 = 0o600;
 /// So many processes may wait to be told that another one takes over.
-const WAITING: i32 = 8;
+const MAX_WAITING: i32 = 8;
 
 /// What the next process may take over.
 #[derive(Debug)]
-pub struct Offer {
+pub struct TakeoverOffer {
     control: UnixListener,
     _file: SocketFile,
     port: TcpListener,
-    doors: Vec<TcpListener>,
+    additional_ports: Vec<TcpListener>,
     local: Option<UnixListener>,
     admin: Option<TcpListener>,
     /// The file of `local` is somebody else's to remove.
-    keeps_file: bool,
-    shared: Arc<Shared>,
+    file_is_external: bool,
+    shared: Arc<SharedState>,
     /// True once files of sockets are the next process's.
-    kept: Arc<AtomicBool>,
+    files_handed_over: Arc<AtomicBool>,
 }
 
 /// Copies of what this process listens on.
-pub(crate) struct Copies {
+pub(crate) struct SocketCopies {
     pub(crate) port: TcpListener,
     /// Further ports.
-    pub(crate) doors: Vec<TcpListener>,
+    pub(crate) additional_ports: Vec<TcpListener>,
     pub(crate) local: Option<UnixListener>,
     pub(crate) admin: Option<TcpListener>,
     /// The file of `local` is somebody else's to remove.
-    pub(crate) keeps_file: bool,
+    pub(crate) file_is_external: bool,
 }
 
-impl Offer {
+impl TakeoverOffer {
     /// On this socket, or on one that is opened now.
     pub(crate) fn new(
         path: &Path,
         control: Option<UnixListener>,
-        copies: Copies,
-        shared: Arc<Shared>,
+        copies: SocketCopies,
+        shared: Arc<SharedState>,
         kept: Arc<AtomicBool>,
-    ) -> Result<Offer, TakeoverError> {
+    ) -> Result<TakeoverOffer, TakeoverError> {
         let open = || {
-            let control = control.map_or_else(|| open_socket(path, MODE), Ok)?;
+            let control = control.map_or_else(|| open_socket(path, CONTROL_SOCKET_MODE), Ok)?;
             control.set_nonblocking(true)?;
             // Who connects sees the process that has listened last.
-            rustix::net::listen(&control, WAITING)?;
+            rustix::net::listen(&control, MAX_WAITING)?;
             Ok::<_, io::Error>(control)
         };
         let control = open().map_err(|source| TakeoverError::Open {
@@ -74,30 +75,30 @@ impl Offer {
         })?;
         let file = SocketFile {
             path: path_of(&control).unwrap_or_else(|| path.to_owned()),
-            kept: Arc::clone(&kept),
+            handed_over: Arc::clone(&kept),
         };
-        let Copies {
+        let SocketCopies {
             port,
-            doors,
+            additional_ports: doors,
             local,
             admin,
-            keeps_file,
+            file_is_external: keeps_file,
         } = copies;
-        Ok(Offer {
+        Ok(TakeoverOffer {
             control,
             _file: file,
             port,
-            doors,
+            additional_ports: doors,
             local,
             admin,
-            keeps_file,
+            file_is_external: keeps_file,
             shared,
-            kept,
+            files_handed_over: kept,
         })
     }
 
     /// Waits until another process has taken over.
-    pub async fn taken(self) {
+    pub async fn wait_until_taken(self) {
         let control = self.control.try_clone();
         let control = control.and_then(tokio::net::UnixListener::from_std);
         let control = match control {
@@ -109,7 +110,7 @@ impl Offer {
         };
         loop {
             let Ok((stream, _)) = control.accept().await else {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_DELAY).await;
                 continue;
             };
             let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
@@ -119,10 +120,10 @@ impl Offer {
             );
             match self.hand_over(stream, &who, &control).await {
                 Ok(Some(())) => {
-                    self.kept.store(true, Ordering::Relaxed);
+                    self.files_handed_over.store(true, Ordering::Relaxed);
                     self.shared.handed_over.store(true, Ordering::Relaxed);
                     if let Some(pid) = pid.and_then(|pid| u32::try_from(pid).ok()) {
-                        systemd::main_process_is(pid);
+                        systemd::notify_main_pid(pid);
                     }
                     tracing::info!(
                         "{who} has taken over; sessions that go on here, for limits.drain_ms = {} at most: {}",
@@ -148,18 +149,18 @@ impl Offer {
         control: &tokio::net::UnixListener,
     ) -> io::Result<Option<()>> {
         let peer = stream.peer_cred()?.uid();
-        if peer != own_user() {
+        if peer != process_uid() {
             let reason = format!(
                 "it runs as user {}, the asking process as user {peer}",
-                own_user()
+                process_uid()
             );
             refuse(&mut stream, &reason).await;
             return Err(io::Error::other(format!(
                 "it runs as user {peer}, and only user {} may take over",
-                own_user()
+                process_uid()
             )));
         }
-        let hello = tokio::time::timeout(ANSWERS, line(&mut stream));
+        let hello = tokio::time::timeout(ANSWERS, read_line(&mut stream));
         match hello.await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))? {
             None => return Ok(None),
             Some(hello) if hello == HELLO => {}
@@ -174,7 +175,7 @@ impl Offer {
         stream.try_io(Interest::WRITABLE, || send(&stream, &said, &descriptors))?;
         tracing::info!("{who} has the sockets as well, and takes over once it is warm");
         let gone = || io::Error::other("it ended before its memory was warm");
-        let said = line(&mut stream);
+        let said = read_line(&mut stream);
         tokio::pin!(said);
         loop {
             tokio::select! {
@@ -192,11 +193,19 @@ impl Offer {
 
     fn descriptors(&self) -> (Vec<&'static str>, Vec<BorrowedFd<'_>>) {
         let mut all = vec![
-            (CONTROL, self.control.as_fd()),
+            (CONTROL_SOCKET, self.control.as_fd()),
             (CLIENTS, self.port.as_fd()),
         ];
-        all.extend(self.doors.iter().map(|it| (DOOR, it.as_fd())));
-        let local = if self.keeps_file { KEPT } else { LOCAL };
+        all.extend(
+            self.additional_ports
+                .iter()
+                .map(|it| (ADDITIONAL_PORT, it.as_fd())),
+        );
+        let local = if self.file_is_external {
+            EXTERNAL_LOCAL_SOCKET
+        } else {
+            LOCAL_SOCKET
+        };
         all.extend(self.local.as_ref().map(|it| (local, it.as_fd())));
         all.extend(self.admin.as_ref().map(|it| (ADMIN, it.as_fd())));
         all.into_iter().unzip()

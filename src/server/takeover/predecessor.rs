@@ -7,36 +7,38 @@ use std::path::Path;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
-use super::channel::{ANSWERS, GO, REFUSED, request, sorted};
-use super::{TakeoverError, own_user};
-use crate::sockets::Sockets;
+use super::channel::{ANSWERS, GO, REFUSED, request, sort_descriptors};
+use super::{TakeoverError, process_uid};
+use crate::sockets::InheritedSockets;
 
 /// The process before this one, whose sockets this one has as well.
 #[derive(Debug)]
-pub struct Predecessor {
+pub struct PredecessorProcess {
     stream: UnixStream,
     control: UnixListener,
     /// Its number, where the system says so.
     pid: Option<i32>,
 }
 
-impl Predecessor {
+impl PredecessorProcess {
     /// Asks the process at this socket for what it listens on. `None`: there is no such process.
     ///
     /// # Errors
     /// There is one, and it does not hand its sockets over.
-    pub async fn ask(path: &Path) -> Result<Option<(Predecessor, Sockets)>, TakeoverError> {
+    pub async fn request_sockets(
+        path: &Path,
+    ) -> Result<Option<(PredecessorProcess, InheritedSockets)>, TakeoverError> {
         let stream = match UnixStream::connect(path).await {
             Ok(stream) => stream,
             Err(error) => match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => return Ok(None),
-                _ => return Err(unreached(path, error)),
+                _ => return Err(connect_error(path, error)),
             },
         };
-        let theirs = stream.peer_cred().map_err(|it| unreached(path, it))?;
-        let ours = own_user();
+        let theirs = stream.peer_cred().map_err(|it| connect_error(path, it))?;
+        let ours = process_uid();
         if theirs.uid() != ours {
-            return Err(TakeoverError::Stranger {
+            return Err(TakeoverError::OtherUser {
                 path: path.to_owned(),
                 theirs: theirs.uid(),
                 ours,
@@ -45,8 +47,8 @@ impl Predecessor {
         let asked = tokio::time::timeout(ANSWERS, request(stream));
         let (line, sockets, stream) = match asked.await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(source)) => return Err(unreached(path, source)),
-            Err(_) => return Err(TakeoverError::Silent { path: path.into() }),
+            Ok(Err(source)) => return Err(connect_error(path, source)),
+            Err(_) => return Err(TakeoverError::TimedOut { path: path.into() }),
         };
         if let Some(reason) = line.strip_prefix(REFUSED) {
             return Err(TakeoverError::Refused {
@@ -54,11 +56,11 @@ impl Predecessor {
                 reason: reason.to_owned(),
             });
         }
-        let Some((sockets, control)) = sorted(&line, sockets) else {
-            return Err(TakeoverError::Unknown { path: path.into() });
+        let Some((sockets, control)) = sort_descriptors(&line, sockets) else {
+            return Err(TakeoverError::UnknownReply { path: path.into() });
         };
         let pid = theirs.pid();
-        let predecessor = Predecessor {
+        let predecessor = PredecessorProcess {
             stream,
             control,
             pid,
@@ -67,7 +69,7 @@ impl Predecessor {
     }
 
     /// From here on this process takes clients, and the other one no more. Returns where the next process asks.
-    pub(crate) async fn go(mut self) -> UnixListener {
+    pub(crate) async fn take_over(mut self) -> UnixListener {
         let pid = self.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
         match self.stream.write_all(format!("{GO}\n").as_bytes()).await {
             Ok(()) => {
@@ -81,7 +83,7 @@ impl Predecessor {
     }
 }
 
-fn unreached(path: &Path, source: io::Error) -> TakeoverError {
+fn connect_error(path: &Path, source: io::Error) -> TakeoverError {
     TakeoverError::Connect {
         path: path.to_owned(),
         source,

@@ -1,13 +1,13 @@
 //! Body of the fuzz target `feed`: takes any bytes and fails by an assertion.
 
-mod second;
+mod reference_parser;
 
-use crate::authors::Follow;
-use crate::narrow::{Candidates, Form};
-use crate::parse::parse;
-use crate::schema::{Class, ColumnFacts, Schema, Table};
-use crate::shape::{Feed, shape};
-use crate::words::Words;
+use crate::authors::FollowNames;
+use crate::narrowed_text::{CandidateCondition, NarrowingForm};
+use crate::parser::parse;
+use crate::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
+use crate::shape::{FeedNames, shape};
+use crate::words::StatementWords;
 
 /// Statements to begin with.
 const STATEMENTS: [&str; 12] = [
@@ -26,17 +26,17 @@ const STATEMENTS: [&str; 12] = [
 ];
 
 /// Tables of an app.
-struct App([(&'static str, Table); 3]);
+struct FuzzSchema([(&'static str, TableSchema); 3]);
 
-impl Schema for App {
-    fn table(&self, _: Option<&str>, name: &str) -> Option<&Table> {
+impl Schema for FuzzSchema {
+    fn table(&self, _: Option<&str>, name: &str) -> Option<&TableSchema> {
         let found = self.0.iter().find(|(own, _)| *own == name);
         found.map(|(_, table)| table)
     }
 }
 
-fn table(columns: &[(&str, Class)], unique: &[usize]) -> Table {
-    let column = |(name, class): &(&str, Class)| ColumnFacts {
+fn table(columns: &[(&str, ComparisonClass)], unique: &[usize]) -> TableSchema {
+    let column = |(name, class): &(&str, ComparisonClass)| ColumnSchema {
         name: (*name).to_owned(),
         class: *class,
         is_virtual: false,
@@ -44,21 +44,21 @@ fn table(columns: &[(&str, Class)], unique: &[usize]) -> Table {
         is_hidden: false,
         is_nullable: false,
     };
-    Table {
+    TableSchema {
         columns: columns.iter().map(column).collect(),
-        unique: vec![unique.to_vec()],
+        unique_keys: vec![unique.to_vec()],
     }
 }
 
-fn app() -> App {
-    use Class::{Integer, Text};
+fn app() -> FuzzSchema {
+    use ComparisonClass::{Integer, Text};
     let message = [
         ("id", Integer),
         ("user_id", Integer),
         ("body", Text),
         ("hidden", Integer),
     ];
-    App([
+    FuzzSchema([
         ("message", table(&message, &[0])),
         (
             "follower",
@@ -68,14 +68,14 @@ fn app() -> App {
     ])
 }
 
-fn feed() -> Feed {
-    Feed {
+fn feed() -> FeedNames {
+    FeedNames {
         database: Some("app".into()),
         message: "message".into(),
         id: "id".into(),
         author: "user_id".into(),
         key: None,
-        follow: Some(Follow {
+        follow: Some(FollowNames {
             table: "follower".into(),
             reader: "reader".into(),
             author: "author".into(),
@@ -90,7 +90,7 @@ pub fn text(data: &[u8]) {
         return;
     };
     let Some(statement) = STATEMENTS.get(usize::from(*first)) else {
-        return narrows(edits);
+        return assert_narrowing(edits);
     };
     let mut text = statement.as_bytes().to_vec();
     while let Some(([low, high, gone, come], behind)) = edits.split_first_chunk() {
@@ -100,13 +100,13 @@ pub fn text(data: &[u8]) {
         text.splice(at..end, come.iter().copied());
         edits = behind;
     }
-    narrows(&text);
+    assert_narrowing(&text);
 }
 
 /// Any text is refused, or is narrowed to itself and one condition more, in which a list of authors may be replaced; the narrowed text has
 /// the same shape.
-fn narrows(text: &[u8]) {
-    let Some(words) = Words::read(text) else {
+fn assert_narrowing(text: &[u8]) {
+    let Some(words) = StatementWords::read(text) else {
         return;
     };
     let (app, feed) = (app(), feed());
@@ -116,32 +116,38 @@ fn narrows(text: &[u8]) {
     let Ok(own) = shape(&query, &words, &feed, &app) else {
         return;
     };
-    let (ids, oldest) = (Candidates::Ids(&[9u64, 7]), Candidates::From(7));
-    let original = second::read(text);
-    let column = own.column(text, &words, &feed).unwrap_or_default();
-    let one = Candidates::Ids(&[9, 9]);
-    assert_eq!(own.narrow(text, &words, &feed, one, Form::PLAIN), None);
-    for (form, candidates) in Form::ALL
+    let (ids, oldest) = (
+        CandidateCondition::Ids(&[9u64, 7]),
+        CandidateCondition::From(7),
+    );
+    let original = reference_parser::read(text);
+    let column = own.id_column(text, &words, &feed).unwrap_or_default();
+    let one = CandidateCondition::Ids(&[9, 9]);
+    assert_eq!(
+        own.narrow(text, &words, &feed, one, NarrowingForm::PLAIN),
+        None
+    );
+    for (form, candidates) in NarrowingForm::ALL
         .into_iter()
         .flat_map(|form| [(form, ids), (form, oldest)])
     {
         let Some(narrowed) = own.narrow(text, &words, &feed, candidates, form) else {
             // Only a list that is not there cannot be replaced, and none by less than its own.
-            assert!(form.replaces_list && (own.list.is_none() || candidates == oldest));
+            assert!(form.replaces_list && (own.replaceable_list.is_none() || candidates == oldest));
             continue;
         };
         if let Some(original) = &original {
             let condition = match candidates {
-                Candidates::Ids(_) => format!("{column} IN (9, 7)"),
-                Candidates::From(_) => format!("{column} >= 7"),
+                CandidateCondition::Ids(_) => format!("{column} IN (9, 7)"),
+                CandidateCondition::From(_) => format!("{column} >= 7"),
             };
-            second::judge(original, &narrowed, form, &condition);
+            reference_parser::assert_narrowed(original, &narrowed, form, &condition);
         }
         let plain = match form.buffered {
             true => without_buffer(&narrowed),
             false => narrowed,
         };
-        let again = Words::read(&plain);
+        let again = StatementWords::read(&plain);
         let again = again.as_ref().and_then(|again| {
             let query = parse(&plain, again).ok()?;
             Some((shape_words(again, &plain), query))
@@ -153,7 +159,13 @@ fn narrows(text: &[u8]) {
         assert_eq!(narrowed.order.len(), query.order.len());
         let before = shape_words(&words, text);
         let more = match form.replaces_list {
-            true => told.len() + own.list.as_ref().map_or(0, ExactSizeIterator::len),
+            true => {
+                told.len()
+                    + own
+                        .replaceable_list
+                        .as_ref()
+                        .map_or(0, ExactSizeIterator::len)
+            }
             false => told.len(),
         };
         // `m.id IN (9,7)` is so many words, `m.id >= 7` is one more; WHERE, or AND and parentheses, come to them.
@@ -181,7 +193,7 @@ fn without_buffer(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-fn shape_words(words: &Words, text: &[u8]) -> Vec<Vec<u8>> {
+fn shape_words(words: &StatementWords, text: &[u8]) -> Vec<Vec<u8>> {
     let all = 0..words.words.len();
     all.map(|at| words.text(at, text).to_vec()).collect()
 }
@@ -243,14 +255,14 @@ mod tests {
     fn each_statement_to_begin_with_is_narrowed() {
         for statement in STATEMENTS {
             let text = statement.as_bytes();
-            let words = Words::read(text);
+            let words = StatementWords::read(text);
             let shaped = words.and_then(|words| {
                 let query = parse(text, &words).ok()?;
                 shape(&query, &words, &feed(), &app()).ok()
             });
             assert!(shaped.is_some(), "{statement}");
-            assert!(second::read(text).is_some(), "{statement}");
-            narrows(text);
+            assert!(reference_parser::read(text).is_some(), "{statement}");
+            assert_narrowing(text);
         }
     }
 

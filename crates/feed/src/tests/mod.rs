@@ -1,35 +1,35 @@
 //! From texts to shapes and narrowed texts, over the tables of a small app.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod bound;
-mod kept;
-mod narrowed;
+mod binding;
+mod cached_rows;
+mod narrowed_text;
 mod shapes;
 
-use crate::authors::Follow;
-use crate::parse::parse;
-use crate::query::Query;
-use crate::refused::Refused;
-use crate::schema::{Class, ColumnFacts, Schema, Table};
-use crate::shape::{Feed, Shape, shape};
-use crate::words::Words;
+use crate::authors::FollowNames;
+use crate::parser::parse;
+use crate::query::FeedSelect;
+use crate::refusal::NarrowingRefusal;
+use crate::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
+use crate::shape::{FeedNames, StatementShape, shape};
+use crate::words::StatementWords;
 
 /// Tables of an app: messages, who follows whom, users, blocks, tags of messages.
-struct App(Vec<(&'static str, Table)>);
+struct TestSchema(Vec<(&'static str, TableSchema)>);
 
-impl Schema for App {
-    fn table(&self, database: Option<&str>, name: &str) -> Option<&Table> {
+impl Schema for TestSchema {
+    fn table(&self, database: Option<&str>, name: &str) -> Option<&TableSchema> {
         let own = database.is_none_or(|database| database == "app");
         let found = self.0.iter().find(|(own, _)| *own == name);
         found.map(|(_, table)| table).filter(|_| own)
     }
 }
 
-fn table(columns: &[(&str, Class)], unique: &[&[usize]]) -> Table {
-    Table {
+fn table(columns: &[(&str, ComparisonClass)], unique: &[&[usize]]) -> TableSchema {
+    TableSchema {
         columns: columns
             .iter()
-            .map(|(name, class)| ColumnFacts {
+            .map(|(name, class)| ColumnSchema {
                 name: (*name).to_owned(),
                 class: *class,
                 is_virtual: *name == "computed",
@@ -38,13 +38,13 @@ fn table(columns: &[(&str, Class)], unique: &[&[usize]]) -> Table {
                 is_nullable: *name == "nick",
             })
             .collect(),
-        unique: unique.iter().map(|key| key.to_vec()).collect(),
+        unique_keys: unique.iter().map(|key| key.to_vec()).collect(),
     }
 }
 
-fn app() -> App {
-    use Class::{Integer, Moment, Number, Text};
-    App(vec![
+fn app() -> TestSchema {
+    use ComparisonClass::{Integer, Moment, Number, Text};
+    TestSchema(vec![
         (
             "message",
             table(
@@ -92,14 +92,14 @@ fn app() -> App {
 }
 
 /// By id, or by time and id.
-fn feed(by_time: bool) -> Feed {
-    Feed {
+fn feed(by_time: bool) -> FeedNames {
+    FeedNames {
         database: Some("app".into()),
         message: "message".into(),
         id: "id".into(),
         author: "user_id".into(),
         key: by_time.then(|| "created_at".into()),
-        follow: Some(Follow {
+        follow: Some(FollowNames {
             table: "follower".into(),
             reader: "reader".into(),
             author: "author".into(),
@@ -107,13 +107,13 @@ fn feed(by_time: bool) -> Feed {
     }
 }
 
-fn read(text: &str) -> (Words, Result<Query, Refused>) {
-    let words = Words::read(text.as_bytes()).unwrap();
+fn read(text: &str) -> (StatementWords, Result<FeedSelect, NarrowingRefusal>) {
+    let words = StatementWords::read(text.as_bytes()).unwrap();
     let query = parse(text.as_bytes(), &words);
     (words, query)
 }
 
-pub(crate) fn shaped(text: &str, by_time: bool) -> Result<Shape, Refused> {
+pub(crate) fn shaped(text: &str, by_time: bool) -> Result<StatementShape, NarrowingRefusal> {
     let (words, query) = read(text);
     shape(&query?, &words, &feed(by_time), &app())
 }

@@ -1,23 +1,23 @@
 //! Which statements are of a feed, and whose messages they ask for.
 
 use super::{app, feed, read, shaped};
-use crate::query::{List, Literal};
-use crate::refused::Refused;
+use crate::query::{Literal, LiteralList};
+use crate::refusal::NarrowingRefusal;
 use crate::shape::shape;
 
-type Found = (Vec<String>, Vec<String>, Vec<String>);
+type AuthorTexts = (Vec<String>, Vec<String>, Vec<String>);
 
 /// Whose messages: readers' follows, single authors, and lists, as they stand in the text.
-fn authors(text: &str) -> Result<Found, Refused> {
+fn authors(text: &str) -> Result<AuthorTexts, NarrowingRefusal> {
     let (words, _) = read(text);
     let of = |at: &usize| String::from_utf8(words.text(*at, text.as_bytes()).to_vec()).unwrap();
     let literal = |literal: &Literal| match literal {
         Literal::Number(at) | Literal::Parameter(at) | Literal::Text(at) => of(at),
         other => panic!("{other:?}"),
     };
-    let list = |list: &List| match list {
-        List::Whole(at) => of(at),
-        List::Each(each) => each.iter().map(literal).collect(),
+    let list = |list: &LiteralList| match list {
+        LiteralList::Whole(at) => of(at),
+        LiteralList::Each(each) => each.iter().map(literal).collect(),
     };
     let found = shaped(text, false)?.authors;
     Ok((
@@ -27,7 +27,7 @@ fn authors(text: &str) -> Result<Found, Refused> {
     ))
 }
 
-fn of(condition: &str) -> Result<Found, Refused> {
+fn of(condition: &str) -> Result<AuthorTexts, NarrowingRefusal> {
     authors(&format!(
         "SELECT m.id, m.body FROM message m WHERE {condition} ORDER BY m.id DESC LIMIT 20"
     ))
@@ -95,57 +95,67 @@ fn a_select_in_from_is_read_through() {
     }
     for (outer, inner, order, why) in [
         // Another order, names of nothing, of two, of another column than is sorted by.
-        ("d.m_id", inner, "d.m_id ASC", Refused::Order),
-        ("d.m_id", inner, "d.hidden DESC", Refused::Order),
-        ("d.m_id", inner, "d.id DESC", Refused::Names),
-        ("d.m_id", inner, "m.id DESC", Refused::Names),
-        ("d.none", inner, "d.m_id DESC", Refused::Names),
+        ("d.m_id", inner, "d.m_id ASC", NarrowingRefusal::Order),
+        ("d.m_id", inner, "d.hidden DESC", NarrowingRefusal::Order),
+        ("d.m_id", inner, "d.id DESC", NarrowingRefusal::Names),
+        ("d.m_id", inner, "m.id DESC", NarrowingRefusal::Names),
+        ("d.none", inner, "d.m_id DESC", NarrowingRefusal::Names),
         (
             "d.m_id",
             "m.id AS m_id, u.id AS M_ID",
             "d.m_id DESC",
-            Refused::Names,
+            NarrowingRefusal::Names,
         ),
-        ("d.m_id AS name", inner, "name DESC", Refused::Order),
+        (
+            "d.m_id AS name",
+            inner,
+            "name DESC",
+            NarrowingRefusal::Order,
+        ),
         (
             "d.m_id AS a, d.hidden AS a",
             inner,
             "a DESC",
-            Refused::Order,
+            NarrowingRefusal::Order,
         ),
         (
             "d.m_id, d.hidden AS m_id",
             inner,
             "m_id DESC",
-            Refused::Order,
+            NarrowingRefusal::Order,
         ),
-        ("DISTINCT d.name", inner, "d.m_id DESC", Refused::Joins),
+        (
+            "DISTINCT d.name",
+            inner,
+            "d.m_id DESC",
+            NarrowingRefusal::Joins,
+        ),
         // What is not read through, and what may fail.
-        ("*", inner, "d.m_id DESC", Refused::Structure),
-        ("d.m_id", "m.*", "d.m_id DESC", Refused::Structure),
+        ("*", inner, "d.m_id DESC", NarrowingRefusal::Structure),
+        ("d.m_id", "m.*", "d.m_id DESC", NarrowingRefusal::Structure),
         (
             "d.m_id",
             "DISTINCT m.id AS m_id",
             "d.m_id DESC",
-            Refused::Structure,
+            NarrowingRefusal::Structure,
         ),
         (
             "d.m_id",
             "m.id AS m_id, ? AS x",
             "d.m_id DESC",
-            Refused::Structure,
+            NarrowingRefusal::Structure,
         ),
         (
             "d.m_id",
             "m.id AS m_id, m.nothing AS x",
             "d.m_id DESC",
-            Refused::Names,
+            NarrowingRefusal::Names,
         ),
         (
             "d.m_id",
             "m.id AS m_id, m.hidden - 5 AS x",
             "d.m_id DESC",
-            Refused::NotPlain,
+            NarrowingRefusal::NotPlain,
         ),
     ] {
         assert_eq!(
@@ -158,35 +168,35 @@ fn a_select_in_from_is_read_through() {
     for (text, why) in [
         (
             "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1 ORDER BY id DESC LIMIT 5) d ORDER BY d.id DESC LIMIT 9",
-            Refused::Structure,
+            NarrowingRefusal::Structure,
         ),
         (
             "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1 GROUP BY id) d ORDER BY d.id DESC LIMIT 9",
-            Refused::Structure,
+            NarrowingRefusal::Structure,
         ),
         (
             "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1) d WHERE d.id > 5 ORDER BY d.id DESC LIMIT 9",
-            Refused::Structure,
+            NarrowingRefusal::Structure,
         ),
         (
             "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1) d JOIN users u ON u.id = d.id ORDER BY d.id DESC LIMIT 9",
-            Refused::Structure,
+            NarrowingRefusal::Structure,
         ),
         (
             "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1) ORDER BY d.id DESC LIMIT 9",
-            Refused::Structure,
+            NarrowingRefusal::Structure,
         ),
         (
             "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1) d GROUP BY d.id ORDER BY d.id DESC LIMIT 9",
-            Refused::Structure,
+            NarrowingRefusal::Structure,
         ),
         (
             "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1 UNION SELECT 1) d ORDER BY d.id DESC LIMIT 9",
-            Refused::Structure,
+            NarrowingRefusal::Structure,
         ),
         (
             "SELECT d.id FROM (SELECT e.id FROM (SELECT id FROM message WHERE user_id = 1) e) d ORDER BY d.id DESC LIMIT 9",
-            Refused::Structure,
+            NarrowingRefusal::Structure,
         ),
     ] {
         assert_eq!(whole(text), Some(why), "{text}");
@@ -249,7 +259,10 @@ fn authors_are_found_through_other_tables() {
         "EXISTS (SELECT 1 FROM follower f WHERE f.author = m.user_id AND f.reader NOT IN (5))",
     ] {
         assert!(
-            matches!(of(condition), Err(Refused::Authors | Refused::Types)),
+            matches!(
+                of(condition),
+                Err(NarrowingRefusal::Authors | NarrowingRefusal::Types)
+            ),
             "{condition}: {:?}",
             of(condition)
         );
@@ -294,9 +307,12 @@ fn authors_are_found_in_joins() {
     // Whom nobody follows is let pass.
     assert_eq!(
         joined(outer, "f.reader IS NULL OR m.user_id = 4"),
-        Err(Refused::Authors)
+        Err(NarrowingRefusal::Authors)
     );
-    assert_eq!(joined(outer, "m.hidden = 0"), Err(Refused::Authors));
+    assert_eq!(
+        joined(outer, "m.hidden = 0"),
+        Err(NarrowingRefusal::Authors)
+    );
 }
 
 #[test]
@@ -314,7 +330,7 @@ fn what_does_not_bound_the_authors_is_not_taken_for_it() {
         "EXISTS (SELECT 1 FROM follower f WHERE f.author = m.id AND f.reader = 5)",
         "m.user_id IN (SELECT author FROM follower WHERE reader = 5 OR accepted = 1)",
     ] {
-        assert_eq!(of(condition), Err(Refused::Authors), "{condition}");
+        assert_eq!(of(condition), Err(NarrowingRefusal::Authors), "{condition}");
     }
 }
 
@@ -340,19 +356,24 @@ fn several_rows_a_message_are_refused() {
     for (columns, from, filter, found) in [
         ("*", users, by_list, Ok(())),
         ("*", outer_users, by_list, Ok(())),
-        ("*", tag, by_list, Err(Refused::Joins)),
+        ("*", tag, by_list, Err(NarrowingRefusal::Joins)),
         ("*", one_tag, by_list, Ok(())),
         ("DISTINCT message.id", tag, by_list, Ok(())),
         (
             "DISTINCT message.id, tag.name",
             tag,
             by_list,
-            Err(Refused::Joins),
+            Err(NarrowingRefusal::Joins),
         ),
-        ("DISTINCT message.body", tag, by_list, Err(Refused::Joins)),
+        (
+            "DISTINCT message.body",
+            tag,
+            by_list,
+            Err(NarrowingRefusal::Joins),
+        ),
         // What WHERE says takes rows away; the key is whole by it all the same.
         ("*", outer_tag, of_one_tag, Ok(())),
-        ("*", outer_message, by_list, Err(Refused::Joins)),
+        ("*", outer_message, by_list, Err(NarrowingRefusal::Joins)),
     ] {
         assert_eq!(
             rows(columns, from, filter),
@@ -374,16 +395,22 @@ fn the_order_is_the_feeds_own() {
     assert_eq!(order("id DESC", false), Ok(false));
     assert_eq!(order("m.created_at DESC, m.id DESC", true), Ok(false));
     assert_eq!(order("m.created_at DESC", true), Ok(true));
-    assert_eq!(order("m.id DESC", true), Err(Refused::Order));
-    assert_eq!(order("m.created_at DESC", false), Err(Refused::Order));
-    assert_eq!(order("m.id", false), Err(Refused::Order));
-    assert_eq!(order("m.created_at DESC, m.id", true), Err(Refused::Order));
+    assert_eq!(order("m.id DESC", true), Err(NarrowingRefusal::Order));
+    assert_eq!(
+        order("m.created_at DESC", false),
+        Err(NarrowingRefusal::Order)
+    );
+    assert_eq!(order("m.id", false), Err(NarrowingRefusal::Order));
+    assert_eq!(
+        order("m.created_at DESC, m.id", true),
+        Err(NarrowingRefusal::Order)
+    );
     // The server sorts by the column of the answer that is called so.
-    assert_eq!(order("created_at DESC", true), Err(Refused::Order));
+    assert_eq!(order("created_at DESC", true), Err(NarrowingRefusal::Order));
     assert_eq!(order("k DESC, id DESC", true), Ok(false));
     assert_eq!(order("K DESC", true), Ok(true));
-    assert_eq!(order("m.k DESC", true), Err(Refused::Names));
-    assert_eq!(order("none DESC", true), Err(Refused::Names));
+    assert_eq!(order("m.k DESC", true), Err(NarrowingRefusal::Names));
+    assert_eq!(order("none DESC", true), Err(NarrowingRefusal::Names));
 }
 
 /// A string is called by what stands in it: the server sorts by that, which orders nothing.
@@ -396,7 +423,11 @@ fn a_string_of_the_answer_may_have_the_orders_name() {
         shaped(&text, false).err()
     };
     for string in ["'id'", "' ID'", "'\u{130}d', m.id"] {
-        assert_eq!(order(string, "id"), Some(Refused::Order), "{string}");
+        assert_eq!(
+            order(string, "id"),
+            Some(NarrowingRefusal::Order),
+            "{string}"
+        );
         assert_eq!(order(string, "m.id"), None, "{string}");
     }
     // A number's name is its digits, a function's its text: no column of the tables is called so.
@@ -412,7 +443,7 @@ fn a_string_of_the_answer_may_have_the_orders_name() {
     }
     // The servers fold such letters to those of the column. No such alias is read.
     let folded = order("body AS `\u{130}d`", "id");
-    assert_eq!(folded, Some(Refused::NotUnderstood));
+    assert_eq!(folded, Some(NarrowingRefusal::NotUnderstood));
 }
 
 #[test]
@@ -432,32 +463,39 @@ fn a_name_that_two_columns_of_the_answer_are_given_orders_nothing() {
         ("m.created_at AS name", "name"),
         ("m.created_at AS body", "body"),
     ] {
-        assert_eq!(order(columns, key), Some(Refused::Order), "{columns}");
+        assert_eq!(
+            order(columns, key),
+            Some(NarrowingRefusal::Order),
+            "{columns}"
+        );
     }
     // Of two tables.
-    assert_eq!(order("m.created_at AS id", "id"), Some(Refused::Names));
+    assert_eq!(
+        order("m.created_at AS id", "id"),
+        Some(NarrowingRefusal::Names)
+    );
 }
 
 #[test]
 fn what_may_fail_or_warn_is_refused() {
     for (condition, why) in [
-        ("body = 5", Refused::Types),
-        ("score = '5'", Refused::Types),
-        ("score IN ('5', '6')", Refused::Types),
-        ("created_at IN ('2020-01-01')", Refused::Types),
-        ("hidden = body", Refused::Types),
-        ("body LIKE 5", Refused::Types),
-        ("hidden LIKE 'x'", Refused::Types),
-        ("kind IN (1,2)", Refused::Types),
-        ("created_at = 20200101", Refused::Types),
-        ("hidden = 1.5", Refused::Types),
-        ("body", Refused::Types),
-        ("nobody = 1", Refused::Names),
-        ("users.id = 1", Refused::Names),
-        ("COALESCE(hidden, 'x') = 1", Refused::Types),
+        ("body = 5", NarrowingRefusal::Types),
+        ("score = '5'", NarrowingRefusal::Types),
+        ("score IN ('5', '6')", NarrowingRefusal::Types),
+        ("created_at IN ('2020-01-01')", NarrowingRefusal::Types),
+        ("hidden = body", NarrowingRefusal::Types),
+        ("body LIKE 5", NarrowingRefusal::Types),
+        ("hidden LIKE 'x'", NarrowingRefusal::Types),
+        ("kind IN (1,2)", NarrowingRefusal::Types),
+        ("created_at = 20200101", NarrowingRefusal::Types),
+        ("hidden = 1.5", NarrowingRefusal::Types),
+        ("body", NarrowingRefusal::Types),
+        ("nobody = 1", NarrowingRefusal::Names),
+        ("users.id = 1", NarrowingRefusal::Names),
+        ("COALESCE(hidden, 'x') = 1", NarrowingRefusal::Types),
         (
             "EXISTS (SELECT 1 FROM odd WHERE odd.computed = 1)",
-            Refused::NotPlain,
+            NarrowingRefusal::NotPlain,
         ),
     ] {
         let text = format!(
@@ -501,7 +539,7 @@ fn bounds_are_found_in_every_form() {
         let bounds = shaped(&text, by_time).unwrap().bounds;
         bounds
             .iter()
-            .map(|bound| (bound.upper, bound.closed, bound.id.is_some()))
+            .map(|bound| (bound.upper, bound.inclusive, bound.id.is_some()))
             .collect::<Vec<_>>()
     };
     assert_eq!(bounds("id < 5", false), [(true, false, false)]);
@@ -576,7 +614,7 @@ fn a_star_does_not_show_an_id_that_is_hidden() {
     };
     for columns in ["*", "m.*"] {
         assert_eq!(read_with(false, columns), None);
-        assert_eq!(read_with(true, columns), Some(Refused::Joins));
+        assert_eq!(read_with(true, columns), Some(NarrowingRefusal::Joins));
     }
     assert_eq!(read_with(true, "m.id, m.body"), None);
 }

@@ -4,31 +4,31 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use headwater_timeline::index::{Change, PlaceId};
+use headwater_timeline::index::{TimelineChange, TimelineId};
 use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::edits::Edits;
-use crate::evidence::{Message, State, Table};
-use crate::queue::Cut;
-use crate::routes::{Column, Route, Routes};
-use crate::script::{Act, PLACE, Rows, act, all_found};
+use crate::edits::RowEdits;
+use crate::evidence::{MessageAttributes, RowState, TableRole};
+use crate::queue::CommitWatermark;
+use crate::routes::{ColumnPosition, TableRoute, TableRoutes};
+use crate::transaction_script::{ScriptedChange, ScriptedRows, TIMELINE, execute, observe};
 
 /// What readers can be told: a message without an author is on nobody's page.
-fn readable(rows: &Rows) -> Rows {
+fn readable(rows: &ScriptedRows) -> ScriptedRows {
     let told = rows.iter().filter(|(_, author)| author.is_some());
     told.map(|(key, author)| (*key, *author)).collect()
 }
 
-fn route() -> Route {
-    let column = Column {
+fn route() -> TableRoute {
+    let column = ColumnPosition {
         at: 0,
-        kind: headwater_timeline::definition::Definition::classic().id_type,
+        kind: headwater_timeline::definition::TimelineDefinition::classic().id_type,
     };
-    Route {
-        place: PLACE,
-        table: Table::Message,
+    TableRoute {
+        timeline_id: TIMELINE,
+        table: TableRole::Message,
         database: "tl".into(),
         name: "message".into(),
         columns: Some(3),
@@ -39,48 +39,48 @@ fn route() -> Route {
 }
 
 /// A proof under way, and what it waits for.
-struct Running {
-    proof: Proof,
+struct RunningProof {
+    proof: FreshnessProof,
     /// So many transactions could be read when it was begun.
     begun: usize,
-    waits: Waits,
+    waiting_for: ProofWait,
 }
 
-enum Waits {
+enum ProofWait {
     /// The rows are not looked at yet.
-    Rows(Question),
+    Rows(RowProbe),
     /// They were; the end of the log is not asked for yet.
-    End(Question, Option<Found>),
-    Receive(Position),
-    Progress(Position),
+    End(RowProbe, Option<ObservedRows>),
+    Receive(BinlogPosition),
+    Progress(BinlogPosition),
     /// Until it is run again.
     Turn,
 }
 
-struct World {
+struct ProofWorld {
     minimal: bool,
     now: Instant,
     /// Each transaction that was logged, and the rows behind it.
-    logged: Vec<Vec<(PlaceId, Change)>>,
-    states: Vec<Rows>,
+    logged: Vec<Vec<(TimelineId, TimelineChange)>>,
+    states: Vec<ScriptedRows>,
     readable: usize,
     delivered: usize,
-    following: Following,
-    generation: Generation,
+    following: ReplicationState,
+    generation: StreamGeneration,
     /// What the index holds.
-    applied: Rows,
+    applied: ScriptedRows,
     /// Transactions that are released once they can be read: up to a number of the stream, which is this one of the log.
     releasing: Option<(u64, usize)>,
     begun_at: usize,
-    running: VecDeque<Running>,
+    running: VecDeque<RunningProof>,
     proved: usize,
 }
 
 /// Two of them are as much as a proof waits for.
-const LONG: u64 = FAR / 2;
+const LONG: u64 = MAX_LAG_BYTES / 2;
 
-fn end_of(transactions: usize) -> Position {
-    Position {
+fn end_of(transactions: usize) -> BinlogPosition {
+    BinlogPosition {
         file: 1,
         offset: 4 + transactions as u64 * LONG,
     }
@@ -92,20 +92,20 @@ fn start() -> Instant {
     Instant::now()
 }
 
-impl World {
-    fn new(minimal: bool) -> World {
-        let mut following = Following::new(true);
-        following.add_place(route().place, [route()]);
-        let mut world = World {
+impl ProofWorld {
+    fn new(minimal: bool) -> ProofWorld {
+        let mut following = ReplicationState::new(true);
+        following.add_timeline(route().timeline_id, [route()]);
+        let mut world = ProofWorld {
             minimal,
             now: start(),
             logged: Vec::new(),
-            states: vec![Rows::new()],
+            states: vec![ScriptedRows::new()],
             readable: 0,
             delivered: 0,
             generation: following.generation(),
             following,
-            applied: Rows::new(),
+            applied: ScriptedRows::new(),
             releasing: None,
             begun_at: 0,
             running: VecDeque::new(),
@@ -117,8 +117,8 @@ impl World {
 
     /// The stream begins at the end of the log, some of which may not be readable yet.
     fn begin(&mut self) {
-        self.following.step_aside();
-        let routes = Routes {
+        self.following.suspend();
+        let routes = TableRoutes {
             routes: vec![route()],
             caseless: false,
         };
@@ -133,14 +133,14 @@ impl World {
     }
 
     /// A row that is locked is not changed: servers give it back with the commit that makes the change readable.
-    fn log(&mut self, what: Act) {
+    fn log(&mut self, what: ScriptedChange) {
         let mut open = self.logged[self.readable..].iter().flatten();
-        if open.any(|change| Key::of(change) == Some(what.row())) {
+        if open.any(|change| TableRowKey::changed_by(change) == Some(what.row())) {
             return;
         }
         let mut rows = self.states.last().unwrap().clone();
         let mut changes = Vec::new();
-        act(&what, self.minimal, &mut rows, &mut changes);
+        execute(&what, self.minimal, &mut rows, &mut changes);
         if changes.is_empty() {
             // The log does not tell of it.
             *self.states.last_mut().unwrap() = rows;
@@ -159,58 +159,66 @@ impl World {
     fn deliver(&mut self) {
         if let Some(changes) = self.logged.get(self.delivered) {
             self.delivered += 1;
-            self.following
-                .push(end_of(self.delivered), changes.clone(), &Edits::default());
+            self.following.push(
+                end_of(self.delivered),
+                changes.clone(),
+                &RowEdits::default(),
+            );
         }
     }
 
     /// The list of open transactions tells what it can tell.
     fn look_at_list(&mut self) {
         if self.readable >= self.begun_at {
-            self.following.begin_is_readable(self.generation);
+            self.following.confirm_start(self.generation);
         }
         if let Some((end, of)) = self.releasing
             && self.readable >= of
         {
             self.releasing = None;
-            let release = self.following.learn(self.generation, Cut::readable(end));
+            let release = self
+                .following
+                .apply_watermark(self.generation, CommitWatermark::readable(end));
             self.apply(release.unwrap());
             self.following.end_release(self.generation);
         }
     }
 
-    fn apply(&mut self, release: Release) {
+    fn apply(&mut self, release: TransactionRelease) {
         for (_, change) in release.transactions.iter().flat_map(|it| &it.changes) {
             match *change {
-                Change::Posted { author, key, id } => {
-                    let message = Message { author, key };
-                    self.applied.insert(Key::message(PLACE, id), Some(message));
+                TimelineChange::Posted { author, key, id } => {
+                    let message = MessageAttributes { author, key };
+                    self.applied
+                        .insert(TableRowKey::message(TIMELINE, id), Some(message));
                 }
-                Change::Removed { id, .. } => {
-                    self.applied.remove(&Key::message(PLACE, id));
+                TimelineChange::Removed { id, .. } => {
+                    self.applied.remove(&TableRowKey::message(TIMELINE, id));
                 }
-                Change::Followed { reader, author } => {
-                    let key = Key::follow(PLACE, reader, author);
-                    self.applied.insert(key, Some(Message { author, key: 0 }));
+                TimelineChange::Followed { reader, author } => {
+                    let key = TableRowKey::follow(TIMELINE, reader, author);
+                    self.applied
+                        .insert(key, Some(MessageAttributes { author, key: 0 }));
                 }
-                Change::Unfollowed { reader, author } => {
-                    self.applied.remove(&Key::follow(PLACE, reader, author));
+                TimelineChange::Unfollowed { reader, author } => {
+                    self.applied
+                        .remove(&TableRowKey::follow(TIMELINE, reader, author));
                 }
-                Change::MessagesLost => self.applied.clear(),
-                Change::FollowsLost => unreachable!("no table of follows is lost here"),
+                TimelineChange::MessagesLost => self.applied.clear(),
+                TimelineChange::FollowsLost => unreachable!("no table of follows is lost here"),
             }
         }
     }
 
     fn prove(&mut self) {
         let untold = self.now + Duration::from_millis(20);
-        self.running.push_back(Running {
-            proof: Proof::new(self.generation, untold),
+        self.running.push_back(RunningProof {
+            proof: FreshnessProof::new(self.generation, untold),
             begun: self.readable,
-            waits: Waits::Turn,
+            waiting_for: ProofWait::Turn,
         });
         let running = self.running.pop_back().unwrap();
-        self.step(running, Input::Begin);
+        self.step(running, ProofInput::Begin);
     }
 
     /// Lets one of the proofs go on by a step, if what it waits for has come.
@@ -219,62 +227,62 @@ impl World {
             return;
         }
         let mut running = self.running.remove(which % self.running.len()).unwrap();
-        let input = match running.waits {
-            Waits::Rows(question) => {
+        let input = match running.waiting_for {
+            ProofWait::Rows(question) => {
                 let found = (!question.is_empty())
-                    .then(|| all_found(&self.states[self.readable], question.keys()));
-                running.waits = Waits::End(question, found);
+                    .then(|| observe(&self.states[self.readable], question.keys()));
+                running.waiting_for = ProofWait::End(question, found);
                 return self.running.push_back(running);
             }
-            Waits::End(question, found) => {
+            ProofWait::End(question, found) => {
                 let end = end_of(self.logged.len());
-                Input::Seen(Seen::new(&question, found.as_ref(), end))
+                ProofInput::Probed(ProbeResult::new(&question, found.as_ref(), end))
             }
-            Waits::Receive(end)
+            ProofWait::Receive(end)
                 if self.following.is_current(running_generation(&running))
                     && self.following.received() < end =>
             {
-                running.waits = Waits::Receive(end);
+                running.waiting_for = ProofWait::Receive(end);
                 return self.running.push_back(running);
             }
-            Waits::Progress(end)
+            ProofWait::Progress(end)
                 if !self.following.is_applied(running_generation(&running), end) =>
             {
-                running.waits = Waits::Progress(end);
+                running.waiting_for = ProofWait::Progress(end);
                 return self.running.push_back(running);
             }
-            _ => Input::Went,
+            _ => ProofInput::Completed,
         };
-        running.waits = Waits::Turn;
+        running.waiting_for = ProofWait::Turn;
         self.step(running, input);
     }
 
-    fn step(&mut self, mut running: Running, input: Input) {
+    fn step(&mut self, mut running: RunningProof, input: ProofInput) {
         let (need, learned) = running.proof.next(input, &mut self.following, self.now);
         assert_eq!(learned.contradiction, None, "rows and log go together here");
         if let Some(release) = learned.release {
             self.apply(release);
         }
-        running.waits = match need {
-            Need::Look(question) => Waits::Rows(question),
-            Need::Receive(end) => Waits::Receive(end),
-            Need::Progress(end) => Waits::Progress(end),
-            Need::Pause => Waits::Turn,
-            Need::Release => {
+        running.waiting_for = match need {
+            ProofStep::Probe(question) => ProofWait::Rows(question),
+            ProofStep::Receive(end) => ProofWait::Receive(end),
+            ProofStep::Progress(end) => ProofWait::Progress(end),
+            ProofStep::Pause => ProofWait::Turn,
+            ProofStep::Release => {
                 let generation = running_generation(&running);
                 if let Some(end) = self.following.begin_release(generation) {
                     self.releasing = Some((end, self.delivered));
                 }
-                Waits::Turn
+                ProofWait::Turn
             }
-            Need::Done(true) => return self.check(running.begun),
-            Need::Done(false) => {
+            ProofStep::Done(true) => return self.check(running.begun),
+            ProofStep::Done(false) => {
                 let void = !self.following.is_current(running_generation(&running));
                 let far = self.logged.len() > self.delivered + 2;
                 assert!(void || far, "it can be proved while the log is followed");
                 return;
             }
-            Need::Reset => panic!("the log was not begun anew"),
+            ProofStep::Reset => panic!("the log was not begun anew"),
         };
         self.running.push_back(running);
     }
@@ -291,13 +299,13 @@ impl World {
     }
 }
 
-fn running_generation(running: &Running) -> Generation {
+fn running_generation(running: &RunningProof) -> StreamGeneration {
     running.proof.generation
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
-    Log(Act),
+enum WorldEvent {
+    Log(ScriptedChange),
     Commit,
     Deliver,
     List,
@@ -307,40 +315,40 @@ enum Event {
     Anew,
 }
 
-fn events() -> impl Strategy<Value = Event> {
+fn events() -> impl Strategy<Value = WorldEvent> {
     let act = prop_oneof![
-        (0u64..3, option::of(0u64..3)).prop_map(|(id, author)| Act::Toggle(id, author)),
-        (0u64..3, option::of(0u64..3)).prop_map(|(id, author)| Act::Move(id, author)),
-        (0u64..2).prop_map(Act::Edge),
-        (0u64..3).prop_map(Act::Nothing),
+        (0u64..3, option::of(0u64..3)).prop_map(|(id, author)| ScriptedChange::Toggle(id, author)),
+        (0u64..3, option::of(0u64..3)).prop_map(|(id, author)| ScriptedChange::Move(id, author)),
+        (0u64..2).prop_map(ScriptedChange::ToggleFollow),
+        (0u64..3).prop_map(ScriptedChange::Nothing),
     ];
     prop_oneof![
-        4 => act.prop_map(Event::Log),
-        4 => Just(Event::Commit),
-        4 => Just(Event::Deliver),
-        1 => Just(Event::List),
-        2 => Just(Event::Prove),
-        12 => (0usize..4).prop_map(Event::GoOn),
-        1 => Just(Event::Later),
-        1 => Just(Event::Anew),
+        4 => act.prop_map(WorldEvent::Log),
+        4 => Just(WorldEvent::Commit),
+        4 => Just(WorldEvent::Deliver),
+        1 => Just(WorldEvent::List),
+        2 => Just(WorldEvent::Prove),
+        12 => (0usize..4).prop_map(WorldEvent::GoOn),
+        1 => Just(WorldEvent::Later),
+        1 => Just(WorldEvent::Anew),
     ]
 }
 
-fn play(world: &mut World, event: Event) {
+fn play(world: &mut ProofWorld, event: WorldEvent) {
     match event {
-        Event::Log(what) => world.log(what),
-        Event::Commit => world.commit(),
-        Event::Deliver => world.deliver(),
-        Event::List => world.look_at_list(),
-        Event::Prove => world.prove(),
-        Event::GoOn(which) => world.go_on(which),
-        Event::Later => world.now += Duration::from_millis(15),
-        Event::Anew => world.begin(),
+        WorldEvent::Log(what) => world.log(what),
+        WorldEvent::Commit => world.commit(),
+        WorldEvent::Deliver => world.deliver(),
+        WorldEvent::List => world.look_at_list(),
+        WorldEvent::Prove => world.prove(),
+        WorldEvent::GoOn(which) => world.go_on(which),
+        WorldEvent::Later => world.now += Duration::from_millis(15),
+        WorldEvent::Anew => world.begin(),
     }
 }
 
 /// Everything is committed and told, and everybody goes on.
-fn settle(world: &mut World) {
+fn run_to_completion(world: &mut ProofWorld) {
     for _ in 0..200 {
         world.commit();
         world.deliver();
@@ -361,13 +369,13 @@ proptest! {
         minimal: bool,
         events in proptest::collection::vec(events(), 0..120),
     ) {
-        let mut world = World::new(minimal);
+        let mut world = ProofWorld::new(minimal);
         for event in events {
             play(&mut world, event);
         }
-        settle(&mut world);
+        run_to_completion(&mut world);
         world.prove();
-        settle(&mut world);
+        run_to_completion(&mut world);
         prop_assert!(world.running.is_empty(), "a proof has no end");
         prop_assert!(world.proved > 0);
         prop_assert_eq!(&world.applied, &readable(world.states.last().unwrap()));
@@ -375,41 +383,43 @@ proptest! {
 }
 
 /// A table of how a proof goes on: what is done in the world, and what the proof then needs.
-fn needs(script: &[Event]) -> Vec<&'static str> {
-    let mut world = World::new(false);
+fn needs(script: &[WorldEvent]) -> Vec<&'static str> {
+    let mut world = ProofWorld::new(false);
     let mut told = Vec::new();
     for event in script {
         play(&mut world, *event);
-        told.push(match world.running.back().map(|running| &running.waits) {
-            None => "none",
-            Some(Waits::Rows(question)) if question.is_empty() => "end",
-            Some(Waits::Rows(_)) => "rows",
-            Some(Waits::End(..)) => "end",
-            Some(Waits::Receive(_)) => "receive",
-            Some(Waits::Progress(_)) => "progress",
-            Some(Waits::Turn) => "turn",
-        });
+        told.push(
+            match world.running.back().map(|running| &running.waiting_for) {
+                None => "none",
+                Some(ProofWait::Rows(question)) if question.is_empty() => "end",
+                Some(ProofWait::Rows(_)) => "rows",
+                Some(ProofWait::End(..)) => "end",
+                Some(ProofWait::Receive(_)) => "receive",
+                Some(ProofWait::Progress(_)) => "progress",
+                Some(ProofWait::Turn) => "turn",
+            },
+        );
     }
     told
 }
 
-const POST: Event = Event::Log(Act::Toggle(1, Some(1)));
-const STEP: Event = Event::GoOn(0);
+const POST: WorldEvent = WorldEvent::Log(ScriptedChange::Toggle(1, Some(1)));
+const STEP: WorldEvent = WorldEvent::GoOn(0);
 
 #[test]
 fn where_nothing_happens_one_round_trip_is_a_proof() {
-    let told = needs(&[Event::List, Event::Prove, STEP, STEP]);
+    let told = needs(&[WorldEvent::List, WorldEvent::Prove, STEP, STEP]);
     assert_eq!(told, ["none", "end", "end", "none"]);
 }
 
 #[test]
 fn what_was_told_and_can_be_read_is_proved_by_its_row() {
     let told = needs(&[
-        Event::List,
+        WorldEvent::List,
         POST,
-        Event::Deliver,
-        Event::Commit,
-        Event::Prove,
+        WorldEvent::Deliver,
+        WorldEvent::Commit,
+        WorldEvent::Prove,
         STEP,
         STEP,
     ]);
@@ -418,21 +428,28 @@ fn what_was_told_and_can_be_read_is_proved_by_its_row() {
 
 #[test]
 fn what_was_told_and_cannot_be_read_is_not_in_the_way() {
-    let told = needs(&[Event::List, POST, Event::Deliver, Event::Prove, STEP, STEP]);
+    let told = needs(&[
+        WorldEvent::List,
+        POST,
+        WorldEvent::Deliver,
+        WorldEvent::Prove,
+        STEP,
+        STEP,
+    ]);
     assert_eq!(told[3..], ["rows", "end", "none"]);
 }
 
 #[test]
 fn what_the_log_holds_and_the_stream_has_not_told_is_waited_for() {
     let script = [
-        Event::List,
+        WorldEvent::List,
         POST,
-        Event::Commit,
-        Event::Prove,
+        WorldEvent::Commit,
+        WorldEvent::Prove,
         STEP,
         STEP,
         STEP,
-        Event::Deliver,
+        WorldEvent::Deliver,
         STEP,
         STEP,
         STEP,
@@ -448,27 +465,32 @@ fn what_the_log_holds_and_the_stream_has_not_told_is_waited_for() {
 
 #[test]
 fn a_proof_does_not_wait_for_a_stream_that_is_far_behind() {
-    let other = |id| Event::Log(Act::Toggle(id, Some(1)));
+    let other = |id| WorldEvent::Log(ScriptedChange::Toggle(id, Some(1)));
     let posts = [POST, other(2), other(3)];
-    let proof = [Event::Prove, STEP, STEP];
-    let after = |posts: &[Event]| needs(&[&[Event::List], posts, &proof].concat());
+    let proof = [WorldEvent::Prove, STEP, STEP];
+    let after = |posts: &[WorldEvent]| needs(&[&[WorldEvent::List], posts, &proof].concat());
     assert_eq!(after(&posts[..2])[3..], ["end", "end", "receive"]);
     assert_eq!(after(&posts)[4..], ["end", "end", "none"]);
 }
 
 #[test]
 fn what_no_row_tells_is_asked_of_the_list_of_open_transactions() {
-    let mut world = World::new(false);
+    let mut world = ProofWorld::new(false);
     world.look_at_list();
     // A statement in place of rows.
-    world.logged.push(vec![(PLACE, Change::MessagesLost)]);
-    world.states.push(Rows::new());
+    world
+        .logged
+        .push(vec![(TIMELINE, TimelineChange::MessagesLost)]);
+    world.states.push(ScriptedRows::new());
     world.deliver();
     world.prove();
     for _ in 0..3 {
         world.go_on(0);
     }
-    assert!(matches!(world.running[0].waits, Waits::Progress(_)));
+    assert!(matches!(
+        world.running[0].waiting_for,
+        ProofWait::Progress(_)
+    ));
     assert!(world.releasing.is_some());
     world.look_at_list();
     world.go_on(0);
@@ -482,101 +504,111 @@ fn what_no_row_tells_is_asked_of_the_list_of_open_transactions() {
 /// Else a proof that waits for the beginning has the list asked for again and again, as fast as the server answers.
 #[test]
 fn a_beginning_that_is_open_releases_nothing() {
-    let mut world = World::new(false);
+    let mut world = ProofWorld::new(false);
     world.deliver();
     let generation = world.generation;
-    assert!(world.following.begin_is_open(generation));
+    assert!(world.following.is_unproven(generation));
     assert_eq!(world.following.begin_release(generation), None);
 }
 
 #[test]
 fn a_proof_of_a_stream_that_is_lost_proves_nothing() {
-    let told = needs(&[Event::List, POST, Event::Prove, STEP, Event::Anew, STEP]);
+    let told = needs(&[
+        WorldEvent::List,
+        POST,
+        WorldEvent::Prove,
+        STEP,
+        WorldEvent::Anew,
+        STEP,
+    ]);
     assert_eq!(told[2..], ["end", "end", "end", "none"]);
 }
 
 #[test]
 fn a_row_that_is_as_it_cannot_be_is_told() {
-    let mut following = Following::new(false);
-    following.add_place(route().place, [route()]);
-    let generation = following.begin(end_of(0), Routes::default());
-    following.begin_is_readable(generation);
+    let mut following = ReplicationState::new(false);
+    following.add_timeline(route().timeline_id, [route()]);
+    let generation = following.begin(end_of(0), TableRoutes::default());
+    following.confirm_start(generation);
     following.push(
         end_of(1),
         vec![(
-            PLACE,
-            Change::Posted {
+            TIMELINE,
+            TimelineChange::Posted {
                 author: 1,
                 key: 0,
                 id: 5,
             },
         )],
-        &Edits::default(),
+        &RowEdits::default(),
     );
     let now = start();
-    let mut proof = Proof::new(generation, now);
-    let (need, _) = proof.next(Input::Begin, &mut following, now);
-    let Need::Look(question) = need else {
+    let mut proof = FreshnessProof::new(generation, now);
+    let (need, _) = proof.next(ProofInput::Begin, &mut following, now);
+    let ProofStep::Probe(question) = need else {
         panic!("{need:?}");
     };
-    let found = Found::from([(
-        Key::message(PLACE, 5),
-        State::Present(Some(Message { author: 9, key: 0 })),
+    let found = ObservedRows::from([(
+        TableRowKey::message(TIMELINE, 5),
+        RowState::Present(Some(MessageAttributes { author: 9, key: 0 })),
     )]);
-    let seen = Input::Seen(Seen::new(&question, Some(&found), end_of(1)));
+    let seen = ProofInput::Probed(ProbeResult::new(&question, Some(&found), end_of(1)));
     let (_, learned) = proof.next(seen, &mut following, now);
-    assert_eq!(learned.contradiction, Some(Key::message(PLACE, 5)));
+    assert_eq!(
+        learned.contradiction,
+        Some(TableRowKey::message(TIMELINE, 5))
+    );
 }
 
 #[test]
 fn a_log_that_ends_before_what_it_has_told_was_begun_anew() {
-    let mut following = Following::new(false);
-    let generation = following.begin(end_of(9), Routes::default());
+    let mut following = ReplicationState::new(false);
+    let generation = following.begin(end_of(9), TableRoutes::default());
     let now = start();
-    let mut proof = Proof::new(generation, now);
-    proof.next(Input::Begin, &mut following, now);
-    let seen = Seen::new(&following.question(generation), None, end_of(3));
-    let seen = Input::Seen(seen);
+    let mut proof = FreshnessProof::new(generation, now);
+    proof.next(ProofInput::Begin, &mut following, now);
+    let seen = ProbeResult::new(&following.row_probe(generation), None, end_of(3));
+    let seen = ProofInput::Probed(seen);
     let (need, _) = proof.next(seen, &mut following, now);
-    assert!(matches!(need, Need::Reset));
+    assert!(matches!(need, ProofStep::Reset));
 }
 
 #[test]
 fn freshness_is_of_its_stream_and_of_its_time() {
-    let mut following = Following::new(true);
-    following.add_place(route().place, [route()]);
+    let mut following = ReplicationState::new(true);
+    following.add_timeline(route().timeline_id, [route()]);
     let generation = following.begin(
         end_of(0),
-        Routes {
+        TableRoutes {
             routes: vec![route()],
             caseless: false,
         },
     );
     following.adopt_routes();
     assert!(
-        !following.may_answer(PLACE),
+        !following.may_serve(TIMELINE),
         "nothing is known of what was before"
     );
-    assert!(following.begin_is_readable(generation));
-    assert!(following.may_answer(PLACE) && !following.may_answer(PlaceId(1)));
+    assert!(following.confirm_start(generation));
+    assert!(following.may_serve(TIMELINE) && !following.may_serve(TimelineId(1)));
     let now = start();
-    assert!(following.proof_ended(generation, now, false));
-    assert!(!following.may_answer(PLACE), "the last proof failed");
-    assert!(following.proof_ended(generation, now, true));
+    assert!(following.record_proof(generation, now, false));
+    assert!(!following.may_serve(TIMELINE), "the last proof failed");
+    assert!(following.record_proof(generation, now, true));
     assert!(following.was_fresh(Duration::from_secs(1), now + Duration::from_millis(900)));
     assert!(!following.was_fresh(Duration::from_secs(1), now + Duration::from_millis(1_100)));
     let mark = following.mark().unwrap();
-    assert!(following.spared(mark, PLACE, &[1], None));
-    following.step_aside();
+    assert!(following.leaves_unchanged(mark, TIMELINE, &[1], None));
+    following.suspend();
     assert!(
-        !following.proof_ended(generation, now, true),
+        !following.record_proof(generation, now, true),
         "it is about another stream"
     );
-    assert!(!following.spared(mark, PLACE, &[1], None));
-    assert_eq!(following.fresh(), None);
+    assert!(!following.leaves_unchanged(mark, TIMELINE, &[1], None));
+    assert_eq!(following.last_proof(), None);
     assert_eq!(
-        State::Absent,
-        State::before(&Change::Posted {
+        RowState::Absent,
+        RowState::before(&TimelineChange::Posted {
             author: 1,
             key: 0,
             id: 1

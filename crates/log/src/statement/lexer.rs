@@ -1,12 +1,12 @@
-//! The words of a logged statement, in one [`Reading`]: one pass, nothing kept.
+//! The words of a logged statement, in one [`ReadingMode`]: one pass, nothing kept.
 //!
 //! Unlike [`headwater_sql::lexer`] it goes on where texts differ in what they mean, since each reading says which it is. Rules:
 //! MySQL 9.7 and MariaDB 10.11, `sql_lex.cc`.
 
-use super::reading::{Escapes, Reading};
+use super::reading_mode::{BackslashEscapes, ReadingMode};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LoggedTokenKind {
     /// A keyword, or a name without quotes.
     Word,
     Number,
@@ -14,16 +14,16 @@ pub(crate) enum Kind {
     Name,
     /// A string in single quotes.
     Text,
-    Punct(u8),
+    Punctuation(u8),
     /// From here on it is not known how the text is read: always the last.
-    Unsure,
+    Undecidable,
     /// No server reads a text on like this (quotes or a comment without an end), so it was not read in this way: always the last.
-    Broken,
+    Invalid,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token<'a> {
-    pub(crate) kind: Kind,
+pub(crate) struct LoggedToken<'a> {
+    pub(crate) kind: LoggedTokenKind,
     /// Without quotes around it.
     pub(crate) text: &'a [u8],
     /// The quote that stands doubled for itself; 0 without quotes.
@@ -32,54 +32,58 @@ pub(crate) struct Token<'a> {
 
 /// Gives the words.
 #[derive(Clone, Debug)]
-pub(crate) struct Lexer<'a> {
+pub(crate) struct LoggedStatementLexer<'a> {
     text: &'a [u8],
     /// The text is all there.
-    whole: bool,
-    reading: Reading,
+    is_complete: bool,
+    mode: ReadingMode,
     at: usize,
     /// Within a comment that is executed.
-    inside: bool,
-    fault: Option<Kind>,
+    in_executed_comment: bool,
+    fault: Option<LoggedTokenKind>,
     /// The last was a point, and before it no name: digits that follow are those of a number.
     fraction: bool,
-    before: Before,
+    preceding: PrecedingToken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
+enum PrecedingToken {
     Name,
     Other,
 }
 
 /// What skipping blanks and comments came to.
-enum Blank {
+enum SkipOutcome {
     Done,
-    Unsure,
-    Broken,
+    Undecidable,
+    Invalid,
 }
 
-impl<'a> Lexer<'a> {
-    pub(crate) fn new(text: &'a [u8], whole: bool, reading: Reading) -> Lexer<'a> {
-        Lexer {
+impl<'a> LoggedStatementLexer<'a> {
+    pub(crate) fn new(
+        text: &'a [u8],
+        whole: bool,
+        reading: ReadingMode,
+    ) -> LoggedStatementLexer<'a> {
+        LoggedStatementLexer {
             text,
-            whole,
-            reading,
+            is_complete: whole,
+            mode: reading,
             at: 0,
-            inside: false,
+            in_executed_comment: false,
             fault: None,
             fraction: false,
-            before: Before::Other,
+            preceding: PrecedingToken::Other,
         }
     }
 
     /// The next token, which stays.
-    pub(crate) fn peek(&self) -> Option<Token<'a>> {
+    pub(crate) fn peek(&self) -> Option<LoggedToken<'a>> {
         self.clone().next()
     }
 
-    /// What was met at last if it is no word: [`Kind::Unsure`] or [`Kind::Broken`].
-    pub(crate) fn fault(&self) -> Option<Kind> {
+    /// What was met at last if it is no word: [`LoggedTokenKind::Unsure`] or [`LoggedTokenKind::Invalid`].
+    pub(crate) fn fault(&self) -> Option<LoggedTokenKind> {
         self.fault
     }
 
@@ -97,79 +101,81 @@ impl<'a> Lexer<'a> {
 
     /// True for the place of the text's last byte.
     fn is_last(&self, at: usize) -> bool {
-        self.whole && at + 1 == self.text.len()
+        self.is_complete && at + 1 == self.text.len()
     }
 
     /// True where servers read no further: they take one NUL for the end if it is the last byte, and a semicolon whatever stands
     /// behind it (asked of both; of several statements in one text each is logged by itself).
     fn has_ended(&self) -> bool {
-        !self.inside
+        !self.in_executed_comment
             && match self.byte(0) {
-                None => self.whole,
+                None => self.is_complete,
                 Some(0) => self.is_last(self.at),
                 Some(byte) => byte == b';',
             }
     }
 
     /// What has no end has none, or it lies behind what is there.
-    fn without_end(&self) -> Blank {
-        if self.whole {
-            Blank::Broken
+    fn unterminated(&self) -> SkipOutcome {
+        if self.is_complete {
+            SkipOutcome::Invalid
         } else {
-            Blank::Unsure
+            SkipOutcome::Undecidable
         }
     }
 
-    fn skip_blank(&mut self) -> Blank {
+    fn skip_blank(&mut self) -> SkipOutcome {
         loop {
             let skipped = match (self.byte(0), self.byte(1)) {
-                (Some(byte), _) if self.reading.is_space(byte) => {
+                (Some(byte), _) if self.mode.is_space(byte) => {
                     self.at += 1;
-                    Blank::Done
+                    SkipOutcome::Done
                 }
                 (Some(b'#'), _) => self.skip_line(),
                 (Some(b'-'), Some(b'-')) => match self.byte(2) {
                     None => self.skip_line(),
                     Some(0) if self.is_last(self.at + 2) => self.skip_line(),
-                    Some(byte) if self.reading.is_space(byte) => self.skip_line(),
+                    Some(byte) if self.mode.is_space(byte) => self.skip_line(),
                     // A comment before control characters: which bytes those are depends on the character set.
-                    Some(byte) if byte.is_ascii_control() || byte >= 0x80 => Blank::Unsure,
-                    Some(_) => return Blank::Done,
+                    Some(byte) if byte.is_ascii_control() || byte >= 0x80 => {
+                        SkipOutcome::Undecidable
+                    }
+                    Some(_) => return SkipOutcome::Done,
                 },
                 (Some(b'/'), Some(b'*')) => self.skip_comment(),
-                (Some(b'*'), Some(b'/')) if self.inside => {
-                    self.inside = false;
+                (Some(b'*'), Some(b'/')) if self.in_executed_comment => {
+                    self.in_executed_comment = false;
                     self.at += 2;
-                    Blank::Done
+                    SkipOutcome::Done
                 }
-                _ => return Blank::Done,
+                _ => return SkipOutcome::Done,
             };
-            if !matches!(skipped, Blank::Done) {
+            if !matches!(skipped, SkipOutcome::Done) {
                 return skipped;
             }
         }
     }
 
     /// A comment up to the end of its line.
-    fn skip_line(&mut self) -> Blank {
+    fn skip_line(&mut self) -> SkipOutcome {
         let rest = self.rest();
         let end = rest.iter().position(|byte| matches!(byte, b'\n' | 0));
         match end.and_then(|end| Some((end, *rest.get(end)?))) {
-            Some((end, 0)) if !self.is_last(self.at + end) => return Blank::Unsure,
+            Some((end, 0)) if !self.is_last(self.at + end) => return SkipOutcome::Undecidable,
             // It stays: the text ends with it.
             Some((end, 0)) => self.at += end,
             Some((end, _)) => self.at += end + 1,
-            None if !self.whole => return Blank::Unsure,
+            None if !self.is_complete => return SkipOutcome::Undecidable,
             None => self.at += rest.len(),
         }
-        Blank::Done
+        SkipOutcome::Done
     }
 
-    fn skip_comment(&mut self) -> Blank {
+    fn skip_comment(&mut self) -> SkipOutcome {
         let body = self.text.get(self.at + 2..).unwrap_or_default();
         let executed = match body {
             [b'!', behind @ ..] => Some((1, behind)),
-            [b'M', b'!', behind @ ..] if self.reading.for_mariadb => Some((2, behind)),
+            [b'M', b'!', behind @ ..] if self.mode.for_mariadb => Some((2, behind)),
             _ => None,
         };
         if let Some((marks, behind)) = executed {
@@ -178,63 +184,84 @@ impl<'a> Lexer<'a> {
             let digits = Some(count.count()).filter(|count| *count >= 5);
             let digits = digits.map_or(0, |count| count.min(6));
             let number = behind.get(..digits).unwrap_or_default();
-            if self.inside || number.first() == Some(&b'0') {
-                return Blank::Unsure;
+            if self.in_executed_comment || number.first() == Some(&b'0') {
+                return SkipOutcome::Undecidable;
             }
             let for_all = digits == 0 || digits == 5 && number < &b"50700"[..];
-            if for_all || self.reading.for_later || marks == 2 {
-                self.inside = true;
+            if for_all || self.mode.for_later || marks == 2 {
+                self.in_executed_comment = true;
                 self.at += 2 + marks + digits;
-                return Blank::Done;
+                return SkipOutcome::Done;
             }
         }
         let Some(end) = body.windows(2).position(|pair| pair == b"*/") else {
-            return self.without_end();
+            return self.unterminated();
         };
         self.at += 2 + end + 2;
-        Blank::Done
+        SkipOutcome::Done
     }
 
-    fn take(&mut self, kind: Kind, from: usize, to: usize, end: usize, quote: u8) -> Token<'a> {
+    fn emit(
+        &mut self,
+        kind: LoggedTokenKind,
+        from: usize,
+        to: usize,
+        end: usize,
+        quote: u8,
+    ) -> LoggedToken<'a> {
         let text = self.part(from, to);
         self.at = end;
-        self.fraction = kind == Kind::Punct(b'.') && self.before == Before::Other;
-        self.before = match kind {
-            Kind::Word | Kind::Name => Before::Name,
-            _ => Before::Other,
+        self.fraction =
+            kind == LoggedTokenKind::Punctuation(b'.') && self.preceding == PrecedingToken::Other;
+        self.preceding = match kind {
+            LoggedTokenKind::Word | LoggedTokenKind::Name => PrecedingToken::Name,
+            _ => PrecedingToken::Other,
         };
-        self.fault = Some(kind).filter(|kind| matches!(kind, Kind::Unsure | Kind::Broken));
-        Token { kind, text, quote }
+        self.fault = Some(kind).filter(|kind| {
+            matches!(
+                kind,
+                LoggedTokenKind::Undecidable | LoggedTokenKind::Invalid
+            )
+        });
+        LoggedToken { kind, text, quote }
     }
 
-    fn last(&mut self, blank: &Blank) -> Token<'a> {
+    fn emit_fault(&mut self, blank: &SkipOutcome) -> LoggedToken<'a> {
         let kind = match blank {
-            Blank::Broken => Kind::Broken,
-            _ => Kind::Unsure,
+            SkipOutcome::Invalid => LoggedTokenKind::Invalid,
+            _ => LoggedTokenKind::Undecidable,
         };
         let end = self.text.len();
-        self.take(kind, end, end, end, 0)
+        self.emit(kind, end, end, end, 0)
     }
 
-    fn token(&mut self, first: u8) -> Token<'a> {
+    fn token(&mut self, first: u8) -> LoggedToken<'a> {
         let at = self.at;
         match first {
-            0 => self.last(&Blank::Unsure),
-            b'`' => self.quoted(Kind::Name, b'`', false),
-            b'\'' => self.quoted(Kind::Text, b'\'', self.reading.escapes != Escapes::Nowhere),
-            b'"' => self.quoted(Kind::Name, b'"', self.reading.escapes == Escapes::Both),
-            b'[' if self.reading.brackets => self.quoted(Kind::Name, b']', false),
+            0 => self.emit_fault(&SkipOutcome::Undecidable),
+            b'`' => self.quoted(LoggedTokenKind::Name, b'`', false),
+            b'\'' => self.quoted(
+                LoggedTokenKind::Text,
+                b'\'',
+                self.mode.escapes != BackslashEscapes::Nowhere,
+            ),
+            b'"' => self.quoted(
+                LoggedTokenKind::Name,
+                b'"',
+                self.mode.escapes == BackslashEscapes::Both,
+            ),
+            b'[' if self.mode.brackets => self.quoted(LoggedTokenKind::Name, b']', false),
             _ if first.is_ascii_digit() => self.number_or_word(),
-            _ if self.reading.is_word(first) => {
+            _ if self.mode.is_word_byte(first) => {
                 let end = self.end_of_word(at);
                 // A string in dollar quotes, on MySQL 9.
                 let dollars = self.part(at, end).iter().filter(|byte| **byte == b'$');
                 if first == b'$' && dollars.count() > 1 {
-                    return self.last(&Blank::Unsure);
+                    return self.emit_fault(&SkipOutcome::Undecidable);
                 }
-                self.take(Kind::Word, at, end, end, 0)
+                self.emit(LoggedTokenKind::Word, at, end, end, 0)
             }
-            _ => self.take(Kind::Punct(first), at, at + 1, at + 1, 0),
+            _ => self.emit(LoggedTokenKind::Punctuation(first), at, at + 1, at + 1, 0),
         }
     }
 
@@ -242,16 +269,18 @@ impl<'a> Lexer<'a> {
     fn end_of_word(&self, from: usize) -> usize {
         let mut end = from;
         while let Some(byte) = self.text.get(end).copied() {
-            if !self.reading.is_word(byte) {
+            if !self.mode.is_word_byte(byte) {
                 break;
             }
-            end += self.reading.width(byte, self.text.get(end + 1).copied());
+            end += self
+                .mode
+                .character_bytes(byte, self.text.get(end + 1).copied());
         }
         end.min(self.text.len())
     }
 
     /// `12`, `1e5` and the digits of `1.5` are numbers, and a word may follow at once; `1a` is a name.
-    fn number_or_word(&mut self) -> Token<'a> {
+    fn number_or_word(&mut self) -> LoggedToken<'a> {
         let at = self.at;
         let digits = |from: usize| {
             let rest = self.text.get(from..).unwrap_or_default();
@@ -269,80 +298,82 @@ impl<'a> Lexer<'a> {
             }
         }
         if number {
-            self.take(Kind::Number, at, end, end, 0)
+            self.emit(LoggedTokenKind::Number, at, end, end, 0)
         } else {
             let end = self.end_of_word(at);
-            self.take(Kind::Word, at, end, end, 0)
+            self.emit(LoggedTokenKind::Word, at, end, end, 0)
         }
     }
 
-    fn quoted(&mut self, kind: Kind, quote: u8, escapes: bool) -> Token<'a> {
+    fn quoted(&mut self, kind: LoggedTokenKind, quote: u8, escapes: bool) -> LoggedToken<'a> {
         let from = self.at + 1;
         let mut at = from;
         while let Some(byte) = self.text.get(at).copied() {
             let next = self.text.get(at + 1).copied();
             match byte {
                 // In double quotes it is a string's: no name holds it.
-                0 if kind == Kind::Name && quote != b'"' => return self.last(&Blank::Unsure),
+                0 if kind == LoggedTokenKind::Name && quote != b'"' => {
+                    return self.emit_fault(&SkipOutcome::Undecidable);
+                }
                 b'\\' if escapes => at += 2,
                 _ if byte == quote && next == Some(quote) => {
                     if quote == b']' {
-                        return self.last(&Blank::Unsure);
+                        return self.emit_fault(&SkipOutcome::Undecidable);
                     }
                     at += 2;
                 }
-                _ if byte == quote => return self.take(kind, from, at, at + 1, quote),
-                _ => at += self.reading.width(byte, next),
+                _ if byte == quote => return self.emit(kind, from, at, at + 1, quote),
+                _ => at += self.mode.character_bytes(byte, next),
             }
         }
-        let blank = self.without_end();
-        self.last(&blank)
+        let blank = self.unterminated();
+        self.emit_fault(&blank)
     }
 }
 
-impl<'a> Iterator for Lexer<'a> {
-    type Item = Token<'a>;
+impl<'a> Iterator for LoggedStatementLexer<'a> {
+    type Item = LoggedToken<'a>;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<LoggedToken<'a>> {
         if self.fault.is_some() {
             return None;
         }
         match self.skip_blank() {
-            Blank::Done => {}
-            blank => return Some(self.last(&blank)),
+            SkipOutcome::Done => {}
+            blank => return Some(self.emit_fault(&blank)),
         }
         if self.has_ended() {
             return None;
         }
         let Some(first) = self.byte(0) else {
-            return Some(self.last(&Blank::Unsure));
+            return Some(self.emit_fault(&SkipOutcome::Undecidable));
         };
         let token = self.token(first);
         // What touches the end of what is there may go on behind it.
-        let goes_on = !self.whole && self.at >= self.text.len() && self.fault.is_none();
+        let goes_on = !self.is_complete && self.at >= self.text.len() && self.fault.is_none();
         Some(match goes_on {
-            true => self.last(&Blank::Unsure),
+            true => self.emit_fault(&SkipOutcome::Undecidable),
             false => token,
         })
     }
 }
 
-impl Token<'_> {
+impl LoggedToken<'_> {
     /// True for this keyword, in whatever case.
-    pub(crate) fn is(&self, word: &str) -> bool {
-        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word.as_bytes())
+    pub(crate) fn is_keyword(&self, word: &str) -> bool {
+        self.kind == LoggedTokenKind::Word && self.text.eq_ignore_ascii_case(word.as_bytes())
     }
 
-    pub(crate) fn is_one_of(&self, words: &[&str]) -> bool {
-        words.iter().any(|word| self.is(word))
+    pub(crate) fn is_any_keyword(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.is_keyword(word))
     }
 
     pub(crate) fn is_punct(&self, byte: u8) -> bool {
-        self.kind == Kind::Punct(byte)
+        self.kind == LoggedTokenKind::Punctuation(byte)
     }
 
     /// True for what may name something.
-    pub(crate) fn names(&self) -> bool {
-        matches!(self.kind, Kind::Word | Kind::Name)
+    pub(crate) fn is_name(&self) -> bool {
+        matches!(self.kind, LoggedTokenKind::Word | LoggedTokenKind::Name)
     }
 }

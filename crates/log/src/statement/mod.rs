@@ -3,37 +3,37 @@
 //! | module | what it is |
 //! |---|---|
 //! | `padding` | what a statement may begin with and be made longer by, and no way of reading depends on |
-//! | `reading` | the ways in which a server may have read the text |
+//! | `reading_mode` | the ways in which a server may have read the text |
 //! | `lexer` | its words, in one of them |
-//! | `names` | whether a word may name one of the tables |
+//! | `routed_names` | whether a word may name one of the tables |
 //! | `grammar` | what the words come to |
 
 mod grammar;
 mod lexer;
-mod names;
 mod padding;
-mod reading;
+mod reading_mode;
+mod routed_names;
 #[cfg(test)]
 mod tests;
 
-use self::grammar::{Meaning, Scope, meaning};
-use self::lexer::Lexer;
-use self::names::Names;
-use self::reading::Reading;
-use super::routes::Routes;
+use self::grammar::{StatementMeaning, UncertaintyScope, meaning};
+use self::lexer::LoggedStatementLexer;
+use self::reading_mode::ReadingMode;
+use self::routed_names::RoutedTableNames;
+use super::routes::TableRoutes;
 
 /// Of a longer statement only the first bytes are read.
-const LONGEST: usize = 8 * 1024 * 1024;
+const MAX_STATEMENT_BYTES: usize = 8 * 1024 * 1024;
 /// So many bytes are read at most in all ways together: the more ways, the fewer bytes.
-const MOST_READ: usize = 16 * 1024 * 1024;
+const MAX_TOTAL_BYTES: usize = 16 * 1024 * 1024;
 /// In longer texts names are not looked for.
-const MOST_SEARCHED: usize = 64 * 1024;
+const MAX_SEARCHED_BYTES: usize = 64 * 1024;
 /// Shorter texts are read to their end in however many ways.
-const READ_IN_ALL_WAYS: usize = 16 * 1024;
+const MIN_COLLAPSED_BYTES: usize = 16 * 1024;
 
 /// What a statement in the log can mean for the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Statement {
+pub(crate) enum LoggedStatementClass {
     /// Starts a transaction, or marks a place in it.
     Begin,
     Commit,
@@ -54,39 +54,39 @@ pub(crate) enum Statement {
 
 /// The text of a statement, as far as it is there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Text<'a> {
+pub(crate) struct StatementText<'a> {
     pub(crate) bytes: &'a [u8],
     /// Nothing is missing behind.
-    pub(crate) whole: bool,
-    pub(crate) selects: Selects,
+    pub(crate) is_complete: bool,
+    pub(crate) create_select: CreateSelectEffect,
 }
 
 /// Whether a statement that makes a table may hold a query by which others change: by a function, where it is logged as a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Selects {
+pub(crate) enum CreateSelectEffect {
     /// Its event tells that it does not, or the server refuses such changes.
     Never,
     /// Only where the table is a temporary one.
     Temporary,
-    Perhaps,
+    Possible,
 }
 
-impl<'a> Text<'a> {
+impl<'a> StatementText<'a> {
     #[cfg(test)]
-    pub(crate) fn whole(bytes: &'a [u8]) -> Text<'a> {
-        Text {
+    pub(crate) fn complete(bytes: &'a [u8]) -> StatementText<'a> {
+        StatementText {
             bytes,
-            whole: true,
-            selects: Selects::Perhaps,
+            is_complete: true,
+            create_select: CreateSelectEffect::Possible,
         }
     }
 
     /// At most so many of the first bytes.
-    fn within(self, most: usize) -> Text<'a> {
+    fn truncated_to(self, most: usize) -> StatementText<'a> {
         match self.bytes.get(..most) {
-            Some(bytes) if bytes.len() < self.bytes.len() => Text {
+            Some(bytes) if bytes.len() < self.bytes.len() => StatementText {
                 bytes,
-                whole: false,
+                is_complete: false,
                 ..self
             },
             _ => self,
@@ -94,84 +94,103 @@ impl<'a> Text<'a> {
     }
 }
 
-impl Statement {
+impl LoggedStatementClass {
     /// Judges a statement of the log that ran in the database `schema`, where the log is in row format: no row change comes as
     /// a statement.
-    pub(crate) fn judge(text: Text<'_>, schema: &[u8], routes: &Routes) -> Statement {
-        if let Some(statement) = Statement::of_transactions(text) {
+    pub(crate) fn classify(
+        text: StatementText<'_>,
+        schema: &[u8],
+        routes: &TableRoutes,
+    ) -> LoggedStatementClass {
+        if let Some(statement) = LoggedStatementClass::classify_transaction_control(text) {
             return statement;
         }
-        let without_padding = padding::taken_out(text.bytes, READ_IN_ALL_WAYS);
-        let text = Text {
+        let without_padding = padding::collapse(text.bytes, MIN_COLLAPSED_BYTES);
+        let text = StatementText {
             bytes: &without_padding,
             ..text
         };
-        let text = text.within(LONGEST);
-        let readings = Reading::all(text.bytes);
+        let text = text.truncated_to(MAX_STATEMENT_BYTES);
+        let readings = ReadingMode::applicable_to(text.bytes);
         let ways = readings.clone().count();
-        let text = text.within(MOST_READ / ways.max(1));
-        let names = Names { routes, schema };
+        let text = text.truncated_to(MAX_TOTAL_BYTES / ways.max(1));
+        let names = RoutedTableNames { routes, schema };
         let judged = readings.filter_map(|reading| {
-            let tokens = Lexer::new(text.bytes, text.whole, reading);
-            Some(Statement::of(
-                meaning(tokens, &names, text.selects)?,
+            let tokens = LoggedStatementLexer::new(text.bytes, text.is_complete, reading);
+            Some(LoggedStatementClass::from_meaning(
+                meaning(tokens, &names, text.create_select)?,
                 text,
                 &names,
             ))
         });
         // Where nobody can have read it, it was read in a way that is not known here.
         judged
-            .reduce(Statement::or)
-            .unwrap_or(Statement::Unreadable)
+            .reduce(LoggedStatementClass::merge)
+            .unwrap_or(LoggedStatementClass::Unreadable)
     }
 
     /// A statement that starts or ends a transaction: servers write these themselves.
-    fn of_transactions(text: Text<'_>) -> Option<Statement> {
+    fn classify_transaction_control(text: StatementText<'_>) -> Option<LoggedStatementClass> {
         match text.bytes {
-            b"BEGIN" => return Some(Statement::Begin),
-            b"COMMIT" => return Some(Statement::Commit),
+            b"BEGIN" => return Some(LoggedStatementClass::Begin),
+            b"COMMIT" => return Some(LoggedStatementClass::Commit),
             _ => {}
         }
-        let mut tokens = Lexer::new(text.bytes, text.whole, Reading::PLAIN);
+        let mut tokens =
+            LoggedStatementLexer::new(text.bytes, text.is_complete, ReadingMode::PLAIN);
         let first = tokens.next()?;
         let next = tokens.next();
         match next {
-            _ if first.is("SAVEPOINT") => Some(Statement::Begin),
-            Some(next) if first.is("ROLLBACK") && next.is("TO") => Some(Statement::RollbackTo),
-            None if first.is("BEGIN") => Some(Statement::Begin),
-            None if first.is("COMMIT") => Some(Statement::Commit),
-            None if first.is("ROLLBACK") => Some(Statement::Rollback),
+            _ if first.is_keyword("SAVEPOINT") => Some(LoggedStatementClass::Begin),
+            Some(next) if first.is_keyword("ROLLBACK") && next.is_keyword("TO") => {
+                Some(LoggedStatementClass::RollbackTo)
+            }
+            None if first.is_keyword("BEGIN") => Some(LoggedStatementClass::Begin),
+            None if first.is_keyword("COMMIT") => Some(LoggedStatementClass::Commit),
+            None if first.is_keyword("ROLLBACK") => Some(LoggedStatementClass::Rollback),
             _ => None,
         }
     }
 
-    fn of(meaning: Meaning, text: Text<'_>, names: &Names<'_>) -> Statement {
-        let searched = text.whole && text.bytes.len() <= MOST_SEARCHED;
+    fn from_meaning(
+        meaning: StatementMeaning,
+        text: StatementText<'_>,
+        names: &RoutedTableNames<'_>,
+    ) -> LoggedStatementClass {
+        let searched = text.is_complete && text.bytes.len() <= MAX_SEARCHED_BYTES;
         let absent = |absent: bool| {
             if absent {
-                Statement::Harmless
+                LoggedStatementClass::Harmless
             } else {
-                Statement::Unreadable
+                LoggedStatementClass::Unreadable
             }
         };
         match meaning {
-            Meaning::Harmless => Statement::Harmless,
-            Meaning::Redefines => Statement::Redefines,
-            Meaning::Tables => Statement::Schema,
-            Meaning::Rows => Statement::Unknown,
-            Meaning::Unsure(Scope::Nothing) => Statement::Harmless,
-            Meaning::Unsure(Scope::NewNames) => Statement::Redefines,
-            Meaning::Unsure(Scope::Tables) => absent(searched && names.no_table_in(text.bytes)),
-            Meaning::Unsure(Scope::Database) => {
+            StatementMeaning::Harmless => LoggedStatementClass::Harmless,
+            StatementMeaning::Redefines => LoggedStatementClass::Redefines,
+            StatementMeaning::Tables => LoggedStatementClass::Schema,
+            StatementMeaning::Rows => LoggedStatementClass::Unknown,
+            StatementMeaning::Unreadable(UncertaintyScope::Nothing) => {
+                LoggedStatementClass::Harmless
+            }
+            StatementMeaning::Unreadable(UncertaintyScope::NewNames) => {
+                LoggedStatementClass::Redefines
+            }
+            StatementMeaning::Unreadable(UncertaintyScope::Tables) => {
+                absent(searched && names.no_table_in(text.bytes))
+            }
+            StatementMeaning::Unreadable(UncertaintyScope::Database) => {
                 absent(searched && names.no_database_in(text.bytes))
             }
-            Meaning::Unsure(Scope::Anything) => Statement::Unreadable,
+            StatementMeaning::Unreadable(UncertaintyScope::Anything) => {
+                LoggedStatementClass::Unreadable
+            }
         }
     }
 
     /// Two readings of one text: what both say, or the worse where neither says that it is about the tables.
-    fn or(self, other: Statement) -> Statement {
-        use Statement::{Harmless, Redefines, Unreadable};
+    fn merge(self, other: LoggedStatementClass) -> LoggedStatementClass {
+        use LoggedStatementClass::{Harmless, Redefines, Unreadable};
         match (self, other) {
             (one, other) if one == other => one,
             (Harmless, Redefines) | (Redefines, Harmless) => Redefines,

@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 
 /// The text with one blank in place of each of them, where it is longer than this.
-pub(super) fn taken_out(text: &[u8], longer_than: usize) -> Cow<'_, [u8]> {
+pub(super) fn collapse(text: &[u8], longer_than: usize) -> Cow<'_, [u8]> {
     if text.len() <= longer_than {
         return Cow::Borrowed(text);
     }
     let mut kept = Vec::new();
     let mut rest = text;
-    while let Some((length, is_padding)) = next(rest) {
+    while let Some((length, is_padding)) = next_piece(rest) {
         let (begins, behind) = rest.split_at(length.min(rest.len()));
         match is_padding {
             true if kept.last() == Some(&b' ') => {}
@@ -24,15 +24,15 @@ pub(super) fn taken_out(text: &[u8], longer_than: usize) -> Cow<'_, [u8]> {
 }
 
 /// How long the next piece is that means the same in every way of reading, and whether that is nothing.
-fn next(text: &[u8]) -> Option<(usize, bool)> {
+fn next_piece(text: &[u8]) -> Option<(usize, bool)> {
     match text {
         [b'/', b'*', b'!', ..] | [b'/', b'*', b'M', b'!', ..] => None,
         [b'/', b'*', behind @ ..] => {
             let end = behind.windows(2).position(|pair| pair == b"*/")?;
             Some((2 + end + 2, true))
         }
-        [b'#', behind @ ..] => Some((1 + line(behind)?, true)),
-        [b'-', b'-', b' ' | b'\t' | b'\n', ..] => Some((2 + line(text.get(2..)?)?, true)),
+        [b'#', behind @ ..] => Some((1 + line_length(behind)?, true)),
+        [b'-', b'-', b' ' | b'\t' | b'\n', ..] => Some((2 + line_length(text.get(2..)?)?, true)),
         [b'-', b'-', ..] => None,
         [b'`', behind @ ..] => {
             // A name in back quotes of letters that are the same in every character set.
@@ -58,7 +58,7 @@ fn next(text: &[u8]) -> Option<(usize, bool)> {
 }
 
 /// A line with its end, where it holds nothing that ends it before.
-fn line(text: &[u8]) -> Option<usize> {
+fn line_length(text: &[u8]) -> Option<usize> {
     let end = text.iter().position(|byte| matches!(byte, b'\n' | 0))?;
     (text.get(end) == Some(&b'\n')).then_some(end + 1)
 }

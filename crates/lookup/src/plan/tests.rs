@@ -4,16 +4,16 @@ mod many;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use headwater_statement::Call;
-use headwater_timeline::check::{Facts, Storage};
-use headwater_timeline::definition::Definition;
-use headwater_timeline::{DefinitionId, Head, merge};
-use headwater_wire::resultset::told;
+use headwater_statement::TimelineCall;
+use headwater_timeline::check::{DefinitionFacts, TableStorage};
+use headwater_timeline::definition::TimelineDefinition;
+use headwater_timeline::{AuthorHead, DefinitionId, merge};
+use headwater_wire::resultset::result_set_of;
 use proptest::prelude::*;
 
 use super::*;
-use crate::lists::Lists;
-use crate::lookup::Found;
+use crate::lists::TopAuthorLists;
+use crate::lookup::LookupResult;
 
 /// More questions one behind the other than any lookup needs: follow list, guess, heads, lists, and those again that proved nothing.
 const MOST_QUESTIONS: usize = 5;
@@ -22,7 +22,7 @@ const MOST_SPREAD: usize = 8;
 
 /// The two tables.
 #[derive(Clone, Debug, Default)]
-struct Tables {
+struct ServerTables {
     /// Ids and authors.
     messages: BTreeMap<u64, u64>,
     /// Readers and authors.
@@ -30,7 +30,7 @@ struct Tables {
 }
 
 /// One row, cell by cell.
-type Row = Vec<Option<String>>;
+type TextRow = Vec<Option<String>>;
 
 fn number(number: u64) -> Option<String> {
     Some(number.to_string())
@@ -51,7 +51,7 @@ fn list(text: &str) -> BTreeSet<u64> {
     text.split(',').map(parsed).collect()
 }
 
-impl Tables {
+impl ServerTables {
     fn followed(&self, reader: u64) -> BTreeSet<u64> {
         let own = self.follows.range((reader, 0)..=(reader, u64::MAX));
         own.map(|(_, author)| *author).collect()
@@ -65,33 +65,33 @@ impl Tables {
     }
 
     /// What the procedure finds.
-    fn procedure(&self, call: &Call, n: usize) -> Found {
+    fn procedure(&self, call: &TimelineCall, n: usize) -> LookupResult {
         let bound = call.bound.unwrap_or(u64::MAX);
-        let mut heads: Vec<Head> = self
+        let mut heads: Vec<AuthorHead> = self
             .followed(call.reader)
             .into_iter()
             .filter_map(|author| {
                 let id = *self.ids(author, bound, 1).first()?;
-                Some(Head { author, id })
+                Some(AuthorHead { author, id })
             })
             .collect();
         heads.sort_unstable_by_key(|head| std::cmp::Reverse(head.id));
         let top = heads.iter().take(n);
         let lists = top.map(|head| self.ids(head.author, bound, n)).collect();
-        Found {
+        LookupResult {
             ids: match call.form {
-                Form::Heads => Vec::new(),
-                Form::Newest | Form::Bounded => merge::result_set(lists),
+                ProcedureForm::Heads => Vec::new(),
+                ProcedureForm::Newest | ProcedureForm::Bounded => merge::result_set(lists),
             },
             heads: match call.form {
-                Form::Newest => Vec::new(),
-                Form::Bounded | Form::Heads => heads,
+                ProcedureForm::Newest => Vec::new(),
+                ProcedureForm::Bounded | ProcedureForm::Heads => heads,
             },
         }
     }
 
     /// Answers a statement of a lookup, which it knows by its shape.
-    fn answer(&self, text: &str) -> Rows {
+    fn answer(&self, text: &str) -> ResultSet {
         let mut rows = if text.starts_with("(SELECT 0,@@") && text.contains("USE INDEX") {
             self.spread(text)
         } else if text.starts_with("(SELECT 0,@@") || text.starts_with("(SELECT hw_f") {
@@ -111,11 +111,11 @@ impl Tables {
         {
             rows.truncate(limit.parse().unwrap());
         }
-        told(&rows)
+        result_set_of(&rows)
     }
 
     /// Follow list, ranges, and heads of authors of whom nothing is known.
-    fn spread(&self, text: &str) -> Vec<Row> {
+    fn spread(&self, text: &str) -> Vec<TextRow> {
         let reader = parsed(between(text, "`user_id`=", " "));
         let mut rows = vec![vec![number(0), number(1), number(3)]];
         let own = self.followed(reader).into_iter();
@@ -144,11 +144,11 @@ impl Tables {
         rows
     }
 
-    fn each_head(&self, text: &str) -> Vec<Row> {
+    fn each_head(&self, text: &str) -> Vec<TextRow> {
         let reader = parsed(between(text, "`user_id`=", " "));
         let spread = text.contains("@@tx_isolation");
         let settings = vec![number(0), number(1), number(3)];
-        let mut rows: Vec<Row> = std::iter::repeat_n(settings, usize::from(spread)).collect();
+        let mut rows: Vec<TextRow> = std::iter::repeat_n(settings, usize::from(spread)).collect();
         let own = self.followed(reader).into_iter();
         rows.extend(own.map(|author| vec![number(author), None, number(1)]));
         for part in text.split(" UNION ALL ").skip(parts_before(spread)) {
@@ -161,7 +161,7 @@ impl Tables {
     }
 
     /// Of each author followed the newest id, and on MySQL the newest n.
-    fn heads(&self, text: &str) -> Vec<Row> {
+    fn heads(&self, text: &str) -> Vec<TextRow> {
         let own = between(text, "FROM `tl`.`follower` hw_f WHERE", "X");
         let reader = parsed(between(own, "`user_id`=", " "));
         let bound = match text.contains("<=") && text.contains("hw_m.`id`<=") {
@@ -201,7 +201,7 @@ impl Tables {
     }
 
     /// Ids in ranges: for a guess only if the reader follows the authors that are named.
-    fn in_ranges(&self, text: &str) -> Vec<Row> {
+    fn in_ranges(&self, text: &str) -> Vec<TextRow> {
         let mut condition = between(text, " WHERE ", " LIMIT ");
         if condition.starts_with("(SELECT COUNT") {
             let named = list(between(condition, "IN (", ")"));
@@ -216,7 +216,7 @@ impl Tables {
         self.within(condition)
     }
 
-    fn within(&self, condition: &str) -> Vec<Row> {
+    fn within(&self, condition: &str) -> Vec<TextRow> {
         let parts: Vec<(BTreeSet<u64>, u64, u64)> = condition
             .split(" OR ")
             .map(|part| {
@@ -244,7 +244,7 @@ impl Tables {
             .collect()
     }
 
-    fn each_list(&self, text: &str) -> Vec<Row> {
+    fn each_list(&self, text: &str) -> Vec<TextRow> {
         let mut rows = Vec::new();
         for part in text.split(" UNION ALL ") {
             let author = parsed(between(part, "SELECT ", ","));
@@ -258,27 +258,31 @@ impl Tables {
 }
 
 /// A lookup, question by question. Returns how many times it asked.
-fn look_up(lookup: &Lookup<'_>, tables: &Tables, hints: &mut Hints) -> (Found, usize) {
+fn look_up(
+    lookup: &CallLookup<'_>,
+    tables: &ServerTables,
+    hints: &mut LookupHints,
+) -> (LookupResult, usize) {
     let mut asked = 0;
-    let mut step = lookup.begin(hints);
+    let mut step = lookup.first_step(hints);
     let heads = loop {
         asked += 1;
         let rows = tables.answer(step.query());
-        match lookup.go_on(&step, &rows, hints).unwrap() {
-            Next::Ask(next) => step = next,
-            Next::Heads(heads) => break heads,
+        match lookup.next_step(&step, &rows, hints).unwrap() {
+            LookupStepOutcome::Continue(next) => step = next,
+            LookupStepOutcome::Heads(heads) => break heads,
         }
     };
-    let mut lists = Lists::new(lookup, heads, &mut hints.marks);
+    let mut lists = TopAuthorLists::new(lookup, heads, &mut hints.author_ranges);
     loop {
         let queries = lists.queries(lookup);
         if queries.is_empty() {
-            let found = lists.found(lookup, &mut hints.marks);
+            let found = lists.into_result(lookup, &mut hints.author_ranges);
             return (found.unwrap(), asked);
         }
         asked += 1;
-        let answers: Vec<Rows> = queries.iter().map(|query| tables.answer(query)).collect();
-        lists.read(lookup, &answers).unwrap();
+        let answers: Vec<ResultSet> = queries.iter().map(|query| tables.answer(query)).collect();
+        lists.read_replies(lookup, &answers).unwrap();
     }
 }
 
@@ -287,84 +291,88 @@ fn parts_before(spread: bool) -> usize {
     1 + usize::from(spread)
 }
 
-fn facts(product: Product, storage: Storage, newest_id: u64) -> Facts {
-    Facts {
+fn facts(product: ServerProduct, storage: TableStorage, newest_id: u64) -> DefinitionFacts {
+    DefinitionFacts {
         storage,
         // Many above a low bound: then it is deep.
         messages_per_author: Some(40),
         newest_id: Some(newest_id),
-        ..Facts::known(product)
+        ..DefinitionFacts::known(product)
     }
 }
 
 fn lookup<'a>(
-    definition: &'a Definition,
-    facts: &'a Facts,
-    call: &'a Call,
+    definition: &'a TimelineDefinition,
+    facts: &'a DefinitionFacts,
+    call: &'a TimelineCall,
     most: usize,
-) -> Lookup<'a> {
-    Lookup {
+) -> CallLookup<'a> {
+    CallLookup {
         definition,
         facts,
         database: b"tl",
         call,
-        most,
+        max_heads: most,
     }
 }
 
 /// What happens between calls, and the calls.
 #[derive(Clone, Debug)]
-enum Event {
+enum TableEvent {
     Post(u64),
     Remove(usize),
     /// The newest so many go.
     Cut(usize),
     Follow(u64, u64),
     Unfollow(usize),
-    Call(Form, u64, u64),
+    Call(ProcedureForm, u64, u64),
 }
 
-fn events() -> impl Strategy<Value = Event> {
-    let form = prop_oneof![Just(Form::Newest), Just(Form::Bounded), Just(Form::Heads)];
+fn events() -> impl Strategy<Value = TableEvent> {
+    let form = prop_oneof![
+        Just(ProcedureForm::Newest),
+        Just(ProcedureForm::Bounded),
+        Just(ProcedureForm::Heads)
+    ];
     prop_oneof![
-        6 => (0u64..8).prop_map(Event::Post),
-        1 => (0usize..200).prop_map(Event::Remove),
-        1 => (1usize..12).prop_map(Event::Cut),
-        1 => (0u64..3, 0u64..8).prop_map(|(reader, author)| Event::Follow(reader, author)),
-        1 => (0usize..24).prop_map(Event::Unfollow),
-        3 => (form, 0u64..3, 0u64..220).prop_map(|(form, reader, bound)| Event::Call(form, reader, bound)),
+        6 => (0u64..8).prop_map(TableEvent::Post),
+        1 => (0usize..200).prop_map(TableEvent::Remove),
+        1 => (1usize..12).prop_map(TableEvent::Cut),
+        1 => (0u64..3, 0u64..8).prop_map(|(reader, author)| TableEvent::Follow(reader, author)),
+        1 => (0usize..24).prop_map(TableEvent::Unfollow),
+        3 => (form, 0u64..3, 0u64..220).prop_map(|(form, reader, bound)| TableEvent::Call(form, reader, bound)),
     ]
 }
 
-fn play(event: Event, tables: &mut Tables, next: &mut u64) -> Option<Call> {
+fn play(event: TableEvent, tables: &mut ServerTables, next: &mut u64) -> Option<TimelineCall> {
     match event {
-        Event::Post(author) => {
+        TableEvent::Post(author) => {
             *next += 1;
             tables.messages.insert(*next, author);
         }
-        Event::Remove(which) => {
+        TableEvent::Remove(which) => {
             let id = tables.messages.keys().nth(which).copied();
             id.map(|id| tables.messages.remove(&id));
         }
-        Event::Cut(count) => {
+        TableEvent::Cut(count) => {
             for _ in 0..count {
                 tables.messages.pop_last();
             }
         }
-        Event::Follow(reader, author) => {
+        TableEvent::Follow(reader, author) => {
             tables.follows.insert((reader, author));
         }
-        Event::Unfollow(which) => {
+        TableEvent::Unfollow(which) => {
             let edge = tables.follows.iter().nth(which).copied();
             edge.map(|edge| tables.follows.remove(&edge));
         }
-        Event::Call(form, reader, bound) => {
-            return Some(Call {
+        TableEvent::Call(form, reader, bound) => {
+            return Some(TimelineCall {
                 definition: DefinitionId(0),
                 form,
                 database: None,
                 reader,
-                bound: (form != Form::Newest).then_some(bound),
+                bound: (form != ProcedureForm::Newest).then_some(bound),
             });
         }
     }
@@ -380,14 +388,14 @@ proptest! {
         follows in proptest::collection::btree_set((0u64..3, 0u64..8), 0..16),
         events in proptest::collection::vec(events(), 1..120),
     ) {
-        let definition = Definition { n, ..Definition::classic() };
+        let definition = TimelineDefinition { n, ..TimelineDefinition::classic() };
         for (product, storage, most) in [
-            (Product::Mariadb, Storage::Here, MOST_QUESTIONS),
-            (Product::Mysql, Storage::Here, MOST_QUESTIONS),
-            (Product::Mariadb, Storage::Spread, MOST_SPREAD),
+            (ServerProduct::Mariadb, TableStorage::Local, MOST_QUESTIONS),
+            (ServerProduct::Mysql, TableStorage::Local, MOST_QUESTIONS),
+            (ServerProduct::Mariadb, TableStorage::Spread, MOST_SPREAD),
         ] {
-            let mut tables = Tables { follows: follows.clone(), ..Tables::default() };
-            let mut hints = Hints::new(100, 100);
+            let mut tables = ServerTables { follows: follows.clone(), ..ServerTables::default() };
+            let mut hints = LookupHints::new(100, 100);
             let mut next = 0;
             for event in events.clone() {
                 let Some(call) = play(event, &mut tables, &mut next) else {
@@ -406,30 +414,79 @@ proptest! {
 /// A table of the ways: what is known, and how many questions that takes.
 #[test]
 fn what_is_known_saves_questions() {
-    let mut tables = Tables::default();
+    let mut tables = ServerTables::default();
     for id in 1..200 {
         tables.messages.insert(id, id % 8);
     }
     tables.follows.extend((0..6).map(|author| (1, author)));
-    let definition = Definition {
+    let definition = TimelineDefinition {
         n: 3,
-        ..Definition::classic()
+        ..TimelineDefinition::classic()
     };
-    let here = Storage::Here;
-    let spread = Storage::Spread;
+    let here = TableStorage::Local;
+    let spread = TableStorage::Spread;
     for (product, storage, form, bound, first, second) in [
         // The heads, then the lists; on MySQL both at once.
-        (Product::Mariadb, here, Form::Newest, None, 2, 2),
-        (Product::Mysql, here, Form::Newest, None, 2, 1),
-        (Product::Mariadb, here, Form::Bounded, Some(190), 2, 2),
+        (
+            ServerProduct::Mariadb,
+            here,
+            ProcedureForm::Newest,
+            None,
+            2,
+            2,
+        ),
+        (
+            ServerProduct::Mysql,
+            here,
+            ProcedureForm::Newest,
+            None,
+            2,
+            1,
+        ),
+        (
+            ServerProduct::Mariadb,
+            here,
+            ProcedureForm::Bounded,
+            Some(190),
+            2,
+            2,
+        ),
         // The follow list, each head by itself, the lists; then all at once.
-        (Product::Mariadb, spread, Form::Newest, None, 3, 1),
-        (Product::Mariadb, spread, Form::Bounded, Some(190), 3, 1),
+        (
+            ServerProduct::Mariadb,
+            spread,
+            ProcedureForm::Newest,
+            None,
+            3,
+            1,
+        ),
+        (
+            ServerProduct::Mariadb,
+            spread,
+            ProcedureForm::Bounded,
+            Some(190),
+            3,
+            1,
+        ),
         // Far below the newest: the follow list, each head by itself, the lists.
-        (Product::Mysql, here, Form::Bounded, Some(20), 3, 2),
-        (Product::Mariadb, here, Form::Heads, Some(20), 2, 1),
+        (
+            ServerProduct::Mysql,
+            here,
+            ProcedureForm::Bounded,
+            Some(20),
+            3,
+            2,
+        ),
+        (
+            ServerProduct::Mariadb,
+            here,
+            ProcedureForm::Heads,
+            Some(20),
+            2,
+            1,
+        ),
     ] {
-        let call = Call {
+        let call = TimelineCall {
             definition: DefinitionId(0),
             form,
             database: None,
@@ -438,7 +495,7 @@ fn what_is_known_saves_questions() {
         };
         let facts = facts(product, storage, 200);
         let lookup = lookup(&definition, &facts, &call, 1_000);
-        let mut hints = Hints::new(100, 100);
+        let mut hints = LookupHints::new(100, 100);
         for asked in [first, second] {
             let (found, questions) = look_up(&lookup, &tables, &mut hints);
             assert_eq!(found, tables.procedure(&call, 3));

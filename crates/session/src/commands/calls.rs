@@ -1,57 +1,71 @@
 //! Calls in every form: as a text, with variables, before other statements, prepared.
 
 use super::*;
-use headwater_statement::Several;
+use headwater_statement::CallBatch;
 use headwater_wire::command::LAST_PREPARED;
 
-impl Commands {
+impl CommandPhase {
     /// A call that waits until the replies before it have ended.
-    pub(super) fn ask(&mut self, length: usize, wanted: Wanted, dress: Dress) -> ClientStep {
+    pub(super) fn request_call(
+        &mut self,
+        length: usize,
+        wanted: RequestedCall,
+        dress: CallPacketForm,
+    ) -> ClientStep {
         if !self.is_idle() {
             return ClientStep::Hold;
         }
         // What the call leaves comes in the place of what the statement before it left.
-        self.take_aside();
-        ClientStep::Call(Box::new(Asked {
+        self.take_found_rows();
+        ClientStep::Call(Box::new(CallRequest {
             length,
-            wanted,
-            dress,
+            call: wanted,
+            packet_form: dress,
         }))
     }
 
     /// A call with more statements behind it.
-    pub(super) fn several(
+    pub(super) fn call_of_several(
         &mut self,
         length: usize,
         from: usize,
-        several: Several,
-        effects: Effects,
+        several: CallBatch,
+        effects: StatementEffects,
     ) -> ClientStep {
-        let Several { call, rest } = several;
+        let CallBatch {
+            call,
+            remainder_start: rest,
+        } = several;
         // Without attributes nothing stands in front of the text but the command and two counts.
         let plain = from <= 3;
-        if self.multi_statements != Some(true) || !plain || call.parameters() > 0 {
-            return self.text(length, Effects::ALL, None);
+        if self.multi_statements != Some(true) || !plain || call.parameter_count() > 0 {
+            return self.relay_text(length, StatementEffects::ALL, None);
         }
         let rest = from + rest;
-        let dress = Dress::First { rest, effects };
-        self.ask(length, Wanted::in_session(call), dress)
+        let dress = CallPacketForm::FirstOfSeveral {
+            remainder: rest,
+            effects,
+        };
+        self.request_call(length, RequestedCall::in_session(call), dress)
     }
 
     /// COM_STMT_PREPARE of a text of this class.
     pub(super) fn prepare(
         &mut self,
-        class: Class,
+        class: StatementClass,
         text: &[u8],
-        header: Header,
+        header: PacketHeader,
         input: &[u8],
     ) -> ClientStep {
-        if let Some(step) = self.settle_first(Effects::NONE, None) {
+        if let Some(step) = self.flush_first(StatementEffects::NONE, None) {
             return step;
         }
-        let text = Text::new(class, text, self.standing.current());
+        let text = PreparedText::new(class, text, self.state.current());
         self.prepared.begin();
-        self.begin(Command::StmtPrepare, After::Prepared(Box::new(text)));
+        self.begin(
+            Command::StmtPrepare,
+            ReplyCompletion::Prepared(Box::new(text)),
+        );
         self.pass(Command::StmtPrepare, header, input)
     }
 
@@ -65,22 +79,22 @@ impl Commands {
     }
 
     /// What an execution may do.
-    pub(super) fn execution_effects(&self, id: u32) -> Effects {
+    pub(super) fn execution_effects(&self, id: u32) -> StatementEffects {
         let effects = match self.being_prepared(id) {
             Some(text) => text.effects(),
             None => self.prepared.effects(id),
         };
-        self.known(effects)
+        self.trusted_effects(effects)
     }
 
     /// MariaDB's drivers send an execution of the statement prepared last right behind its text.
-    pub(super) fn being_prepared(&self, id: u32) -> Option<&Text> {
+    pub(super) fn being_prepared(&self, id: u32) -> Option<&PreparedText> {
         if id != LAST_PREPARED || !self.server.mariadb {
             return None;
         }
         let mut latest = self.in_flight.iter().rev();
-        latest.find_map(|command| match &command.after {
-            After::Prepared(text) => Some(&**text),
+        latest.find_map(|command| match &command.completion {
+            ReplyCompletion::Prepared(text) => Some(&**text),
             _ => None,
         })
     }
@@ -90,19 +104,22 @@ impl Commands {
         if !self.is_idle() {
             return ClientStep::Hold;
         }
-        let current = self.standing.current();
+        let current = self.state.current();
         let execution = self
             .prepared
             .execution(id, payload, self.capabilities, current);
         let (wanted, dress) = match execution {
-            Some(execution) => (execution.wanted, Dress::Prepared(execution.statement)),
-            None => (Wanted::Astray, Dress::Prepared(id)),
+            Some(execution) => (
+                execution.call,
+                CallPacketForm::Prepared(execution.statement),
+            ),
+            None => (RequestedCall::Unresolvable, CallPacketForm::Prepared(id)),
         };
-        self.ask(HEADER_BYTES + payload.len(), wanted, dress)
+        self.request_call(HEADER_BYTES + payload.len(), wanted, dress)
     }
 
     /// What else a command means for the statement that it names.
-    pub(super) fn note(&mut self, command: Command, payload: &[u8]) {
+    pub(super) fn note_statement_command(&mut self, command: Command, payload: &[u8]) {
         let Some(id) = command::statement_id(payload) else {
             return;
         };
@@ -110,7 +127,9 @@ impl Commands {
             Command::StmtClose => self.prepared.close(id),
             Command::StmtReset => self.prepared.long_data(id, false),
             Command::StmtSendLongData => self.prepared.long_data(id, true),
-            Command::StmtBulkExecute if self.prepared.is_feed(id) => drop(self.prepared.unread(id)),
+            Command::StmtBulkExecute if self.prepared.is_feed(id) => {
+                drop(self.prepared.relay_unread(id))
+            }
             _ => {}
         }
     }
@@ -121,40 +140,40 @@ impl Commands {
     /// `effects`: what the procedure may do where its body is not known; one that is known does nothing beyond its tables.
     pub fn relay_call(
         &mut self,
-        dress: &Dress,
+        dress: &CallPacketForm,
         payload: &[u8],
-        effects: Option<Effects>,
+        effects: Option<StatementEffects>,
     ) -> Option<Vec<u8>> {
-        self.tables.disturb();
-        self.standing.call_relayed();
-        let mut after = After::ProcedureCall(match dress {
-            Dress::Prepared(id) => Some(*id),
+        self.tables.invalidate();
+        self.state.call_relayed();
+        let mut after = ReplyCompletion::ProcedureCall(match dress {
+            CallPacketForm::Prepared(id) => Some(*id),
             _ => None,
         });
-        for unknown in effects.iter().chain(dress.behind()) {
-            self.disturb(*unknown);
-            if unknown.one_shot {
-                after = After::Nothing;
+        for unknown in effects.iter().chain(dress.remainder_effects()) {
+            self.apply_effects(*unknown);
+            if unknown.next_transaction {
+                after = ReplyCompletion::Nothing;
             }
         }
-        let Dress::Prepared(id) = dress else {
+        let CallPacketForm::Prepared(id) = dress else {
             self.begin(Command::Query, after);
             return None;
         };
         self.begin(Command::StmtExecute, after);
-        let payload = self.typed(*id, payload)?;
-        Some(frame::opening(&payload))
+        let payload = self.payload_with_types(*id, payload)?;
+        Some(packet::encode_first(&payload))
     }
 
     /// Notes that a call was answered; returns the number of the packet that says so.
-    pub fn owned_call(&mut self, dress: &Dress) -> u8 {
+    pub fn served_call(&mut self, dress: &CallPacketForm) -> u8 {
         // Whoever asks for them has the call run first.
-        self.standing.ends_conditions();
-        let told = self.told.take().unwrap_or(0).wrapping_add(1);
+        self.state.clear_older_conditions();
+        let told = self.packets_sent.take().unwrap_or(0).wrapping_add(1);
         match dress {
-            Dress::Prepared(id) => self.prepared.owned(*id),
-            Dress::First { .. } => self.told = Some(told),
-            Dress::Text | Dress::Indirect => {}
+            CallPacketForm::Prepared(id) => self.prepared.executed_locally(*id),
+            CallPacketForm::FirstOfSeveral { .. } => self.packets_sent = Some(told),
+            CallPacketForm::Text | CallPacketForm::Indirect => {}
         }
         told
     }

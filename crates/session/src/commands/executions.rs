@@ -1,31 +1,33 @@
 //! COM_STMT_EXECUTE of a feed's SELECT, and what Headwater's own statements in the session call for.
 
 use super::*;
-use crate::legs::told;
-use crate::narrowing::Lesson;
+use crate::feed_decision::MetadataSample;
+use crate::tls_policy::error_bytes;
 use headwater_wire::response::ErrPacket;
 
 /// Of an execution the part in front of its types is no longer.
-const MOST_HEAD: usize = 10 + 9 + MOST_PARAMETERS / 8 + 1;
-const MOST_PARAMETERS: usize = 0x1_0000;
+const MAX_EXECUTE_HEADER_BYTES: usize = 10 + 9 + MAX_PARAMETERS / 8 + 1;
+const MAX_PARAMETERS: usize = 0x1_0000;
 
-impl Commands {
+impl CommandPhase {
     /// What is prepared.
-    pub(crate) fn statements(&mut self) -> &mut Statements {
+    pub(crate) fn prepared_mut(&mut self) -> &mut PreparedStatements {
         &mut self.prepared
     }
 
     /// What is prepared, to be looked at.
-    pub(crate) fn known_statements(&self) -> &Statements {
+    pub(crate) fn prepared(&self) -> &PreparedStatements {
         &self.prepared
     }
 
     /// What has the server answer a query or an execution that waits, as it is; `None`: it is neither. The server has seen then what it
     /// has to know of the statement.
-    pub fn as_it_is(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
+    pub fn original_payload(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
         let own = match command_of(payload) {
             Command::Query => None,
-            Command::StmtExecute => self.typed(command::statement_id(payload)?, payload),
+            Command::StmtExecute => {
+                self.payload_with_types(command::statement_id(payload)?, payload)
+            }
             _ => return None,
         };
         Some(own.unwrap_or_else(|| payload.to_vec()))
@@ -41,14 +43,16 @@ impl Commands {
     }
 
     /// What the client names would be one of Headwater's own statements to the server: it is told what the client means.
-    pub(super) fn called_by_its_id(&self, body: &[u8]) -> Option<ClientStep> {
-        if !self.prepared.has_own() {
+    pub(super) fn substitute_statement_id(&self, body: &[u8]) -> Option<ClientStep> {
+        if !self.prepared.has_internal() {
             return None;
         }
         let command = command_of(body);
-        let names = names_statement(command) || command == Command::StmtFetch;
+        let names = has_statement_id(command) || command == Command::StmtFetch;
         let id = command::statement_id(body).filter(|_| names)?;
-        self.prepared.meant(id).map(ClientStep::Statement)
+        self.prepared
+            .substitute_id(id)
+            .map(ClientStep::ReplaceStatementId)
     }
 
     /// An execution of a feed's SELECT; `whole`: it is not too long to be looked at.
@@ -56,16 +60,16 @@ impl Commands {
         &mut self,
         id: u32,
         whole: bool,
-        header: Header,
+        header: PacketHeader,
         input: &[u8],
     ) -> ClientStep {
         if !self.is_idle() {
             return ClientStep::Hold;
         }
-        let called = self.prepared.called(id);
+        let called = self.prepared.resolve_id(id);
         if called != id {
             // Before one of Headwater's own is the last one.
-            return ClientStep::Statement(called);
+            return ClientStep::ReplaceStatementId(called);
         }
         let body = input.get(HEADER_BYTES..).unwrap_or_default();
         let payload = match (whole, body.get(..header.len)) {
@@ -76,48 +80,48 @@ impl Commands {
         let effects = self.execution_effects(id);
         if !effects.diagnostics {
             // It is a SELECT, and leaves its own in its place.
-            self.take_aside();
+            self.take_found_rows();
         }
-        if let Some(step) = self.settle_first(effects, None) {
+        if let Some(step) = self.flush_first(effects, None) {
             return step;
         }
-        let current = self.standing.current();
+        let current = self.state.current();
         let executed = self.prepared.feed(id, payload, self.capabilities, current);
         match executed {
             Some(executed) => ClientStep::Execution(HEADER_BYTES + header.len, effects, executed),
-            None => self.other(Command::StmtExecute, header, input),
+            None => self.relay_other(Command::StmtExecute, header, input),
         }
     }
 
     /// An execution that is too long to be looked at. Where the server has not seen the types that it relies on, they are put in.
-    fn execute_unread(&mut self, id: u32, header: Header, input: &[u8]) -> ClientStep {
+    fn execute_unread(&mut self, id: u32, header: PacketHeader, input: &[u8]) -> ClientStep {
         let body = input.get(HEADER_BYTES..).unwrap_or_default();
         let parameters = self.prepared.types(id).map_or(0, |(count, _)| count);
-        let flag = command::types_flag(body, parameters, self.capabilities);
-        if body.len() < header.len.min(MOST_HEAD) {
+        let flag = command::types_flag_offset(body, parameters, self.capabilities);
+        if body.len() < header.len.min(MAX_EXECUTE_HEADER_BYTES) {
             return ClientStep::Need;
         }
         let effects = self.execution_effects(id);
-        if let Some(step) = self.settle_first(effects, None) {
+        if let Some(step) = self.flush_first(effects, None) {
             return step;
         }
         let bound = flag.and_then(|flag| body.get(flag));
-        let (flag, types) = match (self.prepared.unread(id), flag, bound) {
+        let (flag, types) = match (self.prepared.relay_unread(id), flag, bound) {
             (Some(types), Some(flag), Some(0)) => (flag, types),
-            _ => return self.other(Command::StmtExecute, header, input),
+            _ => return self.relay_other(Command::StmtExecute, header, input),
         };
         let len = header.len + types.len();
         if len >= MAX_BODY {
-            return ClientStep::Refuse(too_long());
+            return ClientStep::Refuse(packet_too_large());
         }
-        let own = Header { len, ..header }.to_bytes();
-        self.disturb(effects);
-        self.begin(Command::StmtExecute, After::Executed(id, None));
+        let own = PacketHeader { len, ..header }.to_bytes();
+        self.apply_effects(effects);
+        self.begin(Command::StmtExecute, ReplyCompletion::Executed(id, None));
         let head = HEADER_BYTES + flag + 1;
-        self.passing = Some(Passing {
-            left: HEADER_BYTES + header.len - head,
+        self.partial_packet = Some(PartialPacket {
+            remaining: HEADER_BYTES + header.len - head,
             continued: false,
-            answered: true,
+            has_reply: true,
             renumber: None,
         });
         let before = body.get(..flag).unwrap_or_default();
@@ -130,38 +134,38 @@ impl Commands {
         &mut self,
         id: u32,
         payload: &[u8],
-        effects: Effects,
-        lesson: Option<Lesson>,
+        effects: StatementEffects,
+        lesson: Option<MetadataSample>,
     ) -> Option<Vec<u8>> {
-        self.disturb(effects);
-        let after = After::Executed(id, lesson.map(Box::new));
+        self.apply_effects(effects);
+        let after = ReplyCompletion::Executed(id, lesson.map(Box::new));
         self.begin(Command::StmtExecute, after);
-        let payload = self.typed(id, payload)?;
-        Some(frame::opening(&payload))
+        let payload = self.payload_with_types(id, payload)?;
+        Some(packet::encode_first(&payload))
     }
 
     /// An execution goes on to the server: the payload that it has to have, where the server lacks the types in it.
-    pub(crate) fn typed(&mut self, id: u32, payload: &[u8]) -> Option<Vec<u8>> {
-        let current = self.standing.current();
+    pub(crate) fn payload_with_types(&mut self, id: u32, payload: &[u8]) -> Option<Vec<u8>> {
+        let current = self.state.current();
         self.prepared
-            .relayed(id, payload, self.capabilities, current)
+            .relay_execution(id, payload, self.capabilities, current)
     }
 }
 
 /// As the servers say it.
-fn too_long() -> Vec<u8> {
+fn packet_too_large() -> Vec<u8> {
     const NET_PACKET_TOO_LARGE: u16 = 1153;
     let error = ErrPacket {
         code: NET_PACKET_TOO_LARGE,
         sqlstate: Some(*b"08S01"),
         message: b"Got a packet bigger than 'max_allowed_packet' bytes".to_vec(),
     };
-    told(1, &error)
+    error_bytes(1, &error)
 }
 
 /// Packets of COM_STMT_CLOSE, which has no reply.
-pub(crate) fn closing(ids: Vec<u32>) -> Vec<u8> {
+pub(crate) fn close_packets(ids: Vec<u32>) -> Vec<u8> {
     let close = |id: u32| [&[Command::StmtClose.byte()][..], &id.to_le_bytes()].concat();
-    let packets = ids.into_iter().map(|id| frame::opening(&close(id)));
+    let packets = ids.into_iter().map(|id| packet::encode_first(&close(id)));
     packets.flatten().collect()
 }

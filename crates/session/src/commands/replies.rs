@@ -1,41 +1,41 @@
 //! The server's replies: how far each has come, and what its end means for what is known of the session.
 
-use headwater_wire::frame::{self, Header};
-use headwater_wire::reply::{Event, LocalData, Outcome, Reply};
+use headwater_wire::packet::{self, PacketHeader};
+use headwater_wire::reply::{LocalInfileFollower, ReplyEvent, ReplyFollower, ReplyOutcome};
 use headwater_wire::status;
 
-use super::Commands;
-use super::in_flight::{After, Served};
-use crate::frames::Renumbered;
-use crate::legs::refusal;
-use crate::narrowing::Lesson;
-use crate::rights::denies_definer;
-use crate::standing::{Standing, Transaction};
+use super::CommandPhase;
+use super::in_flight::{ReplyCompletion, ReplyStep};
+use crate::compression_frames::RenumberedSide;
+use crate::definer_rights::denies_definer;
+use crate::feed_decision::MetadataSample;
+use crate::session_state::{SessionState, TransactionState};
+use crate::tls_policy::refusal;
 
-impl Commands {
+impl CommandPhase {
     /// How many of the waiting bytes go to the client.
-    pub(crate) fn server(&mut self, input: &[u8]) -> Served {
+    pub(crate) fn server(&mut self, input: &[u8]) -> ReplyStep {
         let mut passed = 0;
         while let Some(rest) = input.get(passed..).filter(|rest| !rest.is_empty()) {
-            if passed > 0 && self.renumbered != Renumbered::Nobodys {
+            if passed > 0 && self.renumbered_side != RenumberedSide::Neither {
                 break;
             }
-            let meet = self.frames.meet();
+            let meet = self.compression_frames.both_compressed();
             let Some(front) = self.in_flight.front_mut() else {
                 // The server speaks unasked only to say good-bye (WIRE: wait_timeout, KILL).
-                return Served::Pass(input.len());
+                return ReplyStep::Pass(input.len());
             };
-            if meet && !front.begun {
+            if meet && !front.shift_known {
                 break;
             }
             if front.authenticates() && self.agreed.is_mixed() {
-                let Some(packet) = frame::whole(rest) else {
+                let Some(packet) = packet::complete_payload(rest) else {
                     break;
                 };
                 match self.agreed.obstacle(packet) {
                     Some(why) if passed == 0 => {
-                        let seq = Header::parse(rest).map_or(2, |header| header.seq);
-                        return Served::Refuse(refusal(front.told_number(seq), why));
+                        let seq = PacketHeader::parse(rest).map_or(2, |header| header.seq);
+                        return ReplyStep::Refuse(refusal(front.client_sequence(seq), why));
                     }
                     Some(_) => break,
                     None => {}
@@ -45,54 +45,59 @@ impl Commands {
                 break;
             }
             let step = front.reply.feed(rest);
-            front.spoken |= step.consumed > 0;
-            if let Some(Event::Unfollowable) = step.event
-                && self.renumbered != Renumbered::Nobodys
+            front.reply_started |= step.consumed > 0;
+            if let Some(ReplyEvent::Unfollowable) = step.event
+                && self.renumbered_side != RenumberedSide::Neither
             {
-                return front.unfollowable(self.renumbered);
+                return front.unfollowable_reply(self.renumbered_side);
             }
             let own = front
                 .renumber
                 .as_mut()
-                .map(|renumber| renumber.renumbered(rest.get(..step.consumed).unwrap_or_default()));
+                .map(|renumber| renumber.rewritten(rest.get(..step.consumed).unwrap_or_default()));
             passed += step.consumed;
-            front.heard(self.renumbered, step.event.as_ref());
+            front.server_spoke(self.renumbered_side, step.event.as_ref());
             match step.event {
                 None if step.consumed == 0 => break,
-                None | Some(Event::ClientAuth) => {}
-                Some(Event::ClientData) => front.client_data = Some(LocalData::new()),
-                Some(Event::Done(outcome)) => {
+                None | Some(ReplyEvent::ClientAuth) => {}
+                Some(ReplyEvent::ClientData) => {
+                    front.client_data = Some(LocalInfileFollower::new())
+                }
+                Some(ReplyEvent::Done(outcome)) => {
                     if let Some(mut ended) = self.in_flight.pop_front() {
-                        self.note_took(&mut ended, &outcome);
-                        if let Some(noted) = ended.noted {
+                        self.note_completed(&mut ended, &outcome);
+                        if let Some(noted) = ended.watched {
                             self.note_ended(*noted, &outcome, ended.reply.rows());
                         }
-                        self.end(ended.after, outcome, &mut ended.reply);
+                        self.complete_reply(ended.completion, outcome, &mut ended.reply);
                     }
                 }
-                Some(Event::Unfollowable) => return Served::Unfollowable,
+                Some(ReplyEvent::Unfollowable) => return ReplyStep::Unfollowable,
             }
             if let Some(own) = own.filter(|own| !own.is_empty()) {
-                return Served::Replace(passed, own);
+                return ReplyStep::Replace(passed, own);
             }
         }
-        Served::Pass(passed)
+        ReplyStep::Pass(passed)
     }
 
     /// The number of an error that can be told in the place of a reply, as things stand: one is due, and nothing of it has been told. `waits`:
     /// a command has come that was not passed on.
     #[must_use]
-    pub fn owes(&self, waits: bool) -> Option<u8> {
+    pub fn pending_error_sequence(&self, waits: bool) -> Option<u8> {
         // Who counts otherwise is told nothing.
-        if self.passing.is_some() || self.renumbered != Renumbered::Nobodys || self.frames.meet() {
+        if self.partial_packet.is_some()
+            || self.renumbered_side != RenumberedSide::Neither
+            || self.compression_frames.both_compressed()
+        {
             return None;
         }
         match self.in_flight.front() {
             Some(front) => {
-                let fit = !front.spoken && !front.continues && front.client_data.is_none();
+                let fit = !front.reply_started && !front.continues && front.client_data.is_none();
                 (fit && !front.authenticates() && front.renumber.is_none()).then_some(1)
             }
-            None => match self.told {
+            None => match self.packets_sent {
                 Some(told) => Some(told.wrapping_add(1)),
                 None => waits.then_some(1),
             },
@@ -100,30 +105,31 @@ impl Commands {
     }
 
     /// The reply that comes now, where its bytes go to the client as they are.
-    fn relayed_reply(&mut self) -> Option<&mut Reply> {
+    fn relayed_reply(&mut self) -> Option<&mut ReplyFollower> {
         let front = self.in_flight.front_mut()?;
-        let as_it_is = self.renumbered == Renumbered::Nobodys && front.renumber.is_none();
+        let as_it_is = self.renumbered_side == RenumberedSide::Neither && front.renumber.is_none();
         as_it_is.then_some(&mut front.reply)
     }
 
     /// How many of the server's next bytes may go to the client unseen.
-    pub fn row_ahead(&mut self) -> usize {
-        self.relayed_reply().map_or(0, |reply| reply.row_ahead())
+    pub fn row_bytes_ahead(&mut self) -> usize {
+        self.relayed_reply()
+            .map_or(0, |reply| reply.skippable_row_bytes())
     }
 
     /// So many of them did.
-    pub fn row_passed(&mut self, bytes: usize) {
+    pub fn row_bytes_passed(&mut self, bytes: usize) {
         if let Some(reply) = self.relayed_reply() {
-            reply.row_passed(bytes);
+            reply.skip_row_bytes(bytes);
         }
     }
 
     /// Takes in how the reply to an own command ended.
-    pub fn observe(&mut self, outcome: &Outcome) {
+    pub fn observe(&mut self, outcome: &ReplyOutcome) {
         match outcome {
-            Outcome::Ok(ok) => self.standing.observe(ok),
-            Outcome::Err(_) => self.standing.observe_error(),
-            Outcome::Prepared(_) | Outcome::Silent | Outcome::Text => {}
+            ReplyOutcome::Ok(ok) => self.state.observe(ok),
+            ReplyOutcome::Err(_) => self.state.observe_error(),
+            ReplyOutcome::Prepared(_) | ReplyOutcome::Silent | ReplyOutcome::Text => {}
         }
     }
 
@@ -138,74 +144,79 @@ impl Commands {
     }
 
     /// An execution that is learned from, once after it has ended.
-    pub fn take_lesson(&mut self) -> Option<Lesson> {
-        self.lesson.take().map(|lesson| *lesson)
+    pub fn take_metadata_sample(&mut self) -> Option<MetadataSample> {
+        self.metadata_sample.take().map(|lesson| *lesson)
     }
 
-    fn end(&mut self, after: After, outcome: Outcome, reply: &mut Reply) {
-        self.definition_touched |= std::mem::take(&mut self.touching);
+    fn complete_reply(
+        &mut self,
+        after: ReplyCompletion,
+        outcome: ReplyOutcome,
+        reply: &mut ReplyFollower,
+    ) {
+        self.definition_touched |= std::mem::take(&mut self.may_touch_definition);
         if reply.responses() > 1 {
             // Only those behind the last statement are counted in it.
-            self.standing.may_hold_conditions();
+            self.state.may_hold_conditions();
         }
         let told = reply.take_columns();
-        if let After::Executed(statement, lesson) = after {
-            self.prepared.heard(statement, told);
-            if let (Some(mut lesson), Outcome::Ok(ok)) = (lesson, &outcome) {
-                let columns = self.prepared.told(statement).cloned();
-                lesson.hear(ok, columns, reply.behind_columns());
-                self.lesson = Some(lesson);
+        if let ReplyCompletion::Executed(statement, lesson) = after {
+            self.prepared.receive_columns(statement, told);
+            if let (Some(mut lesson), ReplyOutcome::Ok(ok)) = (lesson, &outcome) {
+                let columns = self.prepared.cached_columns(statement).cloned();
+                lesson.receive(ok, columns, reply.status_after_columns());
+                self.metadata_sample = Some(lesson);
             }
-            if let Outcome::Err(_) = outcome {
+            if let ReplyOutcome::Err(_) = outcome {
                 self.prepared.failed(statement);
             }
             return self.observe(&outcome);
         }
         match outcome {
-            Outcome::Ok(ok) => {
+            ReplyOutcome::Ok(ok) => {
                 let ends = ok.status & status::IN_TRANS == 0
-                    && self.standing.transaction() == Transaction::Open;
+                    && self.state.transaction() == TransactionState::Open;
                 // What was sent behind it may set the next one's.
                 if ends && self.in_flight.is_empty() {
-                    self.standing.one_shot_ended();
+                    self.state.one_shot_ended();
                 }
                 match after {
-                    After::Nothing => {}
-                    After::ProcedureCall(_) | After::TransactionEnded
+                    ReplyCompletion::Nothing => {}
+                    ReplyCompletion::ProcedureCall(_) | ReplyCompletion::TransactionEnded
                         // What was sent behind it may set the next one's.
                         if ok.status & status::IN_TRANS == 0 && self.in_flight.is_empty() =>
                     {
-                        self.standing.one_shot_ended();
+                        self.state.one_shot_ended();
                     }
-                    After::ProcedureCall(_) | After::TransactionEnded => {}
-                    After::InitDb(database) => self.standing.enter(Some(database)),
-                    After::Login {
+                    ReplyCompletion::ProcedureCall(_) | ReplyCompletion::TransactionEnded => {}
+                    ReplyCompletion::InitDb(database) => self.state.enter(Some(database)),
+                    ReplyCompletion::Login {
                         database,
                         account,
                         certain,
                     } => {
-                        self.standing = Standing::new(database);
+                        self.state = SessionState::new(database);
                         if !certain {
-                            self.standing.doubt_database();
+                            self.state.doubt_database();
                         }
                         if let Some(account) = account {
                             self.account = account;
                         }
                     }
-                    After::Named(name, call) => self.prepared.name(name, *call),
-                    After::NamedFeed(name, feed) => {
+                    ReplyCompletion::NamedCall(name, call) => self.prepared.name(name, *call),
+                    ReplyCompletion::NamedFeed(name, feed) => {
                         let (feed, effects) = *feed;
                         self.prepared.name_feed(name, feed, effects);
                     }
-                    After::MultiStatements(on) => self.multi_statements = on,
-                    After::Prepared(_) | After::Executed(..) => {}
+                    ReplyCompletion::MultiStatements(on) => self.multi_statements = on,
+                    ReplyCompletion::Prepared(_) | ReplyCompletion::Executed(..) => {}
                 }
-                self.standing.observe(&ok);
+                self.state.observe(&ok);
             }
-            Outcome::Err(error) => {
+            ReplyOutcome::Err(error) => {
                 match after {
-                    After::Login { .. } => self.standing = Standing::new(None),
-                    After::ProcedureCall(statement) => {
+                    ReplyCompletion::Login { .. } => self.state = SessionState::new(None),
+                    ReplyCompletion::ProcedureCall(statement) => {
                         self.definer_denied |= denies_definer(error.code);
                         if let Some(statement) = statement {
                             self.prepared.failed(statement);
@@ -213,17 +224,17 @@ impl Commands {
                     }
                     _ => {}
                 }
-                self.standing.observe_error();
+                self.state.observe_error();
             }
-            Outcome::Prepared(prepared) => {
+            ReplyOutcome::Prepared(prepared) => {
                 if prepared.warnings != 0 {
-                    self.standing.may_hold_conditions();
+                    self.state.may_hold_conditions();
                 }
-                if let After::Prepared(text) = after {
+                if let ReplyCompletion::Prepared(text) = after {
                     self.prepared.insert(*text, prepared, told);
                 }
             }
-            Outcome::Silent | Outcome::Text => {}
+            ReplyOutcome::Silent | ReplyOutcome::Text => {}
         }
     }
 }

@@ -1,65 +1,69 @@
 //! The first state of a login: the server's greeting is to come, and tells the client what it can use.
 
-use super::packet::{may_be_login_packet, numbered};
-use super::response::AwaitingResponse;
-use super::{Next, Ways};
-use crate::frames::ClientFrames;
-use crate::step::{ClientStep, Limits, ServerStep};
+use super::packet::{may_be_login_packet, renumbered_packet};
+use super::response::ResponseState;
+use super::{LoginTransition, SessionPolicy};
+use crate::compression_frames::ClientCompression;
+use crate::machine_step::{ClientStep, ServerStep, SessionLimits};
 use headwater_wire::capability::Capabilities;
-use headwater_wire::compression::Algorithm;
-use headwater_wire::frame::{self, HEADER_BYTES};
-use headwater_wire::handshake::{Greeting, greeting_with};
+use headwater_wire::compression::CompressionAlgorithm;
+use headwater_wire::handshake::{ServerGreeting, greeting_with_flags};
+use headwater_wire::packet::{self, HEADER_BYTES};
 
 /// Neither side has said anything yet.
 #[derive(Debug)]
-pub(crate) struct AwaitingGreeting {
-    pub(super) ways: Ways,
-    pub(super) limits: Limits,
+pub(crate) struct GreetingState {
+    pub(super) policy: SessionPolicy,
+    pub(super) limits: SessionLimits,
 }
 
-impl AwaitingGreeting {
+impl GreetingState {
     /// A client that speaks first waits.
-    pub(super) fn client(self: Box<Self>) -> (ClientStep, Next) {
+    pub(super) fn client(self: Box<Self>) -> (ClientStep, LoginTransition) {
         (ClientStep::Hold, self.into())
     }
 
-    pub(super) fn server(self: Box<Self>, input: &[u8]) -> (ServerStep, Next) {
-        let Some(packet) = frame::whole(input) else {
+    pub(super) fn server(self: Box<Self>, input: &[u8]) -> (ServerStep, LoginTransition) {
+        let Some(packet) = packet::complete_payload(input) else {
             return match may_be_login_packet(input) {
                 true => (ServerStep::Need, self.into()),
-                false => (ServerStep::pass(input.len()), Next::Pump),
+                false => (ServerStep::pass(input.len()), LoginTransition::Pump),
             };
         };
         // Anything but a greeting we know (an ERR, an older protocol) goes on as it is.
-        let Some((greeting, masked)) = self.masked(packet) else {
-            return (ServerStep::pass(input.len()), Next::Pump);
+        let Some((greeting, masked)) = self.masked_greeting(packet) else {
+            return (ServerStep::pass(input.len()), LoginTransition::Pump);
         };
-        let shown = match self.ways.compression.clients {
-            ClientFrames::Mirror => greeting.capabilities,
+        let shown = match self.policy.compression.clients {
+            ClientCompression::Mirror => greeting.capabilities,
             // As far as there was room for it.
-            _ => Greeting::parse(&masked).map_or(Capabilities::NONE, |shown| shown.capabilities),
+            _ => ServerGreeting::parse(&masked)
+                .map_or(Capabilities::NONE, |shown| shown.capabilities),
         };
-        let bytes = numbered(input, &masked, |header| header.seq);
+        let bytes = renumbered_packet(input, &masked, |header| header.seq);
         let step = ServerStep::replace(HEADER_BYTES + packet.len(), bytes);
-        let AwaitingGreeting { ways, limits } = *self;
-        let next = AwaitingResponse::new(ways, limits, greeting, shown);
+        let GreetingState {
+            policy: ways,
+            limits,
+        } = *self;
+        let next = ResponseState::new(ways, limits, greeting, shown);
         (step, Box::new(next).into())
     }
 
     /// The server's greeting, and the one that the client gets: with the TLS and the ways to compress that it may use here.
-    fn masked(&self, packet: &[u8]) -> Option<(Greeting, Vec<u8>)> {
-        let greeting = Greeting::parse(packet).ok()?;
-        let compression = self.ways.compression;
+    fn masked_greeting(&self, packet: &[u8]) -> Option<(ServerGreeting, Vec<u8>)> {
+        let greeting = ServerGreeting::parse(packet).ok()?;
+        let compression = self.policy.compression;
         let (mut mask, mut flags) = (Capabilities::SSL, Capabilities::NONE);
         let server_can = greeting.capabilities.contains(Capabilities::SSL);
-        if self.ways.legs.offers(server_can) {
+        if self.policy.tls.offers(server_can) {
             flags = Capabilities::SSL;
         }
-        if compression.clients != ClientFrames::Mirror {
-            mask = mask.union(Algorithm::FLAGS);
+        if compression.clients != ClientCompression::Mirror {
+            mask = mask.union(CompressionAlgorithm::FLAGS);
             flags = flags.union(compression.offers(greeting.capabilities, greeting.is_mariadb()));
         }
-        let masked = greeting_with(packet, mask, flags).ok()?;
+        let masked = greeting_with_flags(packet, mask, flags).ok()?;
         Some((greeting, masked))
     }
 }
@@ -67,21 +71,28 @@ impl AwaitingGreeting {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
-    use super::super::tests::{State, Told, client, server};
+    use super::super::tests::{ExpectedState, ExpectedStep, client, server};
     use super::*;
-    use crate::frames::{Compression, ServerFrames};
-    use crate::legs::Legs;
+    use crate::compression_frames::{CompressionPolicy, ServerCompression};
     use crate::machine::tests::{LIMITS, WAYS, encoded, greeting};
+    use crate::tls_policy::TlsPolicy;
 
-    fn awaiting(ways: Ways) -> Box<AwaitingGreeting> {
+    fn awaiting(ways: SessionPolicy) -> Box<GreetingState> {
         let limits = LIMITS;
-        Box::new(AwaitingGreeting { ways, limits })
+        Box::new(GreetingState {
+            policy: ways,
+            limits,
+        })
     }
 
     #[test]
     fn a_client_that_speaks_first_waits() {
         let row = awaiting(WAYS).client();
-        client("a client", row, (Told::Hold, State::Greeting));
+        client(
+            "a client",
+            row,
+            (ExpectedStep::Hold, ExpectedState::Greeting),
+        );
     }
 
     #[test]
@@ -89,8 +100,8 @@ mod tests {
         let whole = encoded(0, &greeting());
         let error = encoded(0, b"\xff\x10\x04Too many connections");
         let old = encoded(0, b"\x09old");
-        let need = (Told::Need, State::Greeting);
-        let pumped = |bytes: &[u8]| (Told::Pass(bytes.len()), State::Pump);
+        let need = (ExpectedStep::Need, ExpectedState::Greeting);
+        let pumped = |bytes: &[u8]| (ExpectedStep::Pass(bytes.len()), ExpectedState::Pump);
         for (what, input, expected) in [
             ("a part of a header", &whole[..3], need.clone()),
             ("a part of a greeting", &whole[..40], need),
@@ -104,31 +115,42 @@ mod tests {
 
     #[test]
     fn the_client_is_shown_what_it_may_use() {
-        let offered = Ways {
-            legs: Legs {
+        let offered = SessionPolicy {
+            tls: TlsPolicy {
                 offered: true,
-                ..Legs::PLAIN
+                ..TlsPolicy::PLAIN
             },
             ..WAYS
         };
-        let compressed = |clients| Ways {
-            compression: Compression {
+        let compressed = |clients| SessionPolicy {
+            compression: CompressionPolicy {
                 clients,
-                server: ServerFrames::Mirror,
+                server: ServerCompression::Mirror,
             },
             ..WAYS
         };
-        let both = Capabilities::SSL.union(Algorithm::FLAGS);
+        let both = Capabilities::SSL.union(CompressionAlgorithm::FLAGS);
         for (ways, mask, flags) in [
             (WAYS, Capabilities::SSL, Capabilities::NONE),
             (offered, Capabilities::SSL, Capabilities::SSL),
-            (compressed(ClientFrames::Offer), both, Algorithm::FLAGS),
-            (compressed(ClientFrames::Never), both, Capabilities::NONE),
+            (
+                compressed(ClientCompression::Offer),
+                both,
+                CompressionAlgorithm::FLAGS,
+            ),
+            (
+                compressed(ClientCompression::Never),
+                both,
+                Capabilities::NONE,
+            ),
         ] {
             let what = format!("{ways:?}");
             let said = encoded(0, &greeting());
-            let shown = encoded(0, &greeting_with(&greeting(), mask, flags).unwrap());
-            let expected = (Told::Replace(said.len(), shown), State::Response);
+            let shown = encoded(0, &greeting_with_flags(&greeting(), mask, flags).unwrap());
+            let expected = (
+                ExpectedStep::Replace(said.len(), shown),
+                ExpectedState::Response,
+            );
             let ahead = [&said[..], b"more"].concat();
             server(&what, awaiting(ways).server(&ahead), expected);
         }

@@ -1,35 +1,39 @@
 //! What the states of a login have in common: the length and the numbers of its packets.
 
-use crate::frames;
-use headwater_wire::frame::{self, HEADER_BYTES, Header};
+use crate::compression_frames;
+use headwater_wire::packet::{self, HEADER_BYTES, PacketHeader};
 
 /// The largest packet that is looked at before the login has ended; real ones have some hundred bytes.
 const LOGIN_PACKET_BYTES: usize = 64 * 1024;
 
 /// False for the start of a packet that no greeting and no login begins with: it is not waited for.
 pub(super) fn may_be_login_packet(input: &[u8]) -> bool {
-    Header::parse(input).is_none_or(|header| header.len <= LOGIN_PACKET_BYTES)
+    PacketHeader::parse(input).is_none_or(|header| header.len <= LOGIN_PACKET_BYTES)
 }
 
 /// Only commands have sequence number 0 behind a login.
 pub(super) fn is_command(input: &[u8]) -> bool {
-    Header::parse(input).is_some_and(|header| header.seq == 0)
+    PacketHeader::parse(input).is_some_and(|header| header.seq == 0)
 }
 
 /// A packet in place of the one that `input` starts with.
-pub(super) fn numbered(input: &[u8], payload: &[u8], seq: impl Fn(Header) -> u8) -> Vec<u8> {
-    let header = Header::parse(input).unwrap_or_default();
+pub(super) fn renumbered_packet(
+    input: &[u8],
+    payload: &[u8],
+    seq: impl Fn(PacketHeader) -> u8,
+) -> Vec<u8> {
+    let header = PacketHeader::parse(input).unwrap_or_default();
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
-    frame::encode(seq(header), payload, &mut bytes);
+    packet::encode(seq(header), payload, &mut bytes);
     bytes
 }
 
 /// The number of an answer to the packet that `input` starts with; where its header is not all there, that of the answer to a login.
-pub(super) fn answer_to(input: &[u8]) -> u8 {
-    Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1))
+pub(super) fn answer_sequence(input: &[u8]) -> u8 {
+    PacketHeader::parse(input).map_or(2, |header| header.seq.wrapping_add(1))
 }
 
 /// What a client is told whose login cannot go on unread.
-pub(super) fn unreadable(seq: u8) -> Vec<u8> {
-    frames::refusal(seq, "A login that cannot be read")
+pub(super) fn unreadable_login(seq: u8) -> Vec<u8> {
+    compression_frames::refusal(seq, "A login that cannot be read")
 }

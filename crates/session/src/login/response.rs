@@ -1,81 +1,83 @@
 //! The second state of a login: the client is to say who it is, perhaps behind a request for TLS.
 
-use super::authentication::{Account, Authenticating};
-use super::packet::{answer_to, may_be_login_packet, numbered, unreadable};
-use super::{Next, Ways};
-use crate::frames::{Compression, Frames};
-use crate::legs::{Agreed, refusal};
-use crate::step::{ClientStep, Limits, Server, ServerStep};
+use super::authentication::{AuthenticationState, LoginAccount};
+use super::packet::{answer_sequence, may_be_login_packet, renumbered_packet, unreadable_login};
+use super::{LoginTransition, SessionPolicy};
+use crate::compression_frames::{CompressionFrames, CompressionPolicy};
+use crate::machine_step::{ClientStep, ServerFlavor, ServerStep, SessionLimits};
+use crate::tls_policy::{NegotiatedTls, refusal};
 use headwater_wire::capability::Capabilities;
-use headwater_wire::compression::Algorithm;
-use headwater_wire::frame::{self, HEADER_BYTES, Header};
-use headwater_wire::handshake::{Greeting, Login, LoginResponse, login_with, ssl_request};
+use headwater_wire::compression::CompressionAlgorithm;
+use headwater_wire::handshake::{
+    LoginRequest, LoginResponse, ServerGreeting, login_with_flags, ssl_request,
+};
+use headwater_wire::packet::{self, HEADER_BYTES, PacketHeader};
 
 /// The client has the greeting.
 #[derive(Debug)]
-pub(crate) struct AwaitingResponse {
-    ways: Ways,
-    limits: Limits,
-    greeting: Greeting,
+pub(crate) struct ResponseState {
+    policy: SessionPolicy,
+    limits: SessionLimits,
+    greeting: ServerGreeting,
     /// What the client was told that it can use.
-    shown: Capabilities,
+    shown_capabilities: Capabilities,
     /// `None`: the client has not said yet what it wants.
-    agreed: Option<Agreed>,
+    agreed: Option<NegotiatedTls>,
 }
 
 /// How the legs of a client that asks for certain capabilities may be compressed.
-struct Asked {
+struct CompressionRequest {
     /// The ways that the client's leg may use.
-    of_client: Capabilities,
+    client: Capabilities,
     /// The flags of the login that are said anew to the server; where nothing is set, none.
     mask: Capabilities,
     /// Those of them that the server is asked for.
-    of_server: Capabilities,
+    server: Capabilities,
 }
 
-impl AwaitingResponse {
+impl ResponseState {
     /// The number of this session at the server.
     pub(super) fn thread_id(&self) -> u32 {
         self.greeting.thread_id
     }
 
     pub(super) fn new(
-        ways: Ways,
-        limits: Limits,
-        greeting: Greeting,
+        ways: SessionPolicy,
+        limits: SessionLimits,
+        greeting: ServerGreeting,
         shown: Capabilities,
-    ) -> AwaitingResponse {
-        AwaitingResponse {
-            ways,
+    ) -> ResponseState {
+        ResponseState {
+            policy: ways,
             limits,
             greeting,
-            shown,
+            shown_capabilities: shown,
             agreed: None,
         }
     }
 
     /// A server that goes on unasked is the client's to understand.
-    pub(super) fn server(self: Box<Self>, input: &[u8]) -> (ServerStep, Next) {
+    pub(super) fn server(self: Box<Self>, input: &[u8]) -> (ServerStep, LoginTransition) {
         (ServerStep::pass(input.len()), self.into())
     }
 
-    pub(super) fn client(self: Box<Self>, input: &[u8]) -> (ClientStep, Next) {
-        let Some(packet) = frame::whole(input) else {
+    pub(super) fn client(self: Box<Self>, input: &[u8]) -> (ClientStep, LoginTransition) {
+        let Some(packet) = packet::complete_payload(input) else {
             return match may_be_login_packet(input) {
                 true => (ClientStep::Need, self.into()),
-                false => self.unread(input, input.len()),
+                false => self.pass_unread(input, input.len()),
             };
         };
-        match Login::parse(packet) {
-            Ok(Login::SslRequest(flags)) if self.may_begin_tls() => {
+        match LoginRequest::parse(packet) {
+            Ok(LoginRequest::SslRequest(flags)) if self.may_begin_tls() => {
                 self.begin_tls(input, packet, flags)
             }
-            Ok(Login::Response(response)) if self.is_followed(&response) => {
+            Ok(LoginRequest::Response(response)) if self.is_followed(&response) => {
                 self.respond(input, packet, &response)
             }
             // The server will say what is wrong with TLS that was never offered, or a second time, and with protocols older
             // than 4.1.
-            login => self.unfollowed(input, packet, login.ok().as_ref()),
+            login => self.pass_unfollowed(input, packet, login.ok().as_ref()),
         }
     }
 
@@ -84,7 +86,7 @@ impl AwaitingResponse {
     }
 
     fn may_begin_tls(&self) -> bool {
-        let legs = &self.ways.legs;
+        let legs = &self.policy.tls;
         !legs.passthrough && self.agreed.is_none() && legs.offers(self.server_can_tls())
     }
 
@@ -97,26 +99,26 @@ impl AwaitingResponse {
         !used.contains(Capabilities::SSL) || enciphered
     }
 
-    fn asked(&self, flags: Capabilities) -> Asked {
+    fn compression_request(&self, flags: Capabilities) -> CompressionRequest {
         let of_client = flags
-            .intersection(self.shown)
-            .intersection(Algorithm::FLAGS);
-        let compression = self.ways.compression;
-        if compression == Compression::MIRROR {
-            return Asked {
-                of_client,
+            .intersection(self.shown_capabilities)
+            .intersection(CompressionAlgorithm::FLAGS);
+        let compression = self.policy.compression;
+        if compression == CompressionPolicy::MIRROR {
+            return CompressionRequest {
+                client: of_client,
                 mask: Capabilities::NONE,
-                of_server: Capabilities::NONE,
+                server: Capabilities::NONE,
             };
         }
         let mut can = self.greeting.capabilities;
         if self.greeting.is_mariadb() {
             can = can.without(Capabilities::ZSTD_COMPRESSION);
         }
-        Asked {
-            of_client,
-            mask: Algorithm::FLAGS,
-            of_server: compression.agree(of_client, can),
+        CompressionRequest {
+            client: of_client,
+            mask: CompressionAlgorithm::FLAGS,
+            server: compression.agree(of_client, can),
         }
     }
 
@@ -126,11 +128,11 @@ impl AwaitingResponse {
         input: &[u8],
         packet: &[u8],
         flags: Capabilities,
-    ) -> (ClientStep, Next) {
-        match self.ways.legs.agree(true, self.server_can_tls()) {
+    ) -> (ClientStep, LoginTransition) {
+        match self.policy.tls.agree(true, self.server_can_tls()) {
             Ok(agreed) => {
                 let length = HEADER_BYTES + packet.len();
-                self.secure(input, packet, length, flags, agreed)
+                self.begin_agreed_tls(input, packet, length, flags, agreed)
             }
             Err(why) => self.refuse(input, why),
         }
@@ -142,13 +144,13 @@ impl AwaitingResponse {
         input: &[u8],
         packet: &[u8],
         response: &LoginResponse<'_>,
-    ) -> (ClientStep, Next) {
+    ) -> (ClientStep, LoginTransition) {
         if let Some(agreed) = self.agreed {
             return self.log_in(input, packet, response, agreed);
         }
-        match self.ways.legs.agree(false, self.server_can_tls()) {
+        match self.policy.tls.agree(false, self.server_can_tls()) {
             Ok(agreed) if agreed.server => {
-                self.secure(input, packet, 0, response.capabilities, agreed)
+                self.begin_agreed_tls(input, packet, 0, response.capabilities, agreed)
             }
             Ok(agreed) => self.log_in(input, packet, response, agreed),
             Err(why) => self.refuse(input, why),
@@ -156,22 +158,24 @@ impl AwaitingResponse {
     }
 
     /// TLS begins where it was agreed on, and so many bytes have been read; what follows is the login.
-    fn secure(
+    fn begin_agreed_tls(
         mut self: Box<Self>,
         input: &[u8],
         packet: &[u8],
         length: usize,
         flags: Capabilities,
-        agreed: Agreed,
-    ) -> (ClientStep, Next) {
-        let Asked {
-            mask, of_server, ..
-        } = self.asked(flags);
+        agreed: NegotiatedTls,
+    ) -> (ClientStep, LoginTransition) {
+        let CompressionRequest {
+            mask,
+            server: of_server,
+            ..
+        } = self.compression_request(flags);
         let request = agreed
             .server
-            .then(|| numbered(input, &ssl_request(packet, mask, of_server), |_| 1));
+            .then(|| renumbered_packet(input, &ssl_request(packet, mask, of_server), |_| 1));
         self.agreed = Some(agreed);
-        let step = ClientStep::Secure {
+        let step = ClientStep::BeginTls {
             length,
             client: agreed.client,
             server: request,
@@ -184,17 +188,17 @@ impl AwaitingResponse {
         input: &[u8],
         packet: &[u8],
         response: &LoginResponse<'_>,
-        agreed: Agreed,
-    ) -> (ClientStep, Next) {
-        let own_user = self.ways.own_user.as_ref();
-        let seq = answer_to(input);
+        agreed: NegotiatedTls,
+    ) -> (ClientStep, LoginTransition) {
+        let own_user = self.policy.process_user.as_ref();
+        let seq = answer_sequence(input);
         if let Some(refusal) = own_user.and_then(|own| own.refuses(response.user, seq)) {
             return (ClientStep::Refuse(refusal), self.into());
         }
-        let asked = self.asked(response.capabilities);
-        let client = Algorithm::agreed(asked.of_client, response.zstd_level);
-        let account = Account {
-            server: Server {
+        let asked = self.compression_request(response.capabilities);
+        let client = CompressionAlgorithm::negotiated(asked.client, response.zstd_level);
+        let account = LoginAccount {
+            server: ServerFlavor {
                 mariadb: self.greeting.is_mariadb(),
             },
             capabilities: response
@@ -202,56 +206,60 @@ impl AwaitingResponse {
                 .intersection(self.greeting.capabilities),
             user: response.user.to_vec(),
             database: response.database.map(<[u8]>::to_vec),
-            frames: Frames {
+            compression_frames: CompressionFrames {
                 client,
                 server: match asked.mask {
                     Capabilities::NONE => client,
-                    _ => Algorithm::agreed(asked.of_server, response.zstd_level),
+                    _ => CompressionAlgorithm::negotiated(asked.server, response.zstd_level),
                 },
             },
         };
-        let step = said_to_server(input, packet, response.capabilities, &asked, agreed);
-        let AwaitingResponse { ways, limits, .. } = *self;
-        let next = Authenticating::new(ways, limits, account, agreed);
+        let step = login_for_server(input, packet, response.capabilities, &asked, agreed);
+        let ResponseState {
+            policy: ways,
+            limits,
+            ..
+        } = *self;
+        let next = AuthenticationState::new(ways, limits, account, agreed);
         (step, Box::new(next).into())
     }
 
     /// What is no login that could be followed.
-    fn unfollowed(
+    fn pass_unfollowed(
         self: Box<Self>,
         input: &[u8],
         packet: &[u8],
-        login: Option<&Login<'_>>,
-    ) -> (ClientStep, Next) {
+        login: Option<&LoginRequest<'_>>,
+    ) -> (ClientStep, LoginTransition) {
         let compressed = match login {
-            Some(Login::Response(LoginResponse { capabilities, .. }))
-            | Some(Login::SslRequest(capabilities) | Login::Pre41(capabilities)) => {
+            Some(LoginRequest::Response(LoginResponse { capabilities, .. }))
+            | Some(LoginRequest::SslRequest(capabilities) | LoginRequest::Pre41(capabilities)) => {
                 capabilities.intersects(Capabilities::COMPRESS)
             }
             None => {
                 let flags = packet.first_chunk().map_or(0, |it| u32::from_le_bytes(*it));
-                Capabilities::from_parts(flags, 0).intersects(Algorithm::FLAGS)
+                Capabilities::from_parts(flags, 0).intersects(CompressionAlgorithm::FLAGS)
             }
         };
         // What it was shown need not be what the server can do.
-        if compressed && self.ways.compression != Compression::MIRROR {
-            let error = unreadable(answer_to(input));
+        if compressed && self.policy.compression != CompressionPolicy::MIRROR {
+            let error = unreadable_login(answer_sequence(input));
             return (ClientStep::Refuse(error), self.into());
         }
-        self.unread(input, HEADER_BYTES + packet.len())
+        self.pass_unread(input, HEADER_BYTES + packet.len())
     }
 
     /// So many bytes, and all behind them, go on unread, unless that would evade TLS that has to be.
-    fn unread(self: Box<Self>, input: &[u8], length: usize) -> (ClientStep, Next) {
-        if let Some(own_user) = &self.ways.own_user {
-            let error = own_user.refusal(answer_to(input));
+    fn pass_unread(self: Box<Self>, input: &[u8], length: usize) -> (ClientStep, LoginTransition) {
+        if let Some(own_user) = &self.policy.process_user {
+            let error = own_user.refusal(answer_sequence(input));
             return (ClientStep::Refuse(error), self.into());
         }
-        let pass = (ClientStep::pass(length), Next::Pump);
-        if self.agreed.is_some() || self.ways.legs.passthrough {
+        let pass = (ClientStep::pass(length), LoginTransition::Pump);
+        if self.agreed.is_some() || self.policy.tls.passthrough {
             return pass;
         }
-        match self.ways.legs.agree(false, self.server_can_tls()) {
+        match self.policy.tls.agree(false, self.server_can_tls()) {
             Ok(agreed) if !agreed.server => pass,
             Ok(_) => self.refuse(
                 input,
@@ -261,36 +269,36 @@ impl AwaitingResponse {
         }
     }
 
-    fn refuse(self: Box<Self>, input: &[u8], why: &str) -> (ClientStep, Next) {
-        let error = refusal(answer_to(input), why);
+    fn refuse(self: Box<Self>, input: &[u8], why: &str) -> (ClientStep, LoginTransition) {
+        let error = refusal(answer_sequence(input), why);
         (ClientStep::Refuse(error), self.into())
     }
 }
 
 /// The login that goes on: as it is, or with the flags and the number that it has on a leg of another kind.
-fn said_to_server(
+fn login_for_server(
     input: &[u8],
     packet: &[u8],
     flags: Capabilities,
-    asked: &Asked,
-    agreed: Agreed,
+    asked: &CompressionRequest,
+    agreed: NegotiatedTls,
 ) -> ClientStep {
     let length = HEADER_BYTES + packet.len();
     let asks_alike =
-        asked.mask == Capabilities::NONE || flags.intersection(asked.mask) == asked.of_server;
+        asked.mask == Capabilities::NONE || flags.intersection(asked.mask) == asked.server;
     if asks_alike && !agreed.renumbers() {
         return ClientStep::pass(length);
     }
-    let (mut mask, mut flags) = (asked.mask, asked.of_server);
+    let (mut mask, mut flags) = (asked.mask, asked.server);
     if agreed.renumbers() {
         mask = mask.union(Capabilities::SSL);
     }
     if agreed.server {
         flags = flags.union(Capabilities::SSL);
     }
-    let login = login_with(packet, mask, flags);
-    let seq = |header: Header| agreed.to_server(header.seq);
-    ClientStep::replace(length, numbered(input, &login, seq))
+    let login = login_with_flags(packet, mask, flags);
+    let seq = |header: PacketHeader| agreed.to_server(header.seq);
+    ClientStep::replace(length, renumbered_packet(input, &login, seq))
 }
 
 #[cfg(test)]

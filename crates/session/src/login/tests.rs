@@ -5,7 +5,7 @@ use super::*;
 
 /// A step, as a table says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ExpectedStep {
     Need,
     Hold,
     Pass(usize),
@@ -18,7 +18,7 @@ pub(super) enum Told {
 
 /// A state, as a table says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ExpectedState {
     Greeting,
     Response,
     Authentication,
@@ -26,66 +26,76 @@ pub(super) enum State {
     Pump,
 }
 
-impl Told {
+impl ExpectedStep {
     /// The same step; of an error the text alone is known, which stands in `expected`.
-    fn of_error(error: &[u8], expected: &Told) -> Told {
+    fn of_error(error: &[u8], expected: &ExpectedStep) -> ExpectedStep {
         let text = String::from_utf8_lossy(error);
         match expected {
-            Told::Refuse(part) if text.contains(part) => Told::Refuse(part),
+            ExpectedStep::Refuse(part) if text.contains(part) => ExpectedStep::Refuse(part),
             _ => panic!("{text} instead of {expected:?}"),
         }
     }
 
-    fn of_client(step: ClientStep, expected: &Told) -> Told {
+    fn of_client(step: ClientStep, expected: &ExpectedStep) -> ExpectedStep {
         match step {
-            ClientStep::Need => Told::Need,
-            ClientStep::Hold => Told::Hold,
-            ClientStep::Pass(length) => Told::Pass(length.get()),
-            ClientStep::Replace(length, bytes) => Told::Replace(length.get(), bytes),
-            ClientStep::Secure {
+            ClientStep::Need => ExpectedStep::Need,
+            ClientStep::Hold => ExpectedStep::Hold,
+            ClientStep::Pass(length) => ExpectedStep::Pass(length.get()),
+            ClientStep::Replace(length, bytes) => ExpectedStep::Replace(length.get(), bytes),
+            ClientStep::BeginTls {
                 length,
                 client,
                 server,
-            } => Told::Secure(length, client, server),
-            ClientStep::Refuse(error) => Told::of_error(&error, expected),
+            } => ExpectedStep::Secure(length, client, server),
+            ClientStep::Refuse(error) => ExpectedStep::of_error(&error, expected),
             step => panic!("{step:?} within a login"),
         }
     }
 
-    fn of_server(step: ServerStep, expected: &Told) -> Told {
+    fn of_server(step: ServerStep, expected: &ExpectedStep) -> ExpectedStep {
         match step {
-            ServerStep::Need => Told::Need,
-            ServerStep::Pass(length) => Told::Pass(length.get()),
-            ServerStep::Replace(length, bytes) => Told::Replace(length.get(), bytes),
-            ServerStep::Refuse(error) => Told::of_error(&error, expected),
+            ServerStep::Need => ExpectedStep::Need,
+            ServerStep::Pass(length) => ExpectedStep::Pass(length.get()),
+            ServerStep::Replace(length, bytes) => ExpectedStep::Replace(length.get(), bytes),
+            ServerStep::Refuse(error) => ExpectedStep::of_error(&error, expected),
         }
     }
 }
 
-impl State {
-    fn of(next: &Next) -> State {
+impl ExpectedState {
+    fn of(next: &LoginTransition) -> ExpectedState {
         match next {
-            Next::LoggingIn(LoggingIn::AwaitingGreeting(_)) => State::Greeting,
-            Next::LoggingIn(LoggingIn::AwaitingResponse(_)) => State::Response,
-            Next::LoggingIn(LoggingIn::Authenticating(_)) => State::Authentication,
-            Next::In(..) => State::In,
-            Next::Pump => State::Pump,
+            LoginTransition::LoggingIn(LoginState::AwaitingGreeting(_)) => ExpectedState::Greeting,
+            LoginTransition::LoggingIn(LoginState::AwaitingResponse(_)) => ExpectedState::Response,
+            LoginTransition::LoggingIn(LoginState::Authenticating(_)) => {
+                ExpectedState::Authentication
+            }
+            LoginTransition::LoggedIn(..) => ExpectedState::In,
+            LoginTransition::Pump => ExpectedState::Pump,
         }
     }
 }
 
 /// Compares a row of a client's table; returns the state behind it.
-pub(super) fn client(what: &str, row: (ClientStep, Next), expected: (Told, State)) -> Next {
+pub(super) fn client(
+    what: &str,
+    row: (ClientStep, LoginTransition),
+    expected: (ExpectedStep, ExpectedState),
+) -> LoginTransition {
     let (step, next) = row;
-    let told = Told::of_client(step, &expected.0);
-    assert_eq!((told, State::of(&next)), expected, "{what}");
+    let told = ExpectedStep::of_client(step, &expected.0);
+    assert_eq!((told, ExpectedState::of(&next)), expected, "{what}");
     next
 }
 
 /// Compares a row of a server's table; returns the state behind it.
-pub(super) fn server(what: &str, row: (ServerStep, Next), expected: (Told, State)) -> Next {
+pub(super) fn server(
+    what: &str,
+    row: (ServerStep, LoginTransition),
+    expected: (ExpectedStep, ExpectedState),
+) -> LoginTransition {
     let (step, next) = row;
-    let told = Told::of_server(step, &expected.0);
-    assert_eq!((told, State::of(&next)), expected, "{what}");
+    let told = ExpectedStep::of_server(step, &expected.0);
+    assert_eq!((told, ExpectedState::of(&next)), expected, "{what}");
     next
 }

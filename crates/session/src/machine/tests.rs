@@ -1,9 +1,9 @@
 //! A simulated client and server with a machine between them, and every way of cutting their bytes.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod cuts;
-mod framed;
-mod watched;
+mod compressed_legs;
+mod login_progress;
+mod statement_watch;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::frames::Compression;
-use crate::legs::{Legs, ServerLeg};
-use headwater_statement::{Classes, Effects};
-use headwater_timeline::Definition;
+use crate::compression_frames::CompressionPolicy;
+use crate::tls_policy::{ServerLegTls, TlsPolicy};
+use headwater_statement::{StatementClassifier, StatementEffects};
+use headwater_timeline::TimelineDefinition;
 use headwater_wire::capability::Capabilities;
-use headwater_wire::compression::Algorithm;
-use headwater_wire::frame::HEADER_BYTES;
-use headwater_wire::frame::encode;
-use headwater_wire::handshake::greeting_with;
+use headwater_wire::compression::CompressionAlgorithm;
+use headwater_wire::handshake::greeting_with_flags;
+use headwater_wire::packet::HEADER_BYTES;
+use headwater_wire::packet::encode;
 
-pub(crate) const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: SessionLimits = SessionLimits {
     statement_bytes: 1024,
     in_flight: 4,
     prepared_statements: 2,
 };
 
-pub(crate) const WAYS: Ways = Ways {
-    legs: Legs::PLAIN,
+pub(crate) const WAYS: SessionPolicy = SessionPolicy {
+    tls: TlsPolicy::PLAIN,
     redirects: false,
-    compression: Compression::MIRROR,
-    own_user: None,
+    compression: CompressionPolicy::MIRROR,
+    process_user: None,
 };
 
 /// AUTOCOMMIT; the same in a transaction.
@@ -41,9 +41,9 @@ const ERR: &[u8] = b"\xff\x28\x04#42000You have an error";
 pub(crate) const LOGIN_FLAGS: u32 = 0x0108_8200;
 
 /// What a driver does, with vectors for sockets.
-struct World {
-    machine: Machine,
-    classes: Classes,
+struct MachineHarness {
+    machine: SessionMachine,
+    classes: StatementClassifier,
     client_in: Vec<u8>,
     server_in: Vec<u8>,
     to_client: Vec<u8>,
@@ -55,12 +55,12 @@ struct World {
     more_frames: u8,
 }
 
-impl World {
-    fn new() -> World {
-        World {
-            machine: Machine::new(LIMITS, WAYS),
-            classes: Classes::new(
-                Arc::new([Definition::classic()]),
+impl MachineHarness {
+    fn new() -> MachineHarness {
+        MachineHarness {
+            machine: SessionMachine::new(LIMITS, WAYS),
+            classes: StatementClassifier::new(
+                Arc::new([TimelineDefinition::classic()]),
                 NonZeroUsize::MIN,
                 LIMITS.statement_bytes,
             ),
@@ -75,8 +75,8 @@ impl World {
     }
 
     /// Behind a login that went well.
-    fn logged_in() -> World {
-        let mut world = World::new();
+    fn logged_in() -> MachineHarness {
+        let mut world = MachineHarness::new();
         world.server_says(&encoded(0, &greeting()));
         world.client_says(&encoded(1, &login(LOGIN_FLAGS)));
         world.server_says(&encoded(2, OK));
@@ -88,7 +88,7 @@ impl World {
     fn client_says(&mut self, bytes: &[u8]) {
         let (machine, classes) = (&mut self.machine, &mut self.classes);
         let passed = match self.client_in.is_empty() && !self.keeps {
-            true => machine.straight(bytes, &mut |text| classes.classify(text, false)),
+            true => machine.pass_through(bytes, &mut |text| classes.classify(text, false)),
             false => 0,
         };
         self.to_server.extend(&bytes[..passed]);
@@ -107,9 +107,9 @@ impl World {
 
     fn server_turn(&mut self) -> bool {
         if let Some(commands) = self.machine.commands()
-            && let Some(own) = commands.begins(&self.server_in)
+            && let Some(own) = commands.first_reply_sequence(&self.server_in)
         {
-            commands.count_from(own, own.wrapping_sub(self.more_frames));
+            commands.renumber_reply_from(own, own.wrapping_sub(self.more_frames));
         }
         match self.machine.server(&self.server_in) {
             ServerStep::Need => return false,
@@ -136,11 +136,11 @@ impl World {
                     self.to_server.extend(bytes);
                     return true;
                 }
-                ClientStep::Number => {
+                ClientStep::Renumber => {
                     self.client_in[3] = 0;
                     return true;
                 }
-                ClientStep::Secure { length, server, .. } => {
+                ClientStep::BeginTls { length, server, .. } => {
                     self.client_in.drain(..length);
                     self.to_server.extend(server.unwrap_or_default());
                     return true;
@@ -150,7 +150,7 @@ impl World {
                     self.calls += 1;
                     let payload = &self.client_in[HEADER_BYTES..asked.length];
                     let commands = self.machine.commands().unwrap();
-                    if let Some(own) = commands.relay_call(&asked.dress, payload, None) {
+                    if let Some(own) = commands.relay_call(&asked.packet_form, payload, None) {
                         self.client_in.drain(..asked.length);
                         self.to_server.extend(own);
                         return true;
@@ -237,8 +237,8 @@ fn conversation() -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Holds the conversation with both sides' bytes in pieces as `cut` makes them.
-fn hold(cut: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) -> World {
-    let mut world = World::new();
+fn hold(cut: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) -> MachineHarness {
+    let mut world = MachineHarness::new();
     let (mut said, mut answered) = (Vec::new(), Vec::new());
     for (client, server) in conversation() {
         for piece in cut(&client) {
@@ -250,7 +250,7 @@ fn hold(cut: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) -> World {
         said.extend(client);
         answered.extend(server);
     }
-    let masked = greeting_with(&greeting(), Capabilities::SSL, Capabilities::NONE).unwrap();
+    let masked = greeting_with_flags(&greeting(), Capabilities::SSL, Capabilities::NONE).unwrap();
     answered[HEADER_BYTES..HEADER_BYTES + masked.len()].copy_from_slice(&masked);
     assert_eq!(world.to_server, said);
     assert_eq!(world.to_client, answered);
@@ -258,7 +258,7 @@ fn hold(cut: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) -> World {
     assert!(world.machine.is_at_rest());
     let commands = world.machine.commands().unwrap();
     assert!(commands.is_idle());
-    assert_eq!(commands.standing.database(), Some(&b"tl"[..]));
+    assert_eq!(commands.state.database(), Some(&b"tl"[..]));
     world
 }
 
@@ -299,7 +299,7 @@ proptest! {
     #[test]
     fn nothing_a_server_says_is_kept_back(bytes in prop::collection::vec(any::<u8>(), 0..400), size in 1usize..50) {
         for command in [&b"\x03SELECT 1"[..], b"\x0e", b"\x04t\0", b"\x16DO 1", b"\x1c\0\0\0\0\0\0\0\0", b"\x11root\0\0\0"] {
-            let mut world = World::logged_in();
+            let mut world = MachineHarness::logged_in();
             world.client_says(&encoded(0, command));
             for piece in bytes.chunks(size) {
                 world.server_says(piece);
@@ -313,7 +313,7 @@ proptest! {
         server in prop::collection::vec(any::<u8>(), 0..200),
         client in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        let mut world = World::new();
+        let mut world = MachineHarness::new();
         world.server_says(&server);
         world.client_says(&client);
         prop_assert!(server.ends_with(&world.server_in) && client.ends_with(&world.client_in));
@@ -322,7 +322,7 @@ proptest! {
 
 #[test]
 fn commands_sent_ahead_are_answered_in_order_and_no_more_than_the_limit_go_on() {
-    let mut world = World::logged_in();
+    let mut world = MachineHarness::logged_in();
     let commands: Vec<Vec<u8>> = (0..10).map(|n| query(&format!("SELECT {n}"))).collect();
     world.client_says(&commands.concat());
     assert_eq!(world.to_server, commands[..LIMITS.in_flight].concat());
@@ -336,7 +336,7 @@ fn commands_sent_ahead_are_answered_in_order_and_no_more_than_the_limit_go_on() 
 
 #[test]
 fn a_call_waits_for_the_replies_in_flight() {
-    let mut world = World::logged_in();
+    let mut world = MachineHarness::logged_in();
     world.client_says(&[query("SELECT a"), query("CALL fetch_timeline_ids(1)")].concat());
     assert_eq!(world.calls, 0);
     world.server_says(&rows());
@@ -345,18 +345,18 @@ fn a_call_waits_for_the_replies_in_flight() {
 
 #[test]
 fn frames_begin_behind_a_login_that_agrees_on_them() {
-    for (flag, agreed) in [(0, None), (1 << 5, Some(Algorithm::Zlib))] {
-        let mut world = World::new();
+    for (flag, agreed) in [(0, None), (1 << 5, Some(CompressionAlgorithm::Zlib))] {
+        let mut world = MachineHarness::new();
         world.server_says(&encoded(0, &greeting()));
         world.client_says(&encoded(1, &login(LOGIN_FLAGS | flag)));
-        assert_eq!(world.machine.take_frames(), None);
+        assert_eq!(world.machine.take_compression_frames(), None);
         world.server_says(&encoded(2, OK));
-        let agreed = agreed.map(|algorithm| Frames {
+        let agreed = agreed.map(|algorithm| CompressionFrames {
             client: Some(algorithm),
             server: Some(algorithm),
         });
-        assert_eq!(world.machine.take_frames(), agreed);
-        assert_eq!(world.machine.take_frames(), None);
+        assert_eq!(world.machine.take_compression_frames(), agreed);
+        assert_eq!(world.machine.take_compression_frames(), None);
         assert!(world.machine.commands().is_some());
     }
 }
@@ -364,16 +364,16 @@ fn frames_begin_behind_a_login_that_agrees_on_them() {
 /// What is pumped unread would be said in clear.
 #[test]
 fn what_is_no_login_does_not_evade_tls() {
-    let plain = Legs {
+    let plain = TlsPolicy {
         offered: true,
-        ..Legs::PLAIN
+        ..TlsPolicy::PLAIN
     };
-    let strict = Legs {
+    let strict = TlsPolicy {
         client_required: true,
         ..plain
     };
-    let apart = Legs {
-        server: ServerLeg::Always,
+    let apart = TlsPolicy {
+        server: ServerLegTls::Always,
         ..plain
     };
     for (legs, refused) in [(plain, false), (strict, true), (apart, true)] {
@@ -382,7 +382,7 @@ fn what_is_no_login_does_not_evade_tls() {
             encoded(1, &login(LOGIN_FLAGS | 1 << 11)),
             vec![0xff; 600],
         ] {
-            let mut machine = Machine::new(LIMITS, Ways { legs, ..WAYS });
+            let mut machine = SessionMachine::new(LIMITS, SessionPolicy { tls: legs, ..WAYS });
             machine.server(&encoded(0, &greeting()));
             let step = machine.client(&first, &mut |_| unreachable!("no statement"));
             assert_eq!(matches!(step, ClientStep::Refuse(_)), refused, "{step:?}");
@@ -390,18 +390,24 @@ fn what_is_no_login_does_not_evade_tls() {
     }
 }
 
-/// In front of a server's socket: see `session::peer`.
+/// In front of a server's socket: see `session::process_user`.
 #[test]
 fn nobody_becomes_the_own_user_by_what_is_not_followed() {
-    let own_user = || OwnUser::named("hw");
+    let own_user = || ProcessUser::named("hw");
     let guarded = || {
         let own_user = Some(own_user());
-        let mut machine = Machine::new(LIMITS, Ways { own_user, ..WAYS });
+        let mut machine = SessionMachine::new(
+            LIMITS,
+            SessionPolicy {
+                process_user: own_user,
+                ..WAYS
+            },
+        );
         machine.server(&encoded(0, &greeting()));
         machine
     };
-    let ask = |machine: &mut Machine, bytes: &[u8]| {
-        machine.client(bytes, &mut |_| Class::Other(Effects::ALL))
+    let ask = |machine: &mut SessionMachine, bytes: &[u8]| {
+        machine.client(bytes, &mut |_| StatementClass::Other(StatementEffects::ALL))
     };
     let passed = |step: &ClientStep| match step {
         ClientStep::Pass(length) => Some(length.get()),
@@ -455,7 +461,7 @@ fn nobody_becomes_the_own_user_by_what_is_not_followed() {
     );
     let length = acknowledgement.len();
     let two = [&acknowledgement[..], &acknowledgement].concat();
-    let unfollowed = |input: &[u8]| super::unfollowed(input, &own_user());
+    let unfollowed = |input: &[u8]| super::unfollowed_client(input, &own_user());
     assert_eq!(passed(&unfollowed(&acknowledgement)), Some(length));
     assert_eq!(passed(&unfollowed(&two)), Some(length));
     for cut in [1, 4, 5, length - 1] {
@@ -494,13 +500,13 @@ fn what_cannot_be_followed_is_pumped() {
             None,
         ),
     ] {
-        let mut world = World::new();
+        let mut world = MachineHarness::new();
         world.server_says(&encoded(0, &greeting()));
         world.client_says(&first);
         if let Some(answer) = answer {
             world.server_says(&encoded(2, answer));
         }
-        assert!(matches!(world.machine.phase, Phase::Pump), "{what}");
+        assert!(matches!(world.machine.phase, SessionPhase::Pump), "{what}");
         assert_eq!(world.to_server, first, "{what}");
     }
 }
@@ -513,16 +519,16 @@ fn a_first_packet_that_is_no_greeting_is_pumped_at_once() {
         encoded(0, b""),
         b"SSH-2.0".to_vec(),
     ] {
-        let mut world = World::new();
+        let mut world = MachineHarness::new();
         world.server_says(&first);
         assert_eq!(world.to_client, first);
-        assert!(matches!(world.machine.phase, Phase::Pump));
+        assert!(matches!(world.machine.phase, SessionPhase::Pump));
     }
 }
 
 #[test]
 fn an_open_transaction_is_not_at_rest_and_an_error_does_not_end_it() {
-    let mut world = World::logged_in();
+    let mut world = MachineHarness::logged_in();
     assert!(world.machine.is_at_rest());
     world.client_says(&query("BEGIN"));
     world.server_says(&encoded(1, OK_IN_TRANSACTION));
@@ -549,18 +555,18 @@ fn what_a_new_session_would_lack_is_there_until_the_session_is_reset() {
         "CALL another_procedure()",
         "SELECT 1; SELECT 2",
     ] {
-        let mut world = World::logged_in();
+        let mut world = MachineHarness::logged_in();
         world.client_says(&query(text));
         world.server_says(&encoded(1, OK));
         assert!(
-            world.machine.has_own() && world.machine.is_at_rest(),
+            world.machine.has_session_state() && world.machine.is_at_rest(),
             "{text}"
         );
         world.client_says(&encoded(0, &[0x1f]));
         world.server_says(&encoded(1, OK));
-        assert!(!world.machine.has_own(), "{text}");
+        assert!(!world.machine.has_session_state(), "{text}");
     }
-    let mut world = World::logged_in();
+    let mut world = MachineHarness::logged_in();
     for text in [
         "SELECT a FROM t WHERE b = f(3)",
         "INSERT INTO t SELECT 1",
@@ -571,13 +577,13 @@ fn what_a_new_session_would_lack_is_there_until_the_session_is_reset() {
     ] {
         world.client_says(&query(text));
         world.server_says(&encoded(1, OK));
-        assert!(!world.machine.has_own(), "{text}");
+        assert!(!world.machine.has_session_state(), "{text}");
     }
 }
 
 #[test]
 fn a_binary_log_is_pumped_for_good() {
-    let mut world = World::logged_in();
+    let mut world = MachineHarness::logged_in();
     world.client_says(&encoded(0, b"\x12\x04\0\0\0\0\0\x01\0\0\0binlog.000001"));
     world.server_says(&encoded(1, b"\0an event"));
     assert!(world.machine.commands().is_none());
@@ -587,7 +593,7 @@ fn a_binary_log_is_pumped_for_good() {
 
 #[test]
 fn a_change_of_user_that_fails_leaves_a_session_that_goes_on() {
-    let mut world = World::logged_in();
+    let mut world = MachineHarness::logged_in();
     world.client_says(&encoded(0, b"\x11bob\0\0tl\0"));
     world.server_says(&encoded(
         1,

@@ -1,7 +1,7 @@
 //! The statements of `fixtures/statements`, each with the class that it has to have.
 
-use crate::{Class, Dynamic, Effects, Locks, classify};
-use headwater_timeline::{Definition, Form};
+use crate::{DynamicStatement, StatementClass, StatementEffects, TableLockEffect, classify};
+use headwater_timeline::{ProcedureForm, TimelineDefinition};
 
 #[test]
 fn calls_are_as_the_fixture_says() {
@@ -28,7 +28,7 @@ fn effects_are_as_the_fixture_says() {
 }
 
 fn check(fixture: &str, at_least: usize) {
-    let definitions = [Definition::classic()];
+    let definitions = [TimelineDefinition::classic()];
     let cases: Vec<_> = fixture
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -38,9 +38,9 @@ fn check(fixture: &str, at_least: usize) {
         let (expected, statement) = case.split_once(" | ").unwrap();
         let class = classify(&unescaped(statement), &definitions, false);
         let found = if expected == "other" {
-            named(&class, false)
+            class_words(&class, false)
         } else {
-            named(&class, true)
+            class_words(&class, true)
         };
         if sorted(&found) != sorted(expected) {
             wrong.push(format!(
@@ -59,9 +59,9 @@ fn sorted(class: &str) -> Vec<&str> {
 }
 
 /// A class in the fixture's words.
-fn named(class: &Class, with_effects: bool) -> String {
+fn class_words(class: &StatementClass, with_effects: bool) -> String {
     match class {
-        Class::Call(call) => {
+        StatementClass::Call(call) => {
             let database = call
                 .database
                 .as_ref()
@@ -72,48 +72,48 @@ fn named(class: &Class, with_effects: bool) -> String {
                 .map(|bound| format!(",{bound}"))
                 .unwrap_or_default();
             let form = match call.form {
-                Form::Newest | Form::Bounded => "call",
-                Form::Heads => "heads",
+                ProcedureForm::Newest | ProcedureForm::Bounded => "call",
+                ProcedureForm::Heads => "heads",
             };
             format!("{form}{database}({}{bound})", call.reader)
         }
-        Class::Unbound(statement) => {
-            let asked: Vec<_> = statement.expressions().collect();
-            let parameters = "?".repeat(statement.parameters());
+        StatementClass::UnboundCall(statement) => {
+            let asked: Vec<_> = statement.session_expressions().collect();
+            let parameters = "?".repeat(statement.parameter_count());
             format!("unbound({}{parameters})", asked.join(","))
         }
-        Class::Several(several, _) => format!("several {}", several.rest),
-        Class::Feed(_) => "feed".into(),
-        Class::Batch(batch) => format!("batch {}", batch.rest),
-        Class::Dynamic(Dynamic::Prepare { call, .. }) => match call {
+        StatementClass::CallBatch(several, _) => format!("several {}", several.remainder_start),
+        StatementClass::Feed(_) => "feed".into(),
+        StatementClass::FeedBatch(batch) => format!("batch {}", batch.remainder_start),
+        StatementClass::Dynamic(DynamicStatement::Prepare { call, .. }) => match call {
             Some(_) => "prepare call".into(),
             None => "prepare".into(),
         },
-        Class::Dynamic(Dynamic::Execute { variables, .. }) => {
+        StatementClass::Dynamic(DynamicStatement::Execute { variables, .. }) => {
             format!("execute({})", variables.join(","))
         }
-        Class::Dynamic(Dynamic::Deallocate { .. }) => "deallocate".into(),
-        Class::Tail(tail) => format!("tail {}", tail.limit),
-        Class::Own(_) => "own".into(),
-        Class::Other(_) if !with_effects => "other".into(),
-        Class::Other(Effects::ALL) => "other all".into(),
-        Class::Other(Effects::NONE) => "other none".into(),
-        Class::Other(effects) => {
+        StatementClass::Dynamic(DynamicStatement::Deallocate { .. }) => "deallocate".into(),
+        StatementClass::FollowUp(tail) => format!("tail {}", tail.limit),
+        StatementClass::ShowHeadwater(_) => "own".into(),
+        StatementClass::Other(_) if !with_effects => "other".into(),
+        StatementClass::Other(StatementEffects::ALL) => "other all".into(),
+        StatementClass::Other(StatementEffects::NONE) => "other none".into(),
+        StatementClass::Other(effects) => {
             let fields = [
-                (effects.one_shot, " one_shot"),
+                (effects.next_transaction, " one_shot"),
                 (effects.temp_tables, " temp_tables"),
                 (effects.stored_code, " stored_code"),
                 (effects.settings, " settings"),
                 (effects.database, " database"),
                 (effects.dynamic, " dynamic"),
-                (effects.locks == Locks::Taken, " locks"),
-                (effects.locks == Locks::Released, " unlocks"),
+                (effects.locks == TableLockEffect::Taken, " locks"),
+                (effects.locks == TableLockEffect::Released, " unlocks"),
                 (effects.diagnostics, " diagnostics"),
                 (effects.definition, " definition"),
                 (effects.result_table, " result_table"),
-                (effects.spares, " spares"),
-                (effects.keeps_counts, " keeps_counts"),
-                (effects.own, " own"),
+                (effects.is_pure_read, " spares"),
+                (effects.preserves_row_counts, " keeps_counts"),
+                (effects.session_values, " own"),
             ];
             let words: String = fields
                 .iter()

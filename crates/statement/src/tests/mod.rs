@@ -2,5 +2,5 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod corpus;
-mod laws;
-mod stories;
+mod properties;
+mod scenarios;

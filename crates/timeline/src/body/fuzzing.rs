@@ -1,8 +1,8 @@
 //! Body of the fuzz target `body`: takes any bytes and fails by an assertion.
 
-use super::{Difference, Routine, Security, compare};
-use crate::Definition;
-use headwater_sql::holds;
+use super::{BodyMismatch, SqlSecurity, TimelineRoutine, compare};
+use crate::TimelineDefinition;
+use headwater_sql::contains_ignoring_case;
 
 /// A text is as expected or differs in a place that it has, a line lower below a line; and what is as expected is one
 /// procedure, of one definition, once.
@@ -10,34 +10,37 @@ use headwater_sql::holds;
 /// The first byte has those behind it be the text itself, or names a procedure that is as expected, into which
 /// pieces are put: where (2 bytes), in place of how many bytes, how many, those.
 pub fn shown(data: &[u8]) {
-    let definition = Definition::classic();
+    let definition = TimelineDefinition::classic();
     let Some((&kind, rest)) = data.split_first() else {
         return;
     };
     let [heads, newest, bounded] = definition.procedures_sql();
     let text = match kind % 4 {
         0 => rest.to_vec(),
-        1 => spliced(heads.as_bytes(), rest),
-        2 => spliced(newest.as_bytes(), rest),
-        _ => spliced(bounded.as_bytes(), rest),
+        1 => splice_pieces(heads.as_bytes(), rest),
+        2 => splice_pieces(newest.as_bytes(), rest),
+        _ => splice_pieces(bounded.as_bytes(), rest),
     };
-    let found = Routine::ALL.map(|routine| compare(&definition, routine, &text));
+    let found = TimelineRoutine::ALL.map(|routine| compare(&definition, routine, &text));
     let fits = found.iter().filter(|one| one.is_ok()).count();
     assert!(fits <= 1, "one text is {fits} procedures");
-    for (routine, found) in Routine::ALL.into_iter().zip(found) {
+    for (routine, found) in TimelineRoutine::ALL.into_iter().zip(found) {
         let below = compare(&definition, routine, &[b"\n", &text[..]].concat());
         match found {
             Ok(body) => {
                 assert_eq!(below, Ok(body.clone()));
-                assert!(body.security == Security::Definer || holds(&text, "INVOKER"));
+                assert!(
+                    body.security == SqlSecurity::Definer
+                        || contains_ignoring_case(&text, "INVOKER")
+                );
                 let twice = [&text[..], b"\n", &text].concat();
                 assert!(compare(&definition, routine, &twice).is_err());
-                let other = Definition {
+                let other = TimelineDefinition {
                     n: definition.n + 1,
-                    ..Definition::classic()
+                    ..TimelineDefinition::classic()
                 };
                 let differs = compare(&other, routine, &text).is_err();
-                assert!(differs || routine == Routine::Heads);
+                assert!(differs || routine == TimelineRoutine::Heads);
             }
             Err(difference) => {
                 let lines = 1 + text.iter().filter(|&&byte| byte == b'\n').count();
@@ -45,14 +48,14 @@ pub fn shown(data: &[u8]) {
                 assert_eq!(difference.procedure, routine.name(&definition));
                 assert!(!difference.expected.is_empty() && !difference.found.is_empty());
                 let line = difference.line + 1;
-                assert_eq!(below, Err(Difference { line, ..difference }));
+                assert_eq!(below, Err(BodyMismatch { line, ..difference }));
             }
         }
     }
 }
 
 /// Pieces put into a text; a place beyond its end is its end.
-fn spliced(text: &[u8], mut pieces: &[u8]) -> Vec<u8> {
+fn splice_pieces(text: &[u8], mut pieces: &[u8]) -> Vec<u8> {
     let mut text = text.to_vec();
     while let [low, high, gone, len, rest @ ..] = pieces {
         let at = usize::from(u16::from_le_bytes([*low, *high])).min(text.len());
@@ -72,7 +75,7 @@ mod tests {
 
     #[test]
     fn it_holds_for_the_procedures_of_the_fixtures() {
-        let definition = Definition::classic();
+        let definition = TimelineDefinition::classic();
         let script = include_str!("../../../../fixtures/sql/procedures.sql");
         let texts: Vec<&str> = script
             .split("//")
@@ -81,7 +84,7 @@ mod tests {
         assert_eq!(texts.len(), 3);
         for text in texts {
             let known = |routine| compare(&definition, routine, text.as_bytes()).is_ok();
-            assert!(Routine::ALL.into_iter().any(known), "{text}");
+            assert!(TimelineRoutine::ALL.into_iter().any(known), "{text}");
             shown(&[b"\0", text.as_bytes()].concat());
         }
         for kind in 1..=3 {

@@ -1,23 +1,23 @@
 //! The parts of a procedure that are read freely: its header, its variables, its tables' options.
 
-use super::matcher::{Local, Matcher};
-use super::steps::Case;
-use super::{Difference, Security};
-use crate::definition::IntType;
-use headwater_sql::lexer::{Kind, Token};
+use super::matcher::{BodyMatcher, LocalVariable};
+use super::steps::CaseSensitivity;
+use super::{BodyMismatch, SqlSecurity};
+use crate::definition::IdType;
+use headwater_sql::lexer::{SqlToken, TokenKind};
 
-impl Matcher<'_> {
+impl BodyMatcher<'_> {
     /// `CREATE DEFINER=... PROCEDURE name(parameters) characteristics`.
-    pub(super) fn header(&mut self) -> Result<Security, Difference> {
+    pub(super) fn header(&mut self) -> Result<SqlSecurity, BodyMismatch> {
         self.expect("CREATE")?;
         while self.peek().is_some_and(|token| !token.is_word("PROCEDURE")) {
-            self.at += 1;
+            self.position += 1;
         }
         self.expect("PROCEDURE")?;
         let name = self.routine.name(self.definition);
-        self.step_name(name, Case::Folded)?;
+        self.step_name(name, CaseSensitivity::Insensitive)?;
         self.expect("(")?;
-        for parameter in 0..self.routine.parameters() {
+        for parameter in 0..self.routine.parameter_count() {
             if parameter > 0 {
                 self.expect(",")?;
             }
@@ -34,28 +34,28 @@ impl Matcher<'_> {
     pub(super) fn parameter(
         &mut self,
         role: &'static str,
-        expected: IntType,
-    ) -> Result<(), Difference> {
+        expected: IdType,
+    ) -> Result<(), BodyMismatch> {
         self.accept(|token| token.is_word("IN"));
-        let name = self.free_name("a parameter")?;
+        let name = self.take_name("a parameter")?;
         self.step_type(expected)?;
-        self.locals.push(Local {
+        self.locals.push(LocalVariable {
             name: name.clone(),
             int: Some(expected),
             starts_as_zero: false,
             parameter: true,
         });
-        self.bound.push((role, name));
+        self.bound_names.push((role, name));
         Ok(())
     }
 
-    pub(super) fn characteristics(&mut self) -> Result<Security, Difference> {
-        let mut security = Security::Definer;
+    pub(super) fn characteristics(&mut self) -> Result<SqlSecurity, BodyMismatch> {
+        let mut security = SqlSecurity::Definer;
         loop {
             if self.accept(|token| token.is_word("COMMENT")) {
-                self.expect_kind(Kind::Text, "a comment in quotes")?;
+                self.expect_kind(TokenKind::QuotedText, "a comment in quotes")?;
             } else if self.accept_words(&["SQL", "SECURITY", "INVOKER"]) {
-                security = Security::Invoker;
+                security = SqlSecurity::Invoker;
             } else if !CHARACTERISTICS.iter().any(|words| self.accept_words(words)) {
                 return Ok(security);
             }
@@ -63,24 +63,25 @@ impl Matcher<'_> {
     }
 
     /// `DECLARE name, ... type [DEFAULT value];`, until a declaration of something else.
-    pub(super) fn locals(&mut self) -> Result<(), Difference> {
+    pub(super) fn variable_declarations(&mut self) -> Result<(), BodyMismatch> {
         while self.peek().is_some_and(|token| token.is_word("DECLARE")) {
             let other = |at: usize, words: &[&str]| {
                 self.tokens
                     .get(at)
                     .is_some_and(|token| words.iter().any(|word| token.is_word(word)))
             };
-            if other(self.at + 2, &["CURSOR"]) || other(self.at + 1, &["CONTINUE", "EXIT", "UNDO"])
+            if other(self.position + 2, &["CURSOR"])
+                || other(self.position + 1, &["CONTINUE", "EXIT", "UNDO"])
             {
                 break;
             }
-            self.at += 1;
-            let mut names = vec![self.free_name("a variable")?];
+            self.position += 1;
+            let mut names = vec![self.take_name("a variable")?];
             while self.accept(|token| token.is_punct(b',')) {
-                names.push(self.free_name("a variable")?);
+                names.push(self.take_name("a variable")?);
             }
-            let Some(int) = self.int_type() else {
-                return self.differs("an integer type");
+            let Some(int) = self.take_int_type() else {
+                return self.fail("an integer type");
             };
             let defaults = self.accept(|token| token.is_word("DEFAULT"));
             let null = defaults && self.accept(|token| token.is_word("NULL"));
@@ -88,26 +89,27 @@ impl Matcher<'_> {
                 self.step_flag(0, "FALSE", "0")?;
             }
             let starts_as_zero = defaults && !null;
-            self.locals.extend(names.into_iter().map(|name| Local {
-                name,
-                int,
-                starts_as_zero,
-                parameter: false,
-            }));
+            self.locals
+                .extend(names.into_iter().map(|name| LocalVariable {
+                    name,
+                    int,
+                    starts_as_zero,
+                    parameter: false,
+                }));
             self.expect(";")?;
         }
         Ok(())
     }
 
     /// Table options in any order: the engine has to be there.
-    pub(super) fn memory(&mut self) -> Result<(), Difference> {
-        let (start, mut memory) = (self.at, false);
+    pub(super) fn memory_table_options(&mut self) -> Result<(), BodyMismatch> {
+        let (start, mut memory) = (self.position, false);
         loop {
             self.accept(|token| token.is_punct(b','));
             if self.accept_words(&["ENGINE"]) {
                 self.accept(|token| token.is_punct(b'='));
-                if !self.accept(is_memory) {
-                    return self.differs("MEMORY");
+                if !self.accept(is_memory_engine) {
+                    return self.fail("MEMORY");
                 }
                 memory = true;
                 continue;
@@ -115,14 +117,14 @@ impl Matcher<'_> {
             let default = self.accept_words(&["DEFAULT"]);
             if CHARACTER_SETS.iter().any(|words| self.accept_words(words)) {
                 self.accept(|token| token.is_punct(b'='));
-                self.free_name("a character set")?;
+                self.take_name("a character set")?;
             } else if default {
-                return self.differs("CHARSET");
+                return self.fail("CHARSET");
             } else if memory {
-                self.options = self.whole_between(start, self.at);
+                self.table_options = self.full_text_between(start, self.position);
                 return Ok(());
             } else {
-                return self.differs("ENGINE");
+                return self.fail("ENGINE");
             }
         }
     }
@@ -143,7 +145,7 @@ const CHARACTERISTICS: &[&[&str]] = &[
 const CHARACTER_SETS: &[&[&str]] = &[&["CHARSET"], &["CHARACTER", "SET"], &["COLLATE"]];
 
 /// Both names of the engine, bare or quoted in any way.
-fn is_memory(engine: Token<'_>) -> bool {
+fn is_memory_engine(engine: SqlToken<'_>) -> bool {
     let same =
         |name: &[u8]| name.eq_ignore_ascii_case(b"MEMORY") || name.eq_ignore_ascii_case(b"HEAP");
     engine.unquoted().is_some_and(same)

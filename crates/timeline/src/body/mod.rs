@@ -3,11 +3,11 @@
 //! Comments, white space, the case of keywords and back quotes do not matter, and local names are free. A local variable
 //! hides a column of its name, so a column that is named like one is a difference.
 
-use super::definition::Definition;
+use super::definition::TimelineDefinition;
 use headwater_sql::lexer::Lexer;
 
-use matcher::Matcher;
-pub use pattern::Routine;
+use matcher::BodyMatcher;
+pub use pattern::TimelineRoutine;
 
 pub mod fuzzing;
 mod header;
@@ -19,16 +19,16 @@ mod tests;
 
 /// What is left to know of a procedure that is as expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Body {
+pub struct ProcedureBody {
     /// Whose privileges it runs with.
-    pub security: Security,
+    pub security: SqlSecurity,
     /// What stands behind the columns of the table that it creates, as tokens.
-    pub options: String,
+    pub table_options: String,
 }
 
 /// Whose privileges a procedure runs with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Security {
+pub enum SqlSecurity {
     /// Those of the account that defined it.
     Definer,
     /// Those of the account that calls it.
@@ -38,7 +38,7 @@ pub enum Security {
 /// The first token of a procedure that is not as expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("procedure {procedure}, line {line}: expected {expected}, found {found}")]
-pub struct Difference {
+pub struct BodyMismatch {
     /// The procedure's name.
     pub procedure: String,
     /// The line of the text as the server shows it, from 1.
@@ -54,30 +54,30 @@ pub struct Difference {
 /// # Errors
 /// The first token that differs.
 pub fn compare(
-    definition: &Definition,
-    routine: Routine,
+    definition: &TimelineDefinition,
+    routine: TimelineRoutine,
     shown: &[u8],
-) -> Result<Body, Difference> {
+) -> Result<ProcedureBody, BodyMismatch> {
     let tokens = Lexer::new(shown).collect();
-    let mut matcher = Matcher {
+    let mut matcher = BodyMatcher {
         definition,
         routine,
         shown,
         tokens,
-        at: 0,
+        position: 0,
         locals: Vec::new(),
-        bound: Vec::new(),
-        options: String::new(),
+        bound_names: Vec::new(),
+        table_options: String::new(),
     };
     let security = matcher.header()?;
     let steps: Vec<_> = routine.steps().collect();
     matcher.steps(&steps)?;
     matcher.accept(|token| token.is_punct(b';'));
     match matcher.peek() {
-        None => Ok(Body {
+        None => Ok(ProcedureBody {
             security,
-            options: matcher.options,
+            table_options: matcher.table_options,
         }),
-        Some(_) => matcher.differs("the end"),
+        Some(_) => matcher.fail("the end"),
     }
 }

@@ -20,11 +20,11 @@
 //! | `&locals` | any number of variable declarations |
 //! | `&memory` | table options: the MEMORY (once HEAP) engine, character sets at will |
 
-use crate::definition::Definition;
+use crate::definition::TimelineDefinition;
 
 /// One of the procedures of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Routine {
+pub enum TimelineRoutine {
     /// Fills the result table with the newest page.
     Newest,
     /// Fills the result table with the page at or below a bound.
@@ -33,12 +33,12 @@ pub enum Routine {
     Heads,
 }
 
-impl Routine {
+impl TimelineRoutine {
     /// All three.
     pub const ALL: [Self; 3] = [Self::Newest, Self::Bounded, Self::Heads];
 
     /// The procedure's name in a definition.
-    pub fn name(self, definition: &Definition) -> &str {
+    pub fn name(self, definition: &TimelineDefinition) -> &str {
         match self {
             Self::Newest => &definition.procedures.newest,
             Self::Bounded => &definition.procedures.bounded,
@@ -47,7 +47,7 @@ impl Routine {
     }
 
     /// How many parameters it has: the reader, and for two of them the bound.
-    pub(super) fn parameters(self) -> usize {
+    pub(super) fn parameter_count(self) -> usize {
         match self {
             Self::Newest => 1,
             Self::Bounded | Self::Heads => 2,

@@ -1,12 +1,12 @@
 //! What each step of the pattern language takes.
 
-use super::Difference;
-use super::matcher::Matcher;
-use crate::definition::{Definition, IntType};
-use headwater_sql::lexer::{Kind, Token};
+use super::BodyMismatch;
+use super::matcher::BodyMatcher;
+use crate::definition::{IdType, TimelineDefinition};
+use headwater_sql::lexer::{SqlToken, TokenKind};
 
-impl Matcher<'_> {
-    pub(super) fn steps(&mut self, steps: &[&'static str]) -> Result<(), Difference> {
+impl BodyMatcher<'_> {
+    pub(super) fn steps(&mut self, steps: &[&'static str]) -> Result<(), BodyMismatch> {
         let mut steps = steps.iter();
         while let Some(&step) = steps.next() {
             if step != "[" {
@@ -16,9 +16,9 @@ impl Matcher<'_> {
                 continue;
             }
             let group = steps.as_slice();
-            let start = self.at;
+            let start = self.position;
             let taken = group.first().is_some_and(|&first| self.step(first).is_ok());
-            self.at = start;
+            self.position = start;
             if !taken {
                 steps.find(|&&step| step == "]");
             }
@@ -26,7 +26,7 @@ impl Matcher<'_> {
         Ok(())
     }
 
-    pub(super) fn step(&mut self, step: &'static str) -> Result<(), Difference> {
+    pub(super) fn step(&mut self, step: &'static str) -> Result<(), BodyMismatch> {
         let definition = self.definition;
         let (sign, name) = step.split_at(1);
         match (sign, name) {
@@ -34,34 +34,45 @@ impl Matcher<'_> {
                 self.accept(|token| token.is_word(word));
                 Ok(())
             }
-            (":", "build") => self.step_name(&definition.procedures.heads, Case::Folded),
-            (":", table) => self.step_name(table_name(definition, table), Case::Kept),
-            ("+", column) => self.step_name(column_name(definition, column).1, Case::Folded),
+            (":", "build") => {
+                self.step_name(&definition.procedures.heads, CaseSensitivity::Insensitive)
+            }
+            (":", table) => {
+                self.step_name(table_name(definition, table), CaseSensitivity::Sensitive)
+            }
+            ("+", column) => self.step_name(
+                column_name(definition, column).1,
+                CaseSensitivity::Insensitive,
+            ),
             ("!", column) => self.step_column(column_name(definition, column), true),
             ("%", "user") => self.step_type(definition.user_type),
             ("%", _) => self.step_type(definition.id_type),
             ("#", _) => self.step_number(definition.n),
             ("$", _) => self.step_local(step),
-            ("^" | "@", _) => self.step_free(step),
+            ("^" | "@", _) => self.step_free_name(step),
             ("&", "yes") => self.step_flag(1, "TRUE", "1"),
-            ("&", "locals") => self.locals(),
-            ("&", _) => self.memory(),
+            ("&", "locals") => self.variable_declarations(),
+            ("&", _) => self.memory_table_options(),
             _ if step.contains('.') => self.step_column(column_name(definition, step), false),
             _ => self.expect(step),
         }
     }
 
-    pub(super) fn step_name(&mut self, name: &str, case: Case) -> Result<(), Difference> {
-        let same = |token: Token<'_>| {
+    pub(super) fn step_name(
+        &mut self,
+        name: &str,
+        case: CaseSensitivity,
+    ) -> Result<(), BodyMismatch> {
+        let same = |token: SqlToken<'_>| {
             token.name().is_some_and(|found| match case {
-                Case::Kept => self.definition.case.same(&found, name),
-                Case::Folded => found.eq_ignore_ascii_case(name),
+                CaseSensitivity::Sensitive => self.definition.name_case.is_same_name(&found, name),
+                CaseSensitivity::Insensitive => found.eq_ignore_ascii_case(name),
             })
         };
         if self.accept(same) {
             Ok(())
         } else {
-            self.differs(&format!("`{name}`"))
+            self.fail(&format!("`{name}`"))
         }
     }
 
@@ -70,10 +81,10 @@ impl Matcher<'_> {
         &mut self,
         (table, column): (&str, &str),
         qualified: bool,
-    ) -> Result<(), Difference> {
+    ) -> Result<(), BodyMismatch> {
         let dotted = self
             .tokens
-            .get(self.at + 1)
+            .get(self.position + 1)
             .is_some_and(|token| token.is_punct(b'.'));
         let first = if dotted { table } else { column };
         if let Some(local) = self
@@ -82,36 +93,36 @@ impl Matcher<'_> {
             .find(|local| local.name.eq_ignore_ascii_case(first))
         {
             let expected = format!("the column `{first}`, which no variable of that name hides");
-            return Err(self.difference(&expected, format!("the variable `{}`", local.name)));
+            return Err(self.mismatch(&expected, format!("the variable `{}`", local.name)));
         }
         if dotted || qualified {
-            self.step_name(table, Case::Kept)?;
+            self.step_name(table, CaseSensitivity::Sensitive)?;
             self.expect(".")?;
         }
-        self.step_name(column, Case::Folded)
+        self.step_name(column, CaseSensitivity::Insensitive)
     }
 
-    pub(super) fn step_type(&mut self, expected: IntType) -> Result<(), Difference> {
-        let start = self.at;
-        match self.int_type() {
+    pub(super) fn step_type(&mut self, expected: IdType) -> Result<(), BodyMismatch> {
+        let start = self.position;
+        match self.take_int_type() {
             Some(Some(found)) if found == expected => Ok(()),
             _ => {
-                let found = self.text_between(start, self.at.max(start + 1));
-                self.at = start;
-                Err(self.difference(expected.sql(), found))
+                let found = self.text_between(start, self.position.max(start + 1));
+                self.position = start;
+                Err(self.mismatch(expected.sql(), found))
             }
         }
     }
 
-    pub(super) fn step_number(&mut self, expected: u32) -> Result<(), Difference> {
-        let same = |token: Token<'_>| {
-            token.kind == Kind::Number
+    pub(super) fn step_number(&mut self, expected: u32) -> Result<(), BodyMismatch> {
+        let same = |token: SqlToken<'_>| {
+            token.kind == TokenKind::Number
                 && std::str::from_utf8(token.text).is_ok_and(|text| text.parse() == Ok(expected))
         };
         if self.accept(same) {
             Ok(())
         } else {
-            self.differs(&expected.to_string())
+            self.fail(&expected.to_string())
         }
     }
 
@@ -120,27 +131,27 @@ impl Matcher<'_> {
         number: u32,
         word: &'static str,
         expected: &str,
-    ) -> Result<(), Difference> {
+    ) -> Result<(), BodyMismatch> {
         if self.accept(|token| token.is_word(word)) || self.step_number(number).is_ok() {
             Ok(())
         } else {
-            self.differs(expected)
+            self.fail(expected)
         }
     }
 
     /// A variable in its role: the one that has it already, or a declared one of the right kind that has no role yet.
-    pub(super) fn step_local(&mut self, role: &'static str) -> Result<(), Difference> {
-        if let Some(name) = self.role(role) {
-            return self.step_name(&name, Case::Folded);
+    pub(super) fn step_local(&mut self, role: &'static str) -> Result<(), BodyMismatch> {
+        if let Some(name) = self.bound_name(role) {
+            return self.step_name(&name, CaseSensitivity::Insensitive);
         }
-        let name = self.free_name("a variable")?;
+        let name = self.take_name("a variable")?;
         let int = match role {
             "$author" => Some(self.definition.user_type),
             "$head" => Some(self.definition.id_type),
             _ => None,
         };
         let taken = self
-            .bound
+            .bound_names
             .iter()
             .any(|(_, bound)| bound.eq_ignore_ascii_case(&name));
         let local = self
@@ -151,22 +162,22 @@ impl Matcher<'_> {
             !local.parameter && int.map_or(local.starts_as_zero, |int| local.int == Some(int))
         });
         if fits && !taken {
-            self.bound.push((role, name));
+            self.bound_names.push((role, name));
             return Ok(());
         }
-        self.at -= 1;
+        self.position -= 1;
         match int {
-            Some(int) => self.differs(&format!("a variable of its own of type {int}")),
-            None => self.differs("a variable of its own that starts as 0"),
+            Some(int) => self.fail(&format!("a variable of its own of type {int}")),
+            None => self.fail("a variable of its own that starts as 0"),
         }
     }
 
     /// A cursor's name or an alias: new, or the one met before. An alias may not be mistaken for a variable or a column.
-    pub(super) fn step_free(&mut self, role: &'static str) -> Result<(), Difference> {
-        if let Some(name) = self.role(role) {
-            return self.step_name(&name, Case::Folded);
+    pub(super) fn step_free_name(&mut self, role: &'static str) -> Result<(), BodyMismatch> {
+        if let Some(name) = self.bound_name(role) {
+            return self.step_name(&name, CaseSensitivity::Insensitive);
         }
-        let name = self.free_name("a name")?;
+        let name = self.take_name("a name")?;
         let same = |other: &str| other.eq_ignore_ascii_case(&name);
         let columns = [
             "follower.reader",
@@ -179,22 +190,22 @@ impl Matcher<'_> {
                 .iter()
                 .any(|column| same(column_name(self.definition, column).1));
         if role == "@alias" && mistaken {
-            self.at -= 1;
-            return self.differs("an alias that is no variable's or column's name");
+            self.position -= 1;
+            return self.fail("an alias that is no variable's or column's name");
         }
-        self.bound.push((role, name));
+        self.bound_names.push((role, name));
         Ok(())
     }
 }
 
 /// Whether the case of a name counts.
 #[derive(Clone, Copy)]
-pub(super) enum Case {
-    Kept,
-    Folded,
+pub(super) enum CaseSensitivity {
+    Sensitive,
+    Insensitive,
 }
 
-fn table_name<'d>(definition: &'d Definition, table: &str) -> &'d str {
+fn table_name<'d>(definition: &'d TimelineDefinition, table: &str) -> &'d str {
     match table {
         "follower" => &definition.follower.table,
         "message" => &definition.message.table,
@@ -204,7 +215,7 @@ fn table_name<'d>(definition: &'d Definition, table: &str) -> &'d str {
 }
 
 /// The table and the column of a step.
-fn column_name<'d>(definition: &'d Definition, step: &str) -> (&'d str, &'d str) {
+fn column_name<'d>(definition: &'d TimelineDefinition, step: &str) -> (&'d str, &'d str) {
     let column = match step {
         "follower.reader" => &definition.follower.reader,
         "follower.author" => &definition.follower.author,

@@ -1,20 +1,20 @@
 //! What is asked of the server. Names stand in hexadecimal, which every `sql_mode` and character set reads alike.
 
-use crate::body::Routine;
-use crate::definition::Definition;
-use headwater_sql::{hex, quoted};
+use crate::body::TimelineRoutine;
+use crate::definition::TimelineDefinition;
+use headwater_sql::{hex_literal, quoted};
 
 /// The questions, in the order in which they are asked.
 #[derive(Clone, Copy)]
-pub(super) enum Question {
+pub(super) enum CheckQuery {
     Version,
     InitConnect,
     Tables,
     Columns,
     Indexes,
-    ShowCreate(Routine),
+    ShowCreate(TimelineRoutine),
     Routines,
-    Rights,
+    Privileges,
     PartialRevokes,
     MessageRows,
     NewestId,
@@ -22,12 +22,12 @@ pub(super) enum Question {
 }
 
 /// The queries whose answers [`super::evaluate`] judges, in that order. They only read; any account may send them.
-pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
+pub fn queries(definition: &TimelineDefinition, database: &str) -> Vec<String> {
     let tables = format!(
         "TABLE_SCHEMA = {} AND TABLE_NAME IN ({}, {})",
-        hex(database),
-        hex(&definition.follower.table),
-        hex(&definition.message.table),
+        hex_literal(database),
+        hex_literal(&definition.follower.table),
+        hex_literal(&definition.message.table),
     );
     let mut queries = vec![
         "SELECT VERSION()".into(),
@@ -44,7 +44,7 @@ pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
              FROM information_schema.STATISTICS WHERE {tables} ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
         ),
     ];
-    queries.extend(Routine::ALL.map(|routine| {
+    queries.extend(TimelineRoutine::ALL.map(|routine| {
         format!(
             "SHOW CREATE PROCEDURE {}.{}",
             quoted(database),
@@ -53,10 +53,10 @@ pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
     }));
     queries.push(format!(
         "SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = {} AND ROUTINE_TYPE = {}",
-        hex(database),
-        hex("PROCEDURE"),
+        hex_literal(database),
+        hex_literal("PROCEDURE"),
     ));
-    queries.extend([rights_query(database), partial_revokes_query()]);
+    queries.extend([privileges_query(database), partial_revokes_query()]);
     // What the optimizer goes by; the catalogue's figure may be a day old. MariaDB has no such format.
     queries.push(format!(
         "EXPLAIN FORMAT=TRADITIONAL SELECT {} FROM {}.{}",
@@ -77,19 +77,23 @@ pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
 /// The queries whose answers [`super::no_functions`] judges, in that order.
 #[must_use]
 pub fn functions_queries() -> [String; 3] {
-    [functions_query(), rights_query(""), partial_revokes_query()]
+    [
+        functions_query(),
+        privileges_query(""),
+        partial_revokes_query(),
+    ]
 }
 
 /// Which rights the account has: on all, on a database, on the list of routines.
-fn rights_query(database: &str) -> String {
+fn privileges_query(database: &str) -> String {
     // A grantee is 'user'@'host'; only the last @ of CURRENT_USER() divides.
-    let host = format!("SUBSTRING_INDEX(CURRENT_USER(), {}, -1)", hex("@"));
+    let host = format!("SUBSTRING_INDEX(CURRENT_USER(), {}, -1)", hex_literal("@"));
     let user =
         format!("LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH({host}) - 1)");
-    let quote = hex("'");
+    let quote = hex_literal("'");
     let grantee = format!(
         "CONCAT({quote}, {user}, {quote}, {at}, {quote}, {host}, {quote})",
-        at = hex("@")
+        at = hex_literal("@")
     );
     format!(
         "SELECT PRIVILEGE_TYPE, {} FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = {grantee} UNION ALL \
@@ -97,19 +101,19 @@ fn rights_query(database: &str) -> String {
          WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {} UNION ALL \
          SELECT PRIVILEGE_TYPE, {} FROM information_schema.TABLE_PRIVILEGES \
          WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {} AND TABLE_NAME = {}",
-        hex("global"),
-        hex("database"),
-        hex(database),
-        hex("routines"),
-        hex("mysql"),
-        hex("proc"),
+        hex_literal("global"),
+        hex_literal("database"),
+        hex_literal(database),
+        hex_literal("routines"),
+        hex_literal("mysql"),
+        hex_literal("proc"),
     )
 }
 
 fn partial_revokes_query() -> String {
     format!(
         "SHOW GLOBAL VARIABLES WHERE Variable_name = {}",
-        hex("partial_revokes")
+        hex_literal("partial_revokes")
     )
 }
 
@@ -117,36 +121,36 @@ fn partial_revokes_query() -> String {
 fn functions_query() -> String {
     format!(
         "SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_TYPE <> {} AND ROUTINE_SCHEMA <> {}",
-        hex("PROCEDURE"),
-        hex("sys"),
+        hex_literal("PROCEDURE"),
+        hex_literal("sys"),
     )
 }
 
 /// Lists the databases that hold both tables of a definition, at most `limit`.
 #[must_use]
-pub fn databases_query(definition: &Definition, limit: usize) -> String {
+pub fn databases_query(definition: &TimelineDefinition, limit: usize) -> String {
     format!(
         "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME IN ({}, {}) \
          GROUP BY TABLE_SCHEMA HAVING COUNT(*) = 2 ORDER BY TABLE_SCHEMA LIMIT {limit}",
-        hex(&definition.follower.table),
-        hex(&definition.message.table),
+        hex_literal(&definition.follower.table),
+        hex_literal(&definition.message.table),
     )
 }
 
-impl Question {
+impl CheckQuery {
     /// Its place among the queries.
-    pub(super) fn at(self) -> usize {
+    pub(super) fn index(self) -> usize {
         match self {
             Self::Version => 0,
             Self::InitConnect => 1,
             Self::Tables => 2,
             Self::Columns => 3,
             Self::Indexes => 4,
-            Self::ShowCreate(Routine::Newest) => 5,
-            Self::ShowCreate(Routine::Bounded) => 6,
-            Self::ShowCreate(Routine::Heads) => 7,
+            Self::ShowCreate(TimelineRoutine::Newest) => 5,
+            Self::ShowCreate(TimelineRoutine::Bounded) => 6,
+            Self::ShowCreate(TimelineRoutine::Heads) => 7,
             Self::Routines => 8,
-            Self::Rights => 9,
+            Self::Privileges => 9,
             Self::PartialRevokes => 10,
             Self::MessageRows => 11,
             Self::NewestId => 12,
@@ -155,7 +159,7 @@ impl Question {
     }
 
     /// What it asks for, for a log line.
-    pub(super) fn about(self) -> &'static str {
+    pub(super) fn description(self) -> &'static str {
         match self {
             Self::Version => "the version",
             Self::InitConnect => "init_connect",
@@ -164,7 +168,7 @@ impl Question {
             Self::Indexes => "the indexes",
             Self::ShowCreate(_) => "a procedure",
             Self::Routines => "the list of routines",
-            Self::Rights => "the account's privileges",
+            Self::Privileges => "the account's privileges",
             Self::PartialRevokes => "partial_revokes",
             Self::MessageRows => "the estimate of messages",
             Self::NewestId => "the newest message",

@@ -4,10 +4,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::definition::IntType;
+use crate::definition::IdType;
 
 /// Rows of cells divided by blanks; `-` is NULL.
-fn rows(lines: &[&str]) -> Answered {
+fn rows(lines: &[&str]) -> CheckQueryResult {
     let cell = |cell: &str| (cell != "-").then(|| cell.replace('~', " ").into_bytes());
     Ok(lines
         .iter()
@@ -15,19 +15,19 @@ fn rows(lines: &[&str]) -> Answered {
         .collect())
 }
 
-fn error(code: u16) -> Answered {
+fn error(code: u16) -> CheckQueryResult {
     Err(ServerError {
         code,
         message: "as the server says".into(),
     })
 }
 
-fn shown(definition: &Definition, routine: Routine) -> Answered {
+fn shown(definition: &TimelineDefinition, routine: TimelineRoutine) -> CheckQueryResult {
     let [heads, newest, bounded] = definition.procedures_sql();
     let text = match routine {
-        Routine::Newest => newest,
-        Routine::Bounded => bounded,
-        Routine::Heads => heads,
+        TimelineRoutine::Newest => newest,
+        TimelineRoutine::Bounded => bounded,
+        TimelineRoutine::Heads => heads,
     };
     let cells = [
         routine.name(definition),
@@ -41,8 +41,8 @@ fn shown(definition: &Definition, routine: Routine) -> Answered {
 }
 
 /// A server that has everything, asked by root.
-fn healthy() -> Vec<Answered> {
-    let definition = Definition::classic();
+fn healthy() -> Vec<CheckQueryResult> {
+    let definition = TimelineDefinition::classic();
     vec![
         rows(&["10.11.19-MariaDB-log"]),
         rows(&[""]),
@@ -61,9 +61,9 @@ fn healthy() -> Vec<Answered> {
             "message user_id_id 1 user_id - BTREE 9600",
             "message user_id_id 1 id - BTREE 985303",
         ]),
-        shown(&definition, Routine::Newest),
-        shown(&definition, Routine::Bounded),
-        shown(&definition, Routine::Heads),
+        shown(&definition, TimelineRoutine::Newest),
+        shown(&definition, TimelineRoutine::Bounded),
+        shown(&definition, TimelineRoutine::Heads),
         rows(&[
             "fetch_timeline_ids",
             "fetch_timeline_ids2",
@@ -77,41 +77,43 @@ fn healthy() -> Vec<Answered> {
     ]
 }
 
-fn verdict(changes: &[(Question, Answered)]) -> Verdict {
+fn verdict(changes: &[(CheckQuery, CheckQueryResult)]) -> DefinitionVerdict {
     let mut answers = healthy();
     for (question, answer) in changes {
-        answers[question.at()] = answer.clone();
+        answers[question.index()] = answer.clone();
     }
-    evaluate(&Definition::classic(), "tl", &answers)
+    evaluate(&TimelineDefinition::classic(), "tl", &answers)
 }
 
-fn relayed(question: Question, answer: Answered, message: &str) {
+fn relayed(question: CheckQuery, answer: CheckQueryResult, message: &str) {
     match verdict(&[(question, answer)]) {
-        Verdict::Relay(reason) => assert!(reason.to_string().contains(message), "{reason}"),
-        Verdict::Accelerate(facts) => panic!("{facts:?} where {message}"),
+        DefinitionVerdict::Relay(reason) => {
+            assert!(reason.to_string().contains(message), "{reason}")
+        }
+        DefinitionVerdict::Accelerate(facts) => panic!("{facts:?} where {message}"),
     }
 }
 
-fn facts(changes: &[(Question, Answered)]) -> Facts {
+fn facts(changes: &[(CheckQuery, CheckQueryResult)]) -> DefinitionFacts {
     match verdict(changes) {
-        Verdict::Accelerate(facts) => Facts::clone(&facts),
-        Verdict::Relay(reason) => panic!("{reason}"),
+        DefinitionVerdict::Accelerate(facts) => DefinitionFacts::clone(&facts),
+        DefinitionVerdict::Relay(reason) => panic!("{reason}"),
     }
 }
 
-const NEWEST: Question = Question::ShowCreate(Routine::Newest);
-const BOUNDED: Question = Question::ShowCreate(Routine::Bounded);
-const HEADS: Question = Question::ShowCreate(Routine::Heads);
+const NEWEST: CheckQuery = CheckQuery::ShowCreate(TimelineRoutine::Newest);
+const BOUNDED: CheckQuery = CheckQuery::ShowCreate(TimelineRoutine::Bounded);
+const HEADS: CheckQuery = CheckQuery::ShowCreate(TimelineRoutine::Heads);
 
 #[test]
 fn a_query_is_asked_for_each_question() {
-    let queries = queries(&Definition::classic(), "tl");
+    let queries = queries(&TimelineDefinition::classic(), "tl");
     assert_eq!(queries.len(), healthy().len());
     assert_eq!(
-        queries[NEWEST.at()],
+        queries[NEWEST.index()],
         "SHOW CREATE PROCEDURE `tl`.`fetch_timeline_ids`"
     );
-    assert!(queries[Question::PartialRevokes.at()].starts_with("SHOW GLOBAL VARIABLES"));
+    assert!(queries[CheckQuery::PartialRevokes.index()].starts_with("SHOW GLOBAL VARIABLES"));
     assert!(
         queries.iter().all(|query| !query.contains(['\'', '"'])),
         "names stand in hexadecimal"
@@ -120,8 +122,8 @@ fn a_query_is_asked_for_each_question() {
 
 #[test]
 fn a_procedure_with_its_callers_rights_is_relayed() {
-    let definition = Definition::classic();
-    let Ok(mut answer) = shown(&definition, Routine::Newest) else {
+    let definition = TimelineDefinition::classic();
+    let Ok(mut answer) = shown(&definition, TimelineRoutine::Newest) else {
         panic!("it is shown");
     };
     let text = answer[0][2].as_mut().unwrap();
@@ -130,16 +132,16 @@ fn a_procedure_with_its_callers_rights_is_relayed() {
     assert_ne!(invoker, shown);
     *text = invoker.into_bytes();
     let facts = facts(&[(NEWEST, Ok(answer))]);
-    assert!(matches!(facts.newest, Err(Reason::Invoker { .. })));
-    assert_eq!(facts.bounded, Ok(Procedure::Known));
+    assert!(matches!(facts.newest, Err(RelayReason::Invoker { .. })));
+    assert_eq!(facts.bounded, Ok(ProcedureStatus::Known));
 }
 
 #[test]
 fn stored_functions_are_absent_only_where_all_would_be_listed() {
     let none = |functions: &str, rights: &str| {
         let changes = [
-            (Question::Functions, rows(&[functions])),
-            (Question::Rights, rows(&[rights])),
+            (CheckQuery::Functions, rows(&[functions])),
+            (CheckQuery::Privileges, rows(&[rights])),
         ];
         facts(&changes).no_functions
     };
@@ -149,7 +151,7 @@ fn stored_functions_are_absent_only_where_all_would_be_listed() {
     assert!(!none("1", "EXECUTE global"));
     assert!(!none("0", "EXECUTE database"));
     assert!(!none("0", "SELECT global"));
-    assert!(!facts(&[(Question::Functions, error(1142))]).no_functions);
+    assert!(!facts(&[(CheckQuery::Functions, error(1142))]).no_functions);
     let off = || rows(&["partial_revokes OFF"]);
     let rights = || rows(&["EXECUTE global"]);
     assert!(no_functions(&[rows(&["0"]), rights(), off()]));
@@ -166,9 +168,9 @@ fn stored_functions_are_absent_only_where_all_would_be_listed() {
 #[test]
 fn a_healthy_database_is_accelerated() {
     let facts = facts(&[]);
-    assert_eq!(facts.product, Product::Mariadb);
-    assert_eq!(facts.newest, Ok(Procedure::Known));
-    assert_eq!(facts.bounded, Ok(Procedure::Known));
+    assert_eq!(facts.product, ServerProduct::Mariadb);
+    assert_eq!(facts.newest, Ok(ProcedureStatus::Known));
+    assert_eq!(facts.bounded, Ok(ProcedureStatus::Known));
     assert_eq!(facts.message_index, "user_id_id");
     assert_eq!(facts.message_rows, Some(985_303));
     assert_eq!(facts.messages_per_author, Some(102));
@@ -178,23 +180,27 @@ fn a_healthy_database_is_accelerated() {
 #[test]
 fn a_table_that_differs_is_named() {
     relayed(
-        Question::Tables,
+        CheckQuery::Tables,
         rows(&["message BASE~TABLE InnoDB 1"]),
         "no table `follower`",
     );
     let view = rows(&["follower BASE~TABLE InnoDB 1", "message VIEW - -"]);
-    relayed(Question::Tables, view, "`message` is a VIEW");
+    relayed(CheckQuery::Tables, view, "`message` is a VIEW");
     let memory = rows(&[
         "follower BASE~TABLE MEMORY 1",
         "message BASE~TABLE InnoDB 1",
     ]);
-    relayed(Question::Tables, memory, "`follower` is a table of MEMORY");
+    relayed(
+        CheckQuery::Tables,
+        memory,
+        "`follower` is a table of MEMORY",
+    );
 }
 
 #[test]
 fn a_column_that_differs_is_named() {
     let change = |from: &str, to: &str| {
-        let columns = healthy()[Question::Columns.at()].clone().unwrap();
+        let columns = healthy()[CheckQuery::Columns.index()].clone().unwrap();
         let text = |row: Vec<Option<Vec<u8>>>| {
             let cells = row
                 .into_iter()
@@ -210,28 +216,28 @@ fn a_column_that_differs_is_named() {
     };
     let id = "message id int(10)~unsigned NO";
     relayed(
-        Question::Columns,
+        CheckQuery::Columns,
         change(id, "message mid int(10)~unsigned NO"),
         "no column `id`",
     );
     relayed(
-        Question::Columns,
+        CheckQuery::Columns,
         change(id, "message id bigint(20)~unsigned NO"),
         "id_type says int unsigned",
     );
     relayed(
-        Question::Columns,
+        CheckQuery::Columns,
         change(id, "message id int~unsigned~zerofill NO"),
         "id_type says int unsigned",
     );
     relayed(
-        Question::Columns,
+        CheckQuery::Columns,
         change(id, "message id int(10)~unsigned YES"),
         "`message`.`id` may be NULL",
     );
     let author = "follower follower_id int(10)~unsigned NO";
     relayed(
-        Question::Columns,
+        CheckQuery::Columns,
         change(author, "follower follower_id int(11) NO"),
         "user_type says int unsigned",
     );
@@ -250,14 +256,14 @@ fn keys_and_indexes_are_needed() {
         "message by_author 1 user_id - BTREE",
     ];
     // The primary key is behind the author's column by itself.
-    facts(&[(Question::Indexes, index(follower, message))]);
+    facts(&[(CheckQuery::Indexes, index(follower, message))]);
 
     let twice = &[
         "follower k 1 user_id - BTREE",
         "follower k 1 follower_id - BTREE",
     ];
     relayed(
-        Question::Indexes,
+        CheckQuery::Indexes,
         index(twice, message),
         "(user_id, follower_id), so it may hold a row twice",
     );
@@ -266,12 +272,12 @@ fn keys_and_indexes_are_needed() {
         "follower PRIMARY 0 user_id - BTREE",
     ];
     relayed(
-        Question::Indexes,
+        CheckQuery::Indexes,
         index(backward, message),
         "no index that starts with (user_id)",
     );
     relayed(
-        Question::Indexes,
+        CheckQuery::Indexes,
         index(follower, &message[..1]),
         "no index that starts with (user_id, id)",
     );
@@ -281,7 +287,7 @@ fn keys_and_indexes_are_needed() {
         "message k 1 body - BTREE",
     ];
     relayed(
-        Question::Indexes,
+        CheckQuery::Indexes,
         index(follower, other),
         "no index that starts with (user_id, id)",
     );
@@ -290,13 +296,13 @@ fn keys_and_indexes_are_needed() {
         "message k 1 user_id 2 BTREE",
     ];
     relayed(
-        Question::Indexes,
+        CheckQuery::Indexes,
         index(follower, part),
         "no index that starts with (user_id, id)",
     );
     let unclustered = &["message u 0 id - BTREE", "message k 1 user_id - BTREE"];
     relayed(
-        Question::Indexes,
+        CheckQuery::Indexes,
         index(follower, unclustered),
         "no index that starts with (user_id, id)",
     );
@@ -304,13 +310,17 @@ fn keys_and_indexes_are_needed() {
 
 #[test]
 fn a_procedure_that_differs_is_relayed_and_the_other_form_is_not() {
-    let other = Definition {
+    let other = TimelineDefinition {
         n: 50,
-        ..Definition::classic()
+        ..TimelineDefinition::classic()
     };
-    let facts = facts(&[(BOUNDED, shown(&other, Routine::Bounded))]);
-    assert!(facts.form(Form::Newest).is_ok());
-    let reason = facts.form(Form::Bounded).clone().unwrap_err().to_string();
+    let facts = facts(&[(BOUNDED, shown(&other, TimelineRoutine::Bounded))]);
+    assert!(facts.procedure_status(ProcedureForm::Newest).is_ok());
+    let reason = facts
+        .procedure_status(ProcedureForm::Bounded)
+        .clone()
+        .unwrap_err()
+        .to_string();
     assert!(
         reason.contains("fetch_timeline_ids2") && reason.contains("expected 20, found 50"),
         "{reason}"
@@ -319,33 +329,35 @@ fn a_procedure_that_differs_is_relayed_and_the_other_form_is_not() {
 
 #[test]
 fn the_bounded_form_needs_its_helper() {
-    let wide = Definition {
-        user_type: IntType::BigInt,
-        ..Definition::classic()
+    let wide = TimelineDefinition {
+        user_type: IdType::BigInt,
+        ..TimelineDefinition::classic()
     };
-    let reason = facts(&[(HEADS, shown(&wide, Routine::Heads))])
+    let reason = facts(&[(HEADS, shown(&wide, TimelineRoutine::Heads))])
         .bounded
         .unwrap_err()
         .to_string();
     assert!(reason.contains("build_max_ids_of_followers"), "{reason}");
     let absent = facts(&[
         (HEADS, error(1305)),
-        (Question::Routines, rows(&["fetch_timeline_ids"])),
+        (CheckQuery::Routines, rows(&["fetch_timeline_ids"])),
     ]);
-    assert!(matches!(absent.bounded, Err(Reason::NoHelper { .. })));
+    assert!(matches!(absent.bounded, Err(RelayReason::NoHelper { .. })));
 }
 
 #[test]
 fn an_absent_procedure_is_served_where_its_absence_is_sure() {
-    let absent = |routines: Answered, rights: Answered, partial: Answered| {
+    let absent = |routines: CheckQueryResult,
+                  rights: CheckQueryResult,
+                  partial: CheckQueryResult| {
         let changes = [
             (NEWEST, error(1305)),
             (BOUNDED, error(1305)),
-            (Question::Routines, routines),
-            (Question::Rights, rights),
-            (Question::PartialRevokes, partial),
+            (CheckQuery::Routines, routines),
+            (CheckQuery::Privileges, rights),
+            (CheckQuery::PartialRevokes, partial),
         ];
-        matches!(verdict(&changes), Verdict::Accelerate(facts) if facts.newest == Ok(Procedure::Absent))
+        matches!(verdict(&changes), DefinitionVerdict::Accelerate(facts) if facts.newest == Ok(ProcedureStatus::Absent))
     };
     let off = || rows(&["partial_revokes OFF"]);
     assert!(absent(rows(&["other"]), rows(&["EXECUTE global"]), off()));
@@ -381,7 +393,7 @@ fn a_server_without_procedures_is_served() {
     ]);
     assert_eq!(
         (facts.newest, facts.bounded),
-        (Ok(Procedure::Absent), Ok(Procedure::Absent))
+        (Ok(ProcedureStatus::Absent), Ok(ProcedureStatus::Absent))
     );
 }
 
@@ -389,7 +401,7 @@ fn a_server_without_procedures_is_served() {
 fn a_body_out_of_sight_is_not_trusted_unless_told_so() {
     let hidden = rows(&["fetch_timeline_ids STRICT_TRANS_TABLES - utf8mb3"]);
     let changes = [(NEWEST, hidden.clone()), (BOUNDED, hidden.clone())];
-    let Verdict::Relay(reason) = verdict(&changes) else {
+    let DefinitionVerdict::Relay(reason) = verdict(&changes) else {
         panic!("trusted")
     };
     assert!(
@@ -397,33 +409,33 @@ fn a_body_out_of_sight_is_not_trusted_unless_told_so() {
         "{reason}"
     );
 
-    let trusting = Definition {
+    let trusting = TimelineDefinition {
         trust_unseen_body: true,
-        ..Definition::classic()
+        ..TimelineDefinition::classic()
     };
     let mut answers = healthy();
-    answers[NEWEST.at()] = hidden;
-    let Verdict::Accelerate(facts) = evaluate(&trusting, "tl", &answers) else {
+    answers[NEWEST.index()] = hidden;
+    let DefinitionVerdict::Accelerate(facts) = evaluate(&trusting, "tl", &answers) else {
         panic!("not trusted")
     };
-    assert_eq!(facts.newest, Ok(Procedure::Trusted));
+    assert_eq!(facts.newest, Ok(ProcedureStatus::Trusted));
 }
 
 #[test]
 fn a_seen_body_that_differs_is_never_trusted() {
-    let trusting = Definition {
+    let trusting = TimelineDefinition {
         trust_unseen_body: true,
-        ..Definition::classic()
+        ..TimelineDefinition::classic()
     };
     let mut answers = healthy();
-    answers[NEWEST.at()] = shown(
-        &Definition {
+    answers[NEWEST.index()] = shown(
+        &TimelineDefinition {
             n: 50,
-            ..Definition::classic()
+            ..TimelineDefinition::classic()
         },
-        Routine::Newest,
+        TimelineRoutine::Newest,
     );
-    let Verdict::Accelerate(facts) = evaluate(&trusting, "tl", &answers) else {
+    let DefinitionVerdict::Accelerate(facts) = evaluate(&trusting, "tl", &answers) else {
         panic!("both relayed")
     };
     assert!(facts.newest.is_err());
@@ -432,53 +444,56 @@ fn a_seen_body_that_differs_is_never_trusted() {
 #[test]
 fn surroundings_that_change_the_meaning_are_reasons() {
     relayed(
-        Question::InitConnect,
+        CheckQuery::InitConnect,
         rows(&["create~temporary~table~message~(id~int)"]),
         "init_connect holds TEMPORARY",
     );
     relayed(
-        Question::Version,
+        CheckQuery::Version,
         error(1045),
         "does not tell the version: error 1045",
     );
-    let mut oracle = shown(&Definition::classic(), Routine::Newest).unwrap();
+    let mut oracle = shown(&TimelineDefinition::classic(), TimelineRoutine::Newest).unwrap();
     oracle[0][1] = Some(b"PIPES_AS_CONCAT,ORACLE".to_vec());
     let reason = facts(&[(NEWEST, Ok(oracle))]).newest.unwrap_err();
-    assert!(matches!(reason, Reason::SqlMode { mode: "ORACLE", .. }));
+    assert!(matches!(
+        reason,
+        RelayReason::SqlMode { mode: "ORACLE", .. }
+    ));
 }
 
 #[test]
 fn too_few_answers_and_another_database_are_relayed() {
-    let verdict = evaluate(&Definition::classic(), "tl", &healthy()[..3]);
+    let verdict = evaluate(&TimelineDefinition::classic(), "tl", &healthy()[..3]);
     assert!(matches!(
         verdict,
-        Verdict::Relay(Reason::Unanswered {
+        DefinitionVerdict::Relay(RelayReason::Unanswered {
             question: "the columns"
         })
     ));
-    let elsewhere = Definition {
+    let elsewhere = TimelineDefinition {
         database: Some("social".into()),
-        ..Definition::classic()
+        ..TimelineDefinition::classic()
     };
     assert!(matches!(
         evaluate(&elsewhere, "tl", &healthy()),
-        Verdict::Relay(Reason::OtherDatabase { .. })
+        DefinitionVerdict::Relay(RelayReason::OtherDatabase { .. })
     ));
 }
 
 #[test]
 fn only_mysql_warns_of_texts_it_parses() {
     let text = |options: &str| {
-        let Ok(mut rows) = shown(&Definition::classic(), Routine::Heads) else {
+        let Ok(mut rows) = shown(&TimelineDefinition::classic(), TimelineRoutine::Heads) else {
             panic!("no text")
         };
         let text = String::from_utf8(rows[0][2].clone().unwrap()).unwrap();
         rows[0][2] = Some(text.replace("ENGINE=MEMORY", options).into_bytes());
         (HEADS, Ok(rows))
     };
-    let mysql = || (Question::Version, rows(&["9.7.4"]));
+    let mysql = || (CheckQuery::Version, rows(&["9.7.4"]));
     let utf8 = "ENGINE=heap DEFAULT CHARSET=utf8";
-    let said = |changes: &[(Question, Answered)]| facts(changes).parse_warnings;
+    let said = |changes: &[(CheckQuery, CheckQueryResult)]| facts(changes).parse_warnings;
     assert_eq!(said(&[text(utf8)]), ParseWarnings::None);
     assert_eq!(said(&[mysql()]), ParseWarnings::None);
     assert_eq!(said(&[mysql(), text(utf8)]), ParseWarnings::Alias);
@@ -504,15 +519,15 @@ proptest! {
             answers[place] = answer;
         }
         answers.truncate(count);
-        let definition = Definition::classic();
-        if let Verdict::Accelerate(facts) = evaluate(&definition, "tl", &answers) {
+        let definition = TimelineDefinition::classic();
+        if let DefinitionVerdict::Accelerate(facts) = evaluate(&definition, "tl", &answers) {
             for (stands, routine) in [
-                (&facts.newest, Routine::Newest),
-                (&facts.bounded, Routine::Bounded),
-                (&facts.heads, Routine::Heads),
+                (&facts.newest, TimelineRoutine::Newest),
+                (&facts.bounded, TimelineRoutine::Bounded),
+                (&facts.heads, TimelineRoutine::Heads),
             ] {
-                let answer = answers.get(Question::ShowCreate(routine).at());
-                if stands == &Ok(Procedure::Known) {
+                let answer = answers.get(CheckQuery::ShowCreate(routine).index());
+                if stands == &Ok(ProcedureStatus::Known) {
                     prop_assert_eq!(answer, Some(&shown(&definition, routine)));
                 }
             }
@@ -520,7 +535,7 @@ proptest! {
     }
 }
 
-fn any_answer() -> impl Strategy<Value = Answered> {
+fn any_answer() -> impl Strategy<Value = CheckQueryResult> {
     const WORDS: &[&str] = &[
         "",
         "0",

@@ -3,62 +3,62 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `item` | what is kept of a message: its id, or its key and its id |
-//! | `window`, `follows` | what is known of one author, of one reader |
-//! | `loading`, `load` | rows that arrive while changes go on |
+//! | `window_item` | what is kept of a message: its id, or its key and its id |
+//! | `window`, `follow_list` | what is known of one author, of one reader |
+//! | `load_lifecycle`, `entry_load` | rows that arrive while changes go on |
 //! | `tombstones` | removals that do not say whose message it was |
-//! | `page`, `newest`, `descending` | what is answered |
-//! | `upkeep` | what is put off: sweeping, freeing, evicting |
-//! | `table`, `shard`, `room` | where all that lies, and what it costs |
+//! | `page`, `newest_messages`, `id_sort` | what is answered |
+//! | `maintenance` | what is put off: sweeping, freeing, evicting |
+//! | `sharded_table`, `shard`, `vec_capacity` | where all that lies, and what it costs |
 //!
 //! An index is at a *position* in the server's log: all that is known is as it was when the server had written
 //! just that far. A *window* is an author's newest messages, all of them from some one on. What is missing is loaded by
 //! SQL, which sees a state of the server between the position when it began and the one that it names, `valid_from`;
 //! what comes of that is in use once the index itself is there.
-mod descending;
-mod follows;
-mod item;
-mod load;
-mod loading;
-mod newest;
+mod entry_load;
+mod follow_list;
+mod id_sort;
+mod load_lifecycle;
+mod maintenance;
+mod newest_messages;
 mod page;
-mod room;
 mod shard;
-mod table;
+mod sharded_table;
 #[cfg(test)]
 mod tests;
 mod tombstones;
-mod upkeep;
+mod vec_capacity;
 mod window;
+mod window_item;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use follows::Follows;
-pub use item::{Item, Keyed};
-use loading::Whose;
-pub use loading::{AuthorAsk, Comparison, Ticket};
-pub use newest::{Newest, Range};
-pub use page::{Missing, Page};
-use table::Table;
-use tombstones::Tombstones;
-use upkeep::{Pace, Sweep};
-use window::Window;
+use follow_list::FollowList;
+use load_lifecycle::LoadTarget;
+pub use load_lifecycle::{AuthorLoadRequest, LoadComparison, LoadTicket};
+use maintenance::{SweepPace, TombstoneSweep};
+pub use newest_messages::{MessageRange, NewestMessages};
+pub use page::{MissingEntries, TimelinePage};
+use sharded_table::ShardedTable;
+use tombstones::TombstoneSet;
+use window::AuthorWindow;
+pub use window_item::{KeyedMessage, WindowItem};
 
 /// Which of the timelines in memory: a definition in a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PlaceId(pub usize);
+pub struct TimelineId(pub usize);
 
 /// A place in the server's binary log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position {
+pub struct BinlogPosition {
     /// The number of the file.
     pub file: u64,
     /// The offset behind an event.
     pub offset: u64,
 }
 
-impl Position {
+impl BinlogPosition {
     /// The name of its file, of a log whose files have this base name.
     #[must_use]
     pub fn file_name(self, base: &str) -> String {
@@ -67,7 +67,7 @@ impl Position {
 
     /// So many bytes are behind an earlier position, at least: how long the files between them are is not known.
     #[must_use]
-    pub fn bytes_behind(self, earlier: Position) -> u64 {
+    pub fn bytes_after(self, earlier: BinlogPosition) -> u64 {
         if self.file == earlier.file {
             self.offset.saturating_sub(earlier.offset)
         } else {
@@ -78,7 +78,7 @@ impl Position {
 
 /// What one row event did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum TimelineChange {
     /// A message with this id and author is there now.
     Posted {
         /// Whose it is.
@@ -119,44 +119,44 @@ pub enum Change {
 
 /// Windows and follow lists of one timeline in one database.
 #[derive(Debug)]
-pub struct Index<I: Item = u64> {
+pub struct TimelineIndex<I: WindowItem = u64> {
     budget: usize,
-    position: Position,
-    authors: Table<Window<I>>,
-    readers: Table<Follows>,
-    tombstones: Tombstones<I>,
-    sweep: Option<Sweep>,
-    pace: Pace,
+    position: BinlogPosition,
+    authors: ShardedTable<AuthorWindow<I>>,
+    readers: ShardedTable<FollowList>,
+    tombstones: TombstoneSet<I>,
+    sweep: Option<TombstoneSweep>,
+    sweep_pace: SweepPace,
     /// The number of the last ticket.
     tickets: u64,
     /// Authors whose rows are still to come, by ticket.
-    asked: BTreeMap<u64, u64>,
+    pending_authors: BTreeMap<u64, u64>,
     /// Changes of which it was known already that they cannot have happened so, and the first of them that nobody took.
     contradictions: u64,
-    contradicted: Option<Change>,
+    first_contradiction: Option<TimelineChange>,
     /// Loads that wait for the index to reach a position.
-    settling: BinaryHeap<Reverse<(Position, Whose)>>,
+    pending_loads: BinaryHeap<Reverse<(BinlogPosition, LoadTarget)>>,
     /// Authors and readers that made room for others.
     evicted: u64,
 }
 
-impl<I: Item> Index<I> {
+impl<I: WindowItem> TimelineIndex<I> {
     /// An empty index that will hold about so many bytes at most.
     #[must_use]
     pub fn new(memory_bytes: usize) -> Self {
-        Index {
+        TimelineIndex {
             budget: memory_bytes,
-            position: Position::default(),
-            authors: Table::new(memory_bytes),
-            readers: Table::new(memory_bytes),
-            tombstones: Tombstones::default(),
+            position: BinlogPosition::default(),
+            authors: ShardedTable::new(memory_bytes),
+            readers: ShardedTable::new(memory_bytes),
+            tombstones: TombstoneSet::default(),
             sweep: None,
-            pace: Pace::default(),
+            sweep_pace: SweepPace::default(),
             tickets: 0,
-            asked: BTreeMap::new(),
+            pending_authors: BTreeMap::new(),
             contradictions: 0,
-            contradicted: None,
-            settling: BinaryHeap::new(),
+            first_contradiction: None,
+            pending_loads: BinaryHeap::new(),
             evicted: 0,
         }
     }
@@ -164,64 +164,68 @@ impl<I: Item> Index<I> {
     /// From now on it holds about so many bytes at most.
     pub fn set_budget(&mut self, memory_bytes: usize) {
         self.budget = memory_bytes;
-        self.shrink();
+        self.evict_to_budget();
     }
 
     /// What is known is the server's state here.
     #[must_use]
-    pub fn position(&self) -> Position {
+    pub fn position(&self) -> BinlogPosition {
         self.position
     }
 
     /// One transaction happened, or none that matters; the index is at `upto` then.
-    pub fn apply(&mut self, changes: &[Change], upto: Position) {
+    pub fn apply(&mut self, changes: &[TimelineChange], upto: BinlogPosition) {
         let mut laid = 0;
         for change in changes {
             match *change {
-                Change::Posted { author, key, id } => {
-                    let item = I::of(key, id);
-                    self.tombstones.own(item, author);
-                    self.message(author, item, true);
+                TimelineChange::Posted { author, key, id } => {
+                    let item = I::from_key_and_id(key, id);
+                    self.tombstones.assign_owner(item, author);
+                    self.apply_message(author, item, true);
                 }
-                Change::Removed {
+                TimelineChange::Removed {
                     author: Some(author),
                     key,
                     id,
                 } => {
-                    self.message(author, I::of(key, id), false);
+                    self.apply_message(author, I::from_key_and_id(key, id), false);
                 }
-                Change::Removed {
+                TimelineChange::Removed {
                     author: None, id, ..
                 } => {
                     if self.authors.len() > 0 {
-                        self.tombstones.lay(id);
+                        self.tombstones.insert(id);
                         laid += 1;
                     }
                 }
-                Change::Followed { reader, author } => self.follow(reader, author, true),
-                Change::Unfollowed { reader, author } => self.follow(reader, author, false),
-                Change::MessagesLost => self.lose_messages(),
-                Change::FollowsLost => self.readers.clear(),
+                TimelineChange::Followed { reader, author } => {
+                    self.apply_follow(reader, author, true)
+                }
+                TimelineChange::Unfollowed { reader, author } => {
+                    self.apply_follow(reader, author, false)
+                }
+                TimelineChange::MessagesLost => self.invalidate_messages(),
+                TimelineChange::FollowsLost => self.readers.clear(),
             }
         }
         self.position = upto;
-        self.settle();
-        self.sweep(laid);
-        self.shrink();
+        self.complete_loads();
+        self.continue_sweep(laid);
+        self.evict_to_budget();
     }
 
-    fn message(&mut self, author: u64, item: I, present: bool) {
+    fn apply_message(&mut self, author: u64, item: I, present: bool) {
         // Under a tombstone a window may hold what is not there any more.
-        let unsure = self.tombstones.covers(item.id());
+        let unsure = self.tombstones.contains(item.id());
         let fits = self.authors.edit(author, |window| {
             let contradicts = !unsure && window.contradicts(item, present);
-            (window.change(item, present), contradicts)
+            (window.apply_change(item, present), contradicts)
         });
         if let Some((_, true)) = fits {
             let (key, id) = (item.key(), item.id());
-            self.contradict(match present {
-                true => Change::Posted { author, key, id },
-                false => Change::Removed {
+            self.record_contradiction(match present {
+                true => TimelineChange::Posted { author, key, id },
+                false => TimelineChange::Removed {
                     author: Some(author),
                     key,
                     id,
@@ -229,19 +233,19 @@ impl<I: Item> Index<I> {
             });
         }
         if let Some((false, _)) = fits {
-            self.give_up_author(author);
+            self.abandon_author_load(author);
         }
     }
 
-    fn follow(&mut self, reader: u64, author: u64, present: bool) {
+    fn apply_follow(&mut self, reader: u64, author: u64, present: bool) {
         let fits = self.readers.edit(reader, |list| {
             let contradicts = list.contradicts(author, present);
-            (list.change(author, present), contradicts)
+            (list.apply_change(author, present), contradicts)
         });
         if let Some((_, true)) = fits {
-            self.contradict(match present {
-                true => Change::Followed { reader, author },
-                false => Change::Unfollowed { reader, author },
+            self.record_contradiction(match present {
+                true => TimelineChange::Followed { reader, author },
+                false => TimelineChange::Unfollowed { reader, author },
             });
         }
         if let Some((false, _)) = fits {
@@ -249,66 +253,66 @@ impl<I: Item> Index<I> {
         }
     }
 
-    fn contradict(&mut self, change: Change) {
+    fn record_contradiction(&mut self, change: TimelineChange) {
         self.contradictions += 1;
-        self.contradicted.get_or_insert(change);
+        self.first_contradiction.get_or_insert(change);
     }
 
     /// A change that cannot have happened to what was known: something came that was there, or went that was not. Told once.
-    pub fn take_contradiction(&mut self) -> Option<Change> {
-        self.contradicted.take()
+    pub fn take_contradiction(&mut self) -> Option<TimelineChange> {
+        self.first_contradiction.take()
     }
 
     /// How many changes there were of that kind.
     #[must_use]
-    pub fn contradictions(&self) -> u64 {
+    pub fn contradiction_count(&self) -> u64 {
         self.contradictions
     }
 
-    fn lose_messages(&mut self) {
+    fn invalidate_messages(&mut self) {
         self.authors.clear();
         self.tombstones.clear();
         self.sweep = None;
-        self.asked.clear();
+        self.pending_authors.clear();
     }
 
     /// Everything is void, loads under way as well.
     pub fn clear(&mut self) {
-        self.lose_messages();
+        self.invalidate_messages();
         self.readers.clear();
-        self.settling.clear();
+        self.pending_loads.clear();
     }
 
     /// Everything is void, and what comes may stand anywhere: a server's log may begin anew as well.
-    pub fn begin_anew(&mut self) {
+    pub fn reset(&mut self) {
         self.clear();
-        self.position = Position::default();
+        self.position = BinlogPosition::default();
     }
 
     /// The log goes on elsewhere: what is known stays as it is, loads that are not valid yet are void.
-    pub fn leave(&mut self) {
+    pub fn suspend(&mut self) {
         self.authors.remove_loading();
         self.readers.remove_loading();
-        self.asked.clear();
-        self.settling.clear();
+        self.pending_authors.clear();
+        self.pending_loads.clear();
     }
 
-    /// What is known is the server's state here, in a log whose positions have nothing to do with those before. Behind [`Self::leave`].
-    pub fn resume(&mut self, position: Position) {
-        self.leave();
+    /// What is known is the server's state here, in a log whose positions have nothing to do with those before. Behind [`Self::suspend`].
+    pub fn resume(&mut self, position: BinlogPosition) {
+        self.suspend();
         self.position = position;
     }
 
     /// The same, where what is known is of another server, or of another run of this one: nothing is answered by it. What is asked for is
     /// loaded, and compared with what was known.
-    pub fn resume_unconfirmed(&mut self, position: Position) {
+    pub fn resume_unconfirmed(&mut self, position: BinlogPosition) {
         self.resume(position);
         let tombstones = &self.tombstones;
-        self.authors.each(|window| {
+        self.authors.for_each(|window| {
             window.purge(tombstones);
-            window.unconfirm();
+            window.mark_unconfirmed();
         });
-        self.readers.each(Follows::unconfirm);
+        self.readers.for_each(FollowList::mark_unconfirmed);
         // What was removed there may be here.
         self.tombstones.clear();
         self.sweep = None;
@@ -318,20 +322,20 @@ impl<I: Item> Index<I> {
     #[must_use]
     pub fn has_reader(&self, reader: u64) -> bool {
         let list = self.readers.get(reader);
-        list.is_some_and(|list| list.view(self.position).is_some())
+        list.is_some_and(|list| list.authors_at(self.position).is_some())
     }
 
     /// Whom a reader follows, if that is here.
     #[must_use]
-    pub fn follows(&self, reader: u64) -> Option<Vec<u64>> {
+    pub fn follow_list(&self, reader: u64) -> Option<Vec<u64>> {
         let list = self.readers.get(reader)?;
-        Some(list.view(self.position)?.to_vec())
+        Some(list.authors_at(self.position)?.to_vec())
     }
 
     /// Bytes of everything in memory, used or not.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.authors.bytes() + self.readers.bytes() + self.upkeep_bytes()
+        self.authors.bytes() + self.readers.bytes() + self.maintenance_bytes()
     }
 
     /// True when what is loaded now may soon be evicted again.
@@ -342,31 +346,31 @@ impl<I: Item> Index<I> {
 
     /// How many follow lists are here.
     #[must_use]
-    pub fn readers(&self) -> usize {
+    pub fn reader_count(&self) -> usize {
         self.readers.len()
     }
 
     /// How many windows are here.
     #[must_use]
-    pub fn authors(&self) -> usize {
+    pub fn author_count(&self) -> usize {
         self.authors.len()
     }
 
     /// How many authors and readers have made room for others so far.
     #[must_use]
-    pub fn evicted(&self) -> u64 {
+    pub fn evicted_count(&self) -> u64 {
         self.evicted
     }
 
     /// How many messages are in the windows.
     #[must_use]
-    pub fn ids(&self) -> usize {
-        self.authors.items()
+    pub fn message_count(&self) -> usize {
+        self.authors.item_count()
     }
 
     /// How many authors are in the follow lists.
     #[must_use]
-    pub fn edges(&self) -> usize {
-        self.readers.items()
+    pub fn follow_count(&self) -> usize {
+        self.readers.item_count()
     }
 }

@@ -3,28 +3,28 @@
 //! The index holds for each entry its place in the list and 12 bits of its hash, so that a look-up
 //! reads one slot and one entry as a rule.
 
-use super::room;
+use super::vec_capacity;
 
 /// What a table holds.
-pub(super) trait Entry {
+pub(super) trait TableEntry {
     /// What it is found by.
     fn key(&self) -> u64;
     /// Bytes that it holds outside of itself.
-    fn heap(&self) -> usize;
+    fn heap_bytes(&self) -> usize;
     /// How many ids are in it.
-    fn items(&self) -> usize;
+    fn item_count(&self) -> usize;
     /// A load into it is under way, or not valid yet.
     fn is_loading(&self) -> bool;
     /// Was it used since this was asked last?
     fn take_used(&mut self) -> bool;
 }
 
-const PLACE: u32 = (1 << 20) - 1;
-const FREE: u32 = u32::MAX;
-const FEWEST_SLOTS: usize = 8;
+const ENTRY_INDEX_MASK: u32 = (1 << 20) - 1;
+const FREE_SLOT: u32 = u32::MAX;
+const MIN_SLOTS: usize = 8;
 
 /// Spreads a key over all 64 bits: the highest choose the shard, the lowest the slot, bits from 32 on are the tag.
-pub(super) fn hash(key: u64) -> u64 {
+pub(super) fn hash_key(key: u64) -> u64 {
     let mut mixed = key ^ (key >> 32);
     mixed = mixed.wrapping_mul(0xd6e8_feb8_6659_fd93);
     mixed ^= mixed >> 32;
@@ -32,28 +32,28 @@ pub(super) fn hash(key: u64) -> u64 {
     mixed ^ (mixed >> 32)
 }
 
-fn home(hash: u64) -> usize {
+fn home_slot(hash: u64) -> usize {
     usize::try_from(hash & 0xffff_ffff).unwrap_or(0)
 }
 
-fn tag(hash: u64) -> u32 {
+fn hash_tag(hash: u64) -> u32 {
     u32::try_from((hash >> 32) & 0xfff).unwrap_or(0) << 20
 }
 
-fn place_in(slot: u32) -> usize {
-    (slot & PLACE) as usize
+fn entry_index_of(slot: u32) -> usize {
+    (slot & ENTRY_INDEX_MASK) as usize
 }
 
 /// Entries and their index.
 #[derive(Debug)]
-pub(super) struct Shard<E> {
+pub(super) struct TableShard<E> {
     entries: Vec<E>,
     slots: Vec<u32>,
 }
 
-impl<E: Entry> Shard<E> {
+impl<E: TableEntry> TableShard<E> {
     pub(super) fn new() -> Self {
-        Shard {
+        TableShard {
             entries: Vec::new(),
             slots: Vec::new(),
         }
@@ -65,7 +65,7 @@ impl<E: Entry> Shard<E> {
 
     /// Bytes of the lists themselves, without what entries hold elsewhere.
     pub(super) fn bytes(&self) -> usize {
-        room::bytes(&self.entries) + room::bytes(&self.slots)
+        vec_capacity::vec_bytes(&self.entries) + vec_capacity::vec_bytes(&self.slots)
     }
 
     fn mask(&self) -> usize {
@@ -77,16 +77,16 @@ impl<E: Entry> Shard<E> {
         if self.slots.is_empty() {
             return None;
         }
-        let hash = hash(key);
-        let (tag, mask) = (tag(hash), self.mask());
-        let mut at = home(hash) & mask;
+        let hash = hash_key(key);
+        let (tag, mask) = (hash_tag(hash), self.mask());
+        let mut at = home_slot(hash) & mask;
         loop {
             let slot = *self.slots.get(at)?;
-            if slot == FREE {
+            if slot == FREE_SLOT {
                 return None;
             }
-            if slot & !PLACE == tag {
-                let place = place_in(slot);
+            if slot & !ENTRY_INDEX_MASK == tag {
+                let place = entry_index_of(slot);
                 if self.entries.get(place)?.key() == key {
                     return Some((at, place));
                 }
@@ -96,7 +96,7 @@ impl<E: Entry> Shard<E> {
     }
 
     /// The place of a key's entry.
-    pub(super) fn place(&self, key: u64) -> Option<usize> {
+    pub(super) fn entry_index(&self, key: u64) -> Option<usize> {
         self.find(key).map(|(_, place)| place)
     }
 
@@ -110,7 +110,7 @@ impl<E: Entry> Shard<E> {
         self.entries.get_mut(place)
     }
 
-    pub(super) fn at(&mut self, place: usize) -> Option<&mut E> {
+    pub(super) fn entry_mut(&mut self, place: usize) -> Option<&mut E> {
         self.entries.get_mut(place)
     }
 
@@ -118,37 +118,37 @@ impl<E: Entry> Shard<E> {
     pub(super) fn insert(&mut self, entry: E) -> bool {
         let Some(place) = u32::try_from(self.entries.len())
             .ok()
-            .filter(|place| *place < PLACE)
+            .filter(|place| *place < ENTRY_INDEX_MASK)
         else {
             return false;
         };
         if (self.entries.len() + 1) * 2 > self.slots.len() {
-            self.index((self.slots.len() * 2).max(FEWEST_SLOTS));
+            self.rebuild_slots((self.slots.len() * 2).max(MIN_SLOTS));
         }
-        self.lead(hash(entry.key()), place);
-        room::make(&mut self.entries);
+        self.link_slot(hash_key(entry.key()), place);
+        vec_capacity::reserve_one(&mut self.entries);
         self.entries.push(entry);
         true
     }
 
     /// Makes the index anew with so many slots, a power of two.
-    fn index(&mut self, slots: usize) {
-        self.slots = vec![FREE; slots];
+    fn rebuild_slots(&mut self, slots: usize) {
+        self.slots = vec![FREE_SLOT; slots];
         for place in 0..self.entries.len() {
-            let key = self.entries.get(place).map(Entry::key);
+            let key = self.entries.get(place).map(TableEntry::key);
             if let (Some(key), Ok(place)) = (key, u32::try_from(place)) {
-                self.lead(hash(key), place);
+                self.link_slot(hash_key(key), place);
             }
         }
     }
 
     /// Writes a place into the first free slot for a hash.
-    fn lead(&mut self, hash: u64, place: u32) {
+    fn link_slot(&mut self, hash: u64, place: u32) {
         let mask = self.mask();
-        let mut at = home(hash) & mask;
+        let mut at = home_slot(hash) & mask;
         while let Some(slot) = self.slots.get_mut(at) {
-            if *slot == FREE {
-                *slot = tag(hash) | place;
+            if *slot == FREE_SLOT {
+                *slot = hash_tag(hash) | place;
                 return;
             }
             at = (at + 1) & mask;
@@ -162,30 +162,30 @@ impl<E: Entry> Shard<E> {
         let last = self.entries.last()?.key();
         let (moved, _) = self.find(last)?;
         if let (Some(slot), Ok(to)) = (self.slots.get_mut(moved), u32::try_from(place)) {
-            *slot = tag(hash(last)) | to;
+            *slot = hash_tag(hash_key(last)) | to;
         }
         let entry = self.entries.swap_remove(place);
-        self.free(slot);
-        room::give_back(&mut self.entries);
-        if self.slots.len() > FEWEST_SLOTS && self.entries.len() * 16 < self.slots.len() {
-            self.index(self.slots.len() / 2);
+        self.free_slot(slot);
+        vec_capacity::release_excess(&mut self.entries);
+        if self.slots.len() > MIN_SLOTS && self.entries.len() * 16 < self.slots.len() {
+            self.rebuild_slots(self.slots.len() / 2);
         }
         Some(entry)
     }
 
     /// Frees a slot, and moves up those behind it that had to give way.
-    fn free(&mut self, mut hole: usize) {
+    fn free_slot(&mut self, mut hole: usize) {
         let mask = self.mask();
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
-            let Some(&slot) = self.slots.get(at).filter(|slot| **slot != FREE) else {
+            let Some(&slot) = self.slots.get(at).filter(|slot| **slot != FREE_SLOT) else {
                 break;
             };
-            let Some(entry) = self.entries.get(place_in(slot)) else {
+            let Some(entry) = self.entries.get(entry_index_of(slot)) else {
                 break;
             };
-            let from_home = at.wrapping_sub(home(hash(entry.key()))) & mask;
+            let from_home = at.wrapping_sub(home_slot(hash_key(entry.key()))) & mask;
             if from_home >= (at.wrapping_sub(hole) & mask) {
                 if let Some(free) = self.slots.get_mut(hole) {
                     *free = slot;
@@ -194,7 +194,7 @@ impl<E: Entry> Shard<E> {
             }
         }
         if let Some(free) = self.slots.get_mut(hole) {
-            *free = FREE;
+            *free = FREE_SLOT;
         }
     }
 
@@ -210,18 +210,18 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    struct Bare(u64);
+    struct BareEntry(u64);
 
-    impl Entry for Bare {
+    impl TableEntry for BareEntry {
         fn key(&self) -> u64 {
             self.0
         }
 
-        fn heap(&self) -> usize {
+        fn heap_bytes(&self) -> usize {
             0
         }
 
-        fn items(&self) -> usize {
+        fn item_count(&self) -> usize {
             0
         }
 
@@ -237,13 +237,13 @@ mod tests {
     proptest! {
         #[test]
         fn entries_come_and_go(steps in proptest::collection::vec((0u64..60, any::<bool>()), 1..300)) {
-            let mut shard = Shard::new();
+            let mut shard = TableShard::new();
             let mut expected = BTreeSet::new();
             for (key, add) in steps {
                 // Many of one tag and home, as they would be in a large shard.
                 let key = key << 40;
-                match (shard.place(key), add) {
-                    (None, true) => prop_assert!(shard.insert(Bare(key)) && expected.insert(key)),
+                match (shard.entry_index(key), add) {
+                    (None, true) => prop_assert!(shard.insert(BareEntry(key)) && expected.insert(key)),
                     (Some(place), false) => {
                         prop_assert_eq!(shard.remove(place).map(|entry| entry.0), Some(key));
                         expected.remove(&key);
@@ -262,7 +262,7 @@ mod tests {
             for bits in [0..10, 22..32, 32..42, 54..64u32] {
                 let mut counts = [0u32; 1_024];
                 for key in 0..65_536u64 {
-                    let hash = hash(key * step) << (64 - bits.end) >> (64 - bits.len());
+                    let hash = hash_key(key * step) << (64 - bits.end) >> (64 - bits.len());
                     counts[usize::try_from(hash).unwrap()] += 1;
                 }
                 let most = counts.iter().max();

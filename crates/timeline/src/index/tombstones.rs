@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::Item;
-use super::shard::hash;
+use super::WindowItem;
+use super::shard::hash_key;
 
 #[derive(Clone, Copy, Debug)]
 struct Tombstone<I> {
@@ -19,9 +19,9 @@ struct Tombstone<I> {
 
 /// Hashes one number as the tables do.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Numbers(u64);
+pub(super) struct IdHasher(u64);
 
-impl Hasher for Numbers {
+impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -33,57 +33,57 @@ impl Hasher for Numbers {
     }
 
     fn write_u64(&mut self, number: u64) {
-        self.0 = hash(self.0 ^ number);
+        self.0 = hash_key(self.0 ^ number);
     }
 }
 
 /// The ids that are not what windows say they are.
 #[derive(Debug)]
-pub(super) struct Tombstones<I> {
-    laid: HashMap<u64, Tombstone<I>, BuildHasherDefault<Numbers>>,
+pub(super) struct TombstoneSet<I> {
+    by_id: HashMap<u64, Tombstone<I>, BuildHasherDefault<IdHasher>>,
     round: u64,
 }
 
-impl<I> Default for Tombstones<I> {
+impl<I> Default for TombstoneSet<I> {
     fn default() -> Self {
-        Tombstones {
-            laid: HashMap::default(),
+        TombstoneSet {
+            by_id: HashMap::default(),
             round: 0,
         }
     }
 }
 
-impl<I: Item> Tombstones<I> {
+impl<I: WindowItem> TombstoneSet<I> {
     pub(super) fn len(&self) -> usize {
-        self.laid.len()
+        self.by_id.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.laid.is_empty()
+        self.by_id.is_empty()
     }
 
     pub(super) fn bytes(&self) -> usize {
         // At most seven of eight buckets are used, and each has a byte of its own.
-        self.laid.capacity() * 8 / 7 * (size_of::<(u64, Tombstone<I>)>() + 1)
+        self.by_id.capacity() * 8 / 7 * (size_of::<(u64, Tombstone<I>)>() + 1)
     }
 
     /// It is not known for certain whose window holds this id.
-    pub(super) fn covers(&self, id: u64) -> bool {
-        !self.laid.is_empty() && self.laid.contains_key(&id)
+    pub(super) fn contains(&self, id: u64) -> bool {
+        !self.by_id.is_empty() && self.by_id.contains_key(&id)
     }
 
     /// An id is gone, whoever had it.
-    pub(super) fn lay(&mut self, id: u64) {
+    pub(super) fn insert(&mut self, id: u64) {
         let round = self.round;
-        self.laid.insert(id, Tombstone { owner: None, round });
+        self.by_id.insert(id, Tombstone { owner: None, round });
     }
 
     /// An author has an id now. If it goes again and the log says whose it was, its window loses it as usual.
-    pub(super) fn own(&mut self, item: I, author: u64) {
-        if self.laid.is_empty() {
+    pub(super) fn assign_owner(&mut self, item: I, author: u64) {
+        if self.by_id.is_empty() {
             return;
         }
-        if let Some(tombstone) = self.laid.get_mut(&item.id()) {
+        if let Some(tombstone) = self.by_id.get_mut(&item.id()) {
             if tombstone.owner.is_some_and(|owner| owner != (author, item)) {
                 tombstone.round = self.round;
             }
@@ -92,18 +92,22 @@ impl<I: Item> Tombstones<I> {
     }
 
     /// May an author's window show this item?
-    pub(super) fn shows(&self, item: I, author: u64) -> bool {
-        if self.laid.is_empty() {
+    pub(super) fn is_visible(&self, item: I, author: u64) -> bool {
+        if self.by_id.is_empty() {
             return true;
         }
-        let tombstone = self.laid.get(&item.id());
+        let tombstone = self.by_id.get(&item.id());
         tombstone.is_none_or(|tombstone| tombstone.owner == Some((author, item)))
     }
 
     /// The items of a window that it may show, newest first.
-    pub(super) fn shown<'a>(&'a self, items: &'a [I], author: u64) -> impl Iterator<Item = I> + 'a {
+    pub(super) fn visible_items<'a>(
+        &'a self,
+        items: &'a [I],
+        author: u64,
+    ) -> impl Iterator<Item = I> + 'a {
         let items = items.iter().rev().copied();
-        items.filter(move |item| self.shows(*item, author))
+        items.filter(move |item| self.is_visible(*item, author))
     }
 
     /// A sweep begins.
@@ -114,12 +118,12 @@ impl<I: Item> Tombstones<I> {
     /// All windows have been looked through since the sweep began.
     pub(super) fn end_sweep(&mut self) {
         let round = self.round;
-        self.laid.retain(|_, tombstone| tombstone.round >= round);
-        self.laid.shrink_to_fit();
+        self.by_id.retain(|_, tombstone| tombstone.round >= round);
+        self.by_id.shrink_to_fit();
     }
 
     /// There are no windows left.
     pub(super) fn clear(&mut self) {
-        *self = Tombstones::default();
+        *self = TombstoneSet::default();
     }
 }

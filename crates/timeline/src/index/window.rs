@@ -2,23 +2,23 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::load::{self, Hint, Load};
-use super::shard::Entry;
-use super::tombstones::Tombstones;
-use super::{Item, Position, room};
+use super::entry_load::{self, EntryLoad, LoadHint};
+use super::shard::TableEntry;
+use super::tombstones::TombstoneSet;
+use super::{BinlogPosition, WindowItem, vec_capacity};
 
 /// All messages of an author from `low` upwards. One cache line where these are ids, but for them.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Window<I> {
+pub(super) struct AuthorWindow<I> {
     author: u64,
-    /// The last of `items`, if there is one.
+    /// The last of `item_count`, if there is one.
     newest: I,
     /// The least: it is whole.
     low: I,
     /// Ascending.
     items: Vec<I>,
-    load: Option<Box<Load<I>>>,
+    load: Option<Box<EntryLoad<I>>>,
     used: AtomicBool,
     /// The server that is there now has not confirmed it: it answers nothing.
     unconfirmed: bool,
@@ -26,18 +26,18 @@ pub(super) struct Window<I> {
 
 /// What a page needs of a window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a, I> {
+pub(super) struct WindowView<'a, I> {
     /// The newest, if there is one.
     pub(super) head: Option<I>,
     /// All that may be shown, ascending; those of tombstones among them.
     pub(super) items: &'a [I],
     /// The newest `n` are among them, or all there are.
-    pub(super) enough: bool,
+    pub(super) is_sufficient: bool,
 }
 
 /// What a window holds for certain.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a, I> {
+pub(super) struct KnownItems<'a, I> {
     pub(super) author: u64,
     /// All from `low` up to a bound, ascending; those of tombstones among them.
     pub(super) items: &'a [I],
@@ -47,16 +47,16 @@ pub(super) struct Known<'a, I> {
     pub(super) low: I,
 }
 
-impl<I: Item> Entry for Window<I> {
+impl<I: WindowItem> TableEntry for AuthorWindow<I> {
     fn key(&self) -> u64 {
         self.author
     }
 
-    fn heap(&self) -> usize {
-        room::bytes(&self.items) + self.load.as_ref().map_or(0, |load| load.bytes())
+    fn heap_bytes(&self) -> usize {
+        vec_capacity::vec_bytes(&self.items) + self.load.as_ref().map_or(0, |load| load.bytes())
     }
 
-    fn items(&self) -> usize {
+    fn item_count(&self) -> usize {
         self.items.len()
     }
 
@@ -69,67 +69,67 @@ impl<I: Item> Entry for Window<I> {
     }
 }
 
-impl<I: Item> Window<I> {
+impl<I: WindowItem> AuthorWindow<I> {
     /// A window that is about to be loaded for the first time.
-    pub(super) fn begin(author: u64, ticket: u64) -> Self {
-        Window {
+    pub(super) fn begin_load(author: u64, ticket: u64) -> Self {
+        AuthorWindow {
             author,
             newest: I::LEAST,
             low: I::GREATEST,
             items: Vec::new(),
-            load: Some(Load::begin(ticket, None)),
+            load: Some(EntryLoad::begin(ticket, None)),
             used: AtomicBool::new(true),
             unconfirmed: false,
         }
     }
 
     /// It is of another server, or of another run of this one.
-    pub(super) fn unconfirm(&mut self) {
+    pub(super) fn mark_unconfirmed(&mut self) {
         self.unconfirmed = true;
     }
 
     /// Begins a load of what is below, unless one is under way or `n` at or below the bound are
     /// there already; of all, where nothing is confirmed. Returns from where on they are not wanted, and how many there are from there on.
-    pub(super) fn extend(
+    pub(super) fn begin_extending_load(
         &mut self,
         ticket: u64,
         bound: Option<I>,
         n: usize,
-        tombstones: &Tombstones<I>,
+        tombstones: &TombstoneSet<I>,
     ) -> Option<(Option<I>, usize)> {
         if std::mem::take(&mut self.unconfirmed) {
-            let hint = Hint {
+            let hint = LoadHint {
                 items: std::mem::take(&mut self.items),
                 low: std::mem::replace(&mut self.low, I::GREATEST),
             };
-            self.note_newest();
+            self.update_newest();
             let count = hint.items.len();
-            self.load = Some(Load::begin_confirming(ticket, hint));
+            self.load = Some(EntryLoad::begin_confirming(ticket, hint));
             return Some((None, count));
         }
-        let nothing = Position::default();
-        let view = self.view(bound, n, nothing, tombstones);
-        if self.load.is_some() || view.is_some_and(|view| view.enough) {
+        let nothing = BinlogPosition::default();
+        let view = self.view_at(bound, n, nothing, tombstones);
+        if self.load.is_some() || view.is_some_and(|view| view.is_sufficient) {
             return None;
         }
-        self.load = Some(Load::begin(ticket, Some(self.low)));
+        self.load = Some(EntryLoad::begin(ticket, Some(self.low)));
         Some((Some(self.low), self.items.len()))
     }
 
     /// What the rows of the load under way are compared with.
-    pub(super) fn take_hint(&mut self) -> Option<Hint<I>> {
+    pub(super) fn take_hint(&mut self) -> Option<LoadHint<I>> {
         self.load.as_mut()?.take_hint()
     }
 
     /// True where this is what a hint says of it.
-    pub(super) fn is_like(&self, hint: &Hint<I>, tombstones: &Tombstones<I>) -> bool {
-        let shows = |item| tombstones.shows(item, self.author);
-        hint.is_like(&self.items, self.low, shows)
+    pub(super) fn matches_hint(&self, hint: &LoadHint<I>, tombstones: &TombstoneSet<I>) -> bool {
+        let shows = |item| tombstones.is_visible(item, self.author);
+        hint.matches_items(&self.items, self.low, shows)
     }
 
     /// The load with this ticket is under way.
-    pub(super) fn awaits(&self, ticket: u64) -> bool {
-        load::awaits(self.load.as_deref(), ticket)
+    pub(super) fn is_awaiting(&self, ticket: u64) -> bool {
+        entry_load::is_awaiting(self.load.as_deref(), ticket)
     }
 
     /// The ticket of the load under way.
@@ -138,17 +138,17 @@ impl<I: Item> Window<I> {
     }
 
     /// The load failed. False if nothing was there before it, either.
-    pub(super) fn give_up(&mut self) -> bool {
+    pub(super) fn abandon_load(&mut self) -> bool {
         self.load.take().is_none_or(|load| load.floor.is_some())
     }
 
     /// The rows of the load are here. False if they say nothing.
-    pub(super) fn loaded(
+    pub(super) fn accept_rows(
         &mut self,
         rows: Vec<I>,
         down_to: Option<I>,
-        valid_from: Position,
-        tombstones: &Tombstones<I>,
+        valid_from: BinlogPosition,
+        tombstones: &TombstoneSet<I>,
     ) -> bool {
         let low = down_to.or_else(|| rows.iter().copied().min());
         let (Some(load), Some(low)) = (self.load.as_mut(), low) else {
@@ -156,25 +156,27 @@ impl<I: Item> Window<I> {
         };
         let (floor, author) = (load.floor, self.author);
         let wanted = |item| {
-            item >= low && floor.is_none_or(|floor| item < floor) && tombstones.shows(item, author)
+            item >= low
+                && floor.is_none_or(|floor| item < floor)
+                && tombstones.is_visible(item, author)
         };
-        let below = load.arrive(rows, valid_from, wanted);
+        let below = load.merge_rows(rows, valid_from, wanted);
         let mut items = Vec::with_capacity(below.len() + self.items.len());
         items.extend_from_slice(&below);
         items.append(&mut self.items);
         self.items = items;
         self.low = floor.map_or(low, |floor| low.min(floor));
-        self.note_newest();
+        self.update_newest();
         *self.used.get_mut() = true;
         true
     }
 
     /// Ends a load whose result has become valid.
-    pub(super) fn settle(&mut self, position: Position) {
-        load::settle(&mut self.load, position);
+    pub(super) fn complete_load(&mut self, position: BinlogPosition) {
+        entry_load::complete(&mut self.load, position);
     }
 
-    fn note_newest(&mut self) {
+    fn update_newest(&mut self) {
         self.newest = self.items.last().copied().unwrap_or(I::LEAST);
     }
 
@@ -188,33 +190,34 @@ impl<I: Item> Window<I> {
 
     /// One is there now, or is not. False if that was one change too many for the load under way.
     #[must_use]
-    pub(super) fn change(&mut self, item: I, present: bool) -> bool {
-        if let Some(load) = self.load.as_mut().filter(|load| load.is_asked())
+    pub(super) fn apply_change(&mut self, item: I, present: bool) -> bool {
+        if let Some(load) = self.load.as_mut().filter(|load| load.is_pending())
             && load.floor.is_none_or(|floor| item < floor)
         {
-            return load.note(item, present);
+            return load.record_change(item, present);
         }
         if item >= self.low {
             if present {
-                room::insert(&mut self.items, item);
+                vec_capacity::insert_sorted(&mut self.items, item);
             } else {
-                room::remove(&mut self.items, item);
+                vec_capacity::remove_sorted(&mut self.items, item);
             }
-            self.note_newest();
+            self.update_newest();
         }
         true
     }
 
     /// Takes out what is not this author's any more. Returns how many were looked at.
-    pub(super) fn purge(&mut self, tombstones: &Tombstones<I>) -> usize {
+    pub(super) fn purge(&mut self, tombstones: &TombstoneSet<I>) -> usize {
         let (before, author) = (self.items.len(), self.author);
-        self.items.retain(|item| tombstones.shows(*item, author));
+        self.items
+            .retain(|item| tombstones.is_visible(*item, author));
         if let Some(load) = &mut self.load {
-            load.purge(|item| tombstones.shows(item, author));
+            load.purge(|item| tombstones.is_visible(item, author));
         }
         if self.items.len() < before {
-            room::give_back(&mut self.items);
-            self.note_newest();
+            vec_capacity::release_excess(&mut self.items);
+            self.update_newest();
         }
         before
     }
@@ -227,14 +230,18 @@ impl<I: Item> Window<I> {
     }
 
     /// Those at or below the bound that are certain at a position; `None`: nothing is.
-    pub(super) fn known(&self, bound: Option<I>, position: Position) -> Option<Known<'_, I>> {
+    pub(super) fn known_items(
+        &self,
+        bound: Option<I>,
+        position: BinlogPosition,
+    ) -> Option<KnownItems<'_, I>> {
         if self.unconfirmed {
             return None;
         }
         let mut low = self.low;
         let mut start = 0;
         if let Some(load) = &self.load
-            && !load.is_settled(position)
+            && !load.is_valid(position)
         {
             let floor = load.floor?;
             if floor > low {
@@ -251,7 +258,7 @@ impl<I: Item> Window<I> {
             true => Some(self.newest),
             false => items.last().copied(),
         };
-        Some(Known {
+        Some(KnownItems {
             author: self.author,
             items,
             newest,
@@ -260,35 +267,35 @@ impl<I: Item> Window<I> {
     }
 
     /// Those at or below the bound, if what is here at a position holds the newest of them.
-    pub(super) fn view(
+    pub(super) fn view_at(
         &self,
         bound: Option<I>,
         n: usize,
-        position: Position,
-        tombstones: &Tombstones<I>,
-    ) -> Option<View<'_, I>> {
-        let known = self.known(bound, position)?;
-        let Known { items, low, .. } = known;
+        position: BinlogPosition,
+        tombstones: &TombstoneSet<I>,
+    ) -> Option<WindowView<'_, I>> {
+        let known = self.known_items(bound, position)?;
+        let KnownItems { items, low, .. } = known;
         let (head, enough) = if tombstones.is_empty() {
             (known.newest, items.len() >= n.max(1))
         } else {
-            let mut shown = tombstones.shown(items, self.author);
+            let mut shown = tombstones.visible_items(items, self.author);
             let head = shown.next();
             let rest = n.saturating_sub(1);
             (head, head.is_some() && shown.take(rest).count() == rest)
         };
         let enough = enough || low == I::LEAST;
-        (enough || head.is_some()).then_some(View {
+        (enough || head.is_some()).then_some(WindowView {
             head,
             items,
-            enough,
+            is_sufficient: enough,
         })
     }
 }
 
 /// How many of ascending items are at or below a bound. The search begins where the bound would lie if they lay evenly, as an
 /// author's messages nearly do: it reads one or two cache lines where halving reads four or five.
-fn count_up_to<I: Item>(items: &[I], bound: I) -> usize {
+fn count_up_to<I: WindowItem>(items: &[I], bound: I) -> usize {
     let (Some(&first), Some(&last)) = (items.first(), items.last()) else {
         return 0;
     };
@@ -298,7 +305,7 @@ fn count_up_to<I: Item>(items: &[I], bound: I) -> usize {
     if bound >= last {
         return items.len();
     }
-    let guess = bound.step(first, last, items.len() - 1);
+    let guess = bound.interpolate(first, last, items.len() - 1);
     let is_in = |at: usize| items.get(at).is_some_and(|item| *item <= bound);
     // What lies before `from` is at or below the bound; what lies at `to` or behind is not.
     let (mut from, mut to) = (0, items.len());
@@ -336,7 +343,7 @@ mod tests {
     use proptest::collection::btree_set;
     use proptest::prelude::*;
 
-    use super::super::Keyed;
+    use super::super::KeyedMessage;
     use super::count_up_to;
 
     proptest! {
@@ -360,8 +367,8 @@ mod tests {
             items in btree_set((0u64..20, 0u64..30), 0..80),
             bounds in proptest::collection::vec((0u64..22, 0u64..32), 1..20),
         ) {
-            let keyed = |(key, id): (u64, u64)| Keyed { key, id };
-            let items: Vec<Keyed> = items.into_iter().map(keyed).collect();
+            let keyed = |(key, id): (u64, u64)| KeyedMessage { key, id };
+            let items: Vec<KeyedMessage> = items.into_iter().map(keyed).collect();
             for bound in bounds.into_iter().map(keyed).chain(items.clone()) {
                 let expected = items.partition_point(|item| *item <= bound);
                 prop_assert_eq!(count_up_to(&items, bound), expected);

@@ -1,27 +1,27 @@
 //! COM_CHANGE_USER: a login in the middle of a connection.
 
 use crate::capability::Capabilities;
-use crate::cursor::{Cursor, Malformed};
+use crate::cursor::{MalformedPacket, PacketCursor};
 
 /// What COM_CHANGE_USER asks for, without authentication data and attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChangeUser<'a> {
+pub struct ChangeUserRequest<'a> {
     /// Account name.
     pub user: &'a [u8],
     /// Database to start in; `None` leaves the session without one.
     pub database: Option<&'a [u8]>,
 }
 
-impl<'a> ChangeUser<'a> {
+impl<'a> ChangeUserRequest<'a> {
     /// Reads the payload of the command, its first byte (0x11) included.
     ///
     /// # Errors
-    /// [`Malformed`] when it is another command or a field is cut short.
-    pub fn parse(payload: &'a [u8], capabilities: Capabilities) -> Result<Self, Malformed> {
-        let mut cursor = Cursor::new(payload);
+    /// [`MalformedPacket`] when it is another command or a field is cut short.
+    pub fn parse(payload: &'a [u8], capabilities: Capabilities) -> Result<Self, MalformedPacket> {
+        let mut cursor = PacketCursor::new(payload);
         let command = cursor.u8()?;
         if command != 0x11 {
-            return Err(Malformed::Unexpected {
+            return Err(MalformedPacket::Unexpected {
                 at: 0,
                 value: command.into(),
             });
@@ -49,10 +49,10 @@ mod tests {
     #[test]
     fn reads_user_and_database() {
         let payload = b"\x11bob\0\x02xytl\0\x21\0mysql_native_password\0";
-        let read = ChangeUser::parse(payload, Capabilities::SECURE_CONNECTION);
+        let read = ChangeUserRequest::parse(payload, Capabilities::SECURE_CONNECTION);
         assert_eq!(
             read,
-            Ok(ChangeUser {
+            Ok(ChangeUserRequest {
                 user: b"bob",
                 database: Some(b"tl")
             })
@@ -61,10 +61,10 @@ mod tests {
 
     #[test]
     fn no_database_is_none() {
-        let read = ChangeUser::parse(b"\x11bob\0\0\0", Capabilities::NONE);
+        let read = ChangeUserRequest::parse(b"\x11bob\0\0\0", Capabilities::NONE);
         assert_eq!(
             read,
-            Ok(ChangeUser {
+            Ok(ChangeUserRequest {
                 user: b"bob",
                 database: None
             })

@@ -1,7 +1,7 @@
 //! The server's first packet: who it is and what it can do.
 
 use crate::capability::Capabilities;
-use crate::cursor::{Cursor, Malformed};
+use crate::cursor::{MalformedPacket, PacketCursor};
 
 /// Protocol version of every server since MySQL 3.22.
 const PROTOCOL: u8 = 10;
@@ -12,7 +12,7 @@ const REPLICATION_PREFIX: &[u8] = b"5.5.5-";
 
 /// The greeting (`HandshakeV10`), without its reserved bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Greeting {
+pub struct ServerGreeting {
     /// Version as the server writes it, e.g. `9.7.4` or `5.5.5-10.11.19-MariaDB-log`.
     pub server_version: Vec<u8>,
     /// Connection id, as in `KILL`.
@@ -29,14 +29,14 @@ pub struct Greeting {
     pub auth_plugin: Vec<u8>,
 }
 
-impl Greeting {
+impl ServerGreeting {
     /// Reads a greeting from the payload of the server's first packet.
     ///
     /// # Errors
-    /// [`Malformed::Unexpected`] at offset 0 when the payload is no greeting of protocol version 10 (0xFF: the server
+    /// [`MalformedPacket::Unexpected`] at offset 0 when the payload is no greeting of protocol version 10 (0xFF: the server
     /// refuses with an ERR packet); any other when a field is cut short.
-    pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
-        parse(payload).map(|(greeting, _)| greeting)
+    pub fn parse(payload: &[u8]) -> Result<Self, MalformedPacket> {
+        parse_with_flags_offset(payload).map(|(greeting, _)| greeting)
     }
 
     /// True when the server is MariaDB, by its version or by flags that only MariaDB has.
@@ -67,13 +67,13 @@ impl Greeting {
 /// that no other field depends on.
 ///
 /// # Errors
-/// As [`Greeting::parse`]: what is no greeting must be relayed as it is.
-pub fn greeting_with(
+/// As [`ServerGreeting::parse`]: what is no greeting must be relayed as it is.
+pub fn greeting_with_flags(
     payload: &[u8],
     mask: Capabilities,
     flags: Capabilities,
-) -> Result<Vec<u8>, Malformed> {
-    let (_, flags_at) = parse(payload)?;
+) -> Result<Vec<u8>, MalformedPacket> {
+    let (_, flags_at) = parse_with_flags_offset(payload)?;
     let mut greeting = payload.to_vec();
     // The upper half stands behind collation and status, and is missing from servers before 4.1.
     let places = [flags_at, flags_at + 1, flags_at + 5, flags_at + 6];
@@ -87,11 +87,11 @@ pub fn greeting_with(
 }
 
 /// The greeting, and where its flags stand.
-fn parse(payload: &[u8]) -> Result<(Greeting, usize), Malformed> {
-    let mut cursor = Cursor::new(payload);
+fn parse_with_flags_offset(payload: &[u8]) -> Result<(ServerGreeting, usize), MalformedPacket> {
+    let mut cursor = PacketCursor::new(payload);
     let protocol = cursor.u8()?;
     if protocol != PROTOCOL {
-        return Err(Malformed::Unexpected {
+        return Err(MalformedPacket::Unexpected {
             at: 0,
             value: protocol.into(),
         });
@@ -102,7 +102,7 @@ fn parse(payload: &[u8]) -> Result<(Greeting, usize), Malformed> {
     cursor.u8()?;
     let flags_at = cursor.position();
     let low = cursor.u16()?;
-    let mut greeting = Greeting {
+    let mut greeting = ServerGreeting {
         server_version,
         thread_id,
         capabilities: Capabilities(low.into()),
@@ -147,8 +147,8 @@ fn parse(payload: &[u8]) -> Result<(Greeting, usize), Malformed> {
 mod tests {
     use super::*;
 
-    fn named(version: &str) -> Greeting {
-        Greeting {
+    fn named(version: &str) -> ServerGreeting {
+        ServerGreeting {
             server_version: version.into(),
             thread_id: 1,
             capabilities: Capabilities::LONG_PASSWORD,

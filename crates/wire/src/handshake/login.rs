@@ -1,8 +1,8 @@
 //! The client's answer to the greeting: who logs in, to which database, with which capabilities.
 
 use crate::capability::Capabilities;
-use crate::compression::USUAL_LEVEL;
-use crate::cursor::{Cursor, Malformed};
+use crate::compression::DEFAULT_ZSTD_LEVEL;
+use crate::cursor::{MalformedPacket, PacketCursor};
 
 /// Bytes of an SSLRequest, which is a login cut off in front of the user.
 const SSL_REQUEST_BYTES: usize = 32;
@@ -11,7 +11,7 @@ const FLAG_BYTES: usize = 4;
 
 /// What a client may answer to a greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Login<'a> {
+pub enum LoginRequest<'a> {
     /// A login of the protocol since 4.1.
     Response(LoginResponse<'a>),
     /// The client wants TLS before it says more.
@@ -39,19 +39,19 @@ pub struct LoginResponse<'a> {
     pub auth_plugin: Option<&'a [u8]>,
 }
 
-impl<'a> Login<'a> {
+impl<'a> LoginRequest<'a> {
     /// Reads the payload of the client's first packet.
     ///
     /// # Errors
-    /// [`Malformed`] when a field is cut short: such a login is for the server to judge.
-    pub fn parse(payload: &'a [u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor::new(payload);
+    /// [`MalformedPacket`] when a field is cut short: such a login is for the server to judge.
+    pub fn parse(payload: &'a [u8]) -> Result<Self, MalformedPacket> {
+        let mut cursor = PacketCursor::new(payload);
         // A login before 4.1 has two bytes of flags in front of the three of the packet limit.
         let low = Capabilities(cursor.u16()?.into());
         if !low.contains(Capabilities::PROTOCOL_41) {
             return Ok(Self::Pre41(low));
         }
-        let mut cursor = Cursor::new(payload);
+        let mut cursor = PacketCursor::new(payload);
         let client = cursor.u32()?;
         let max_packet = cursor.u32()?;
         let charset = cursor.u8()?;
@@ -66,8 +66,8 @@ impl<'a> Login<'a> {
         }
         let user = cursor.nul_bytes()?;
         skip_auth_data(&mut cursor, capabilities)?;
-        let database = optional(&mut cursor, capabilities, Capabilities::CONNECT_WITH_DB)?;
-        let auth_plugin = optional(&mut cursor, capabilities, Capabilities::PLUGIN_AUTH)?;
+        let database = optional_field(&mut cursor, capabilities, Capabilities::CONNECT_WITH_DB)?;
+        let auth_plugin = optional_field(&mut cursor, capabilities, Capabilities::PLUGIN_AUTH)?;
         let zstd = capabilities.contains(Capabilities::ZSTD_COMPRESSION);
         Ok(Self::Response(LoginResponse {
             zstd_level: payload.last().copied().filter(|_| zstd),
@@ -84,7 +84,7 @@ impl<'a> Login<'a> {
 /// The same login, or request for TLS, with `flags` in the place of all those of `mask`: where the server's leg is not as the
 /// client's. For SSL and the ways to compress; the level of zstd comes and goes with its flag.
 #[must_use]
-pub fn login_with(payload: &[u8], mask: Capabilities, flags: Capabilities) -> Vec<u8> {
+pub fn login_with_flags(payload: &[u8], mask: Capabilities, flags: Capabilities) -> Vec<u8> {
     let mut login = payload.to_vec();
     let bytes = mask.0.to_le_bytes().into_iter().zip(flags.0.to_le_bytes());
     for (byte, (mask, flags)) in login.iter_mut().take(FLAG_BYTES).zip(bytes) {
@@ -99,14 +99,14 @@ pub fn login_with(payload: &[u8], mask: Capabilities, flags: Capabilities) -> Ve
     if payload.len() > SSL_REQUEST_BYTES {
         match (asks(payload), asks(&login)) {
             (true, false) => drop(login.pop()),
-            (false, true) => login.push(USUAL_LEVEL),
+            (false, true) => login.push(DEFAULT_ZSTD_LEVEL),
             _ => {}
         }
     }
     login
 }
 
-/// The request for TLS that goes before a login, or the one that `payload` is; with `flags` as in [`login_with`].
+/// The request for TLS that goes before a login, or the one that `payload` is; with `flags` as in [`login_with_flags`].
 #[must_use]
 pub fn ssl_request(payload: &[u8], mask: Capabilities, flags: Capabilities) -> Vec<u8> {
     let head = payload.get(..SSL_REQUEST_BYTES).unwrap_or(payload);
@@ -114,10 +114,13 @@ pub fn ssl_request(payload: &[u8], mask: Capabilities, flags: Capabilities) -> V
         mask.union(Capabilities::SSL),
         flags.union(Capabilities::SSL),
     );
-    login_with(head, mask, flags)
+    login_with_flags(head, mask, flags)
 }
 
-fn skip_auth_data(cursor: &mut Cursor<'_>, capabilities: Capabilities) -> Result<(), Malformed> {
+fn skip_auth_data(
+    cursor: &mut PacketCursor<'_>,
+    capabilities: Capabilities,
+) -> Result<(), MalformedPacket> {
     if capabilities.contains(Capabilities::PLUGIN_AUTH_LENENC_DATA) {
         cursor.lenenc_bytes()?;
     } else if capabilities.contains(Capabilities::SECURE_CONNECTION) {
@@ -130,11 +133,11 @@ fn skip_auth_data(cursor: &mut Cursor<'_>, capabilities: Capabilities) -> Result
 }
 
 /// A NUL-terminated field that is there when `flag` is; an empty name is none.
-fn optional<'a>(
-    cursor: &mut Cursor<'a>,
+fn optional_field<'a>(
+    cursor: &mut PacketCursor<'a>,
     capabilities: Capabilities,
     flag: Capabilities,
-) -> Result<Option<&'a [u8]>, Malformed> {
+) -> Result<Option<&'a [u8]>, MalformedPacket> {
     if !capabilities.contains(flag) {
         return Ok(None);
     }
@@ -159,8 +162,8 @@ mod tests {
     }
 
     fn response(payload: &[u8]) -> Option<LoginResponse<'_>> {
-        match Login::parse(payload) {
-            Ok(Login::Response(response)) => Some(response),
+        match LoginRequest::parse(payload) {
+            Ok(LoginRequest::Response(response)) => Some(response),
             _ => None,
         }
     }
@@ -201,13 +204,19 @@ mod tests {
         let plain = login(CLASSIC, 0, b"root\0\0tl\0");
         const NONE: Capabilities = Capabilities::NONE;
         let request = ssl_request(&plain, NONE, NONE);
-        assert!(matches!(Login::parse(&request), Ok(Login::SslRequest(_))));
-        let enciphered = login_with(&plain, Capabilities::SSL, Capabilities::SSL);
+        assert!(matches!(
+            LoginRequest::parse(&request),
+            Ok(LoginRequest::SslRequest(_))
+        ));
+        let enciphered = login_with_flags(&plain, Capabilities::SSL, Capabilities::SSL);
         let capabilities = response(&enciphered).map(|login| login.capabilities);
         assert!(capabilities.is_some_and(|all| all.contains(Capabilities::SSL)));
         assert_eq!(ssl_request(&enciphered, NONE, NONE), request);
-        assert_eq!(login_with(&enciphered, Capabilities::SSL, NONE), plain);
-        assert!(login_with(b"", Capabilities::SSL, Capabilities::SSL).is_empty());
+        assert_eq!(
+            login_with_flags(&enciphered, Capabilities::SSL, NONE),
+            plain
+        );
+        assert!(login_with_flags(b"", Capabilities::SSL, Capabilities::SSL).is_empty());
     }
 
     #[test]
@@ -227,9 +236,9 @@ mod tests {
             (&leveled, both, Some(7)),
             (&leveled, zlib, None),
         ] {
-            let changed = login_with(from, both, to);
+            let changed = login_with_flags(from, both, to);
             assert_eq!(asked(&changed), Some((to, level)));
-            assert_eq!(login_with(&changed, both, Capabilities::NONE), plain);
+            assert_eq!(login_with_flags(&changed, both, Capabilities::NONE), plain);
             let request = ssl_request(from, both, to);
             assert_eq!(request.len(), SSL_REQUEST_BYTES);
             assert_eq!(request, ssl_request(&changed, Capabilities::NONE, to));
@@ -239,13 +248,13 @@ mod tests {
     #[test]
     fn an_ssl_request_and_an_old_login_are_told_apart() {
         assert!(matches!(
-            Login::parse(&login(CLASSIC | 0x800, 0, b"")),
-            Ok(Login::SslRequest(_))
+            LoginRequest::parse(&login(CLASSIC | 0x800, 0, b"")),
+            Ok(LoginRequest::SslRequest(_))
         ));
         assert!(matches!(
-            Login::parse(b"\x05\x24\x00\x00\x00root\0pass"),
-            Ok(Login::Pre41(_))
+            LoginRequest::parse(b"\x05\x24\x00\x00\x00root\0pass"),
+            Ok(LoginRequest::Pre41(_))
         ));
-        assert!(Login::parse(&login(CLASSIC, 0, b"")).is_err());
+        assert!(LoginRequest::parse(&login(CLASSIC, 0, b"")).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Follows the server's side of a login: packets up to the final OK or ERR.
 
-use super::walk::{Walk, What};
-use super::{Event, Outcome};
+use super::scanner::{ReplyScanner, ScannedPiece};
+use super::{ReplyEvent, ReplyOutcome};
 use crate::capability::Capabilities;
 use crate::command::Command;
 
@@ -11,11 +11,11 @@ use crate::command::Command;
 /// and rely on [`AuthEvent::Done`] alone. `01 03` of caching_sha2_password is the one packet known to be followed by
 /// another of the server.
 #[derive(Debug, Clone)]
-pub struct AuthLoop {
-    walk: Walk,
+pub struct AuthFollower {
+    scanner: ReplyScanner,
 }
 
-/// What [`AuthLoop::feed`] made of the bytes.
+/// What [`AuthFollower::feed`] made of the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthStep {
     /// Bytes of the dialogue at the front of what was given.
@@ -27,22 +27,22 @@ pub struct AuthStep {
 /// What a packet of the server means for the dialogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthEvent {
-    /// The login succeeded ([`Outcome::Ok`]) or failed ([`Outcome::Err`]); nothing more is consumed.
-    Done(Outcome),
+    /// The login succeeded ([`ReplyOutcome::Ok`]) or failed ([`ReplyOutcome::Err`]); nothing more is consumed.
+    Done(ReplyOutcome),
     /// The client answers.
-    ClientTurn,
+    AwaitClient,
     /// The server goes on.
-    ServerAgain,
+    AwaitServer,
     /// No packet of the protocol: everything from here must be pumped unread.
     Unfollowable,
 }
 
-impl AuthLoop {
+impl AuthFollower {
     /// Waits for the server's first packet behind the login.
     #[must_use]
     pub fn new(capabilities: Capabilities) -> Self {
         Self {
-            walk: Walk::new(Command::ChangeUser, capabilities),
+            scanner: ReplyScanner::new(Command::ChangeUser, capabilities),
         }
     }
 
@@ -50,13 +50,13 @@ impl AuthLoop {
     pub fn feed(&mut self, bytes: &[u8]) -> AuthStep {
         let mut consumed = 0;
         loop {
-            let walked = self.walk.next(bytes.get(consumed..).unwrap_or_default());
+            let walked = self.scanner.next(bytes.get(consumed..).unwrap_or_default());
             consumed += walked.consumed;
-            let event = match walked.what {
-                What::Event(Event::Done(outcome)) => Some(AuthEvent::Done(outcome)),
-                What::Event(Event::ClientAuth) => Some(AuthEvent::ClientTurn),
-                What::Event(_) => Some(AuthEvent::Unfollowable),
-                What::ServerAgain => Some(AuthEvent::ServerAgain),
+            let event = match walked.piece {
+                ScannedPiece::Event(ReplyEvent::Done(outcome)) => Some(AuthEvent::Done(outcome)),
+                ScannedPiece::Event(ReplyEvent::ClientAuth) => Some(AuthEvent::AwaitClient),
+                ScannedPiece::Event(_) => Some(AuthEvent::Unfollowable),
+                ScannedPiece::AwaitServer => Some(AuthEvent::AwaitServer),
                 _ => None,
             };
             if event.is_some() || walked.consumed == 0 {
@@ -72,7 +72,7 @@ mod tests {
 
     /// The events of a dialogue, fed byte by byte.
     fn events(bytes: &[u8]) -> Vec<AuthEvent> {
-        let mut auth = AuthLoop::new(Capabilities::PROTOCOL_41);
+        let mut auth = AuthFollower::new(Capabilities::PROTOCOL_41);
         bytes
             .chunks(1)
             .filter_map(|byte| auth.feed(byte).event)
@@ -80,7 +80,7 @@ mod tests {
     }
 
     fn ok() -> AuthEvent {
-        AuthEvent::Done(Outcome::Ok(crate::response::OkPacket {
+        AuthEvent::Done(ReplyOutcome::Ok(crate::response::OkPacket {
             status: 2,
             ..Default::default()
         }))
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn caching_sha2_password_from_the_cache_goes_on_by_itself() {
         let bytes = b"\x02\0\0\x02\x01\x03\x07\0\0\x03\0\0\0\x02\0\0\0";
-        assert_eq!(events(bytes), [AuthEvent::ServerAgain, ok()]);
+        assert_eq!(events(bytes), [AuthEvent::AwaitServer, ok()]);
     }
 
     #[test]
@@ -97,13 +97,13 @@ mod tests {
         let bytes = b"\x05\0\0\x02\xfeabc\0\x02\0\0\x04\x01\x04\x07\0\0\x06\0\0\0\x02\0\0\0";
         assert_eq!(
             events(bytes),
-            [AuthEvent::ClientTurn, AuthEvent::ClientTurn, ok()]
+            [AuthEvent::AwaitClient, AuthEvent::AwaitClient, ok()]
         );
     }
 
     #[test]
     fn behind_the_end_nothing_is_consumed() {
-        let mut auth = AuthLoop::new(Capabilities::PROTOCOL_41);
+        let mut auth = AuthFollower::new(Capabilities::PROTOCOL_41);
         let bytes = b"\x07\0\0\x02\0\0\0\x02\0\0\0more";
         assert_eq!(
             auth.feed(bytes),

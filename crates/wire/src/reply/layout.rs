@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::capability::Capabilities;
-use crate::cursor::Cursor;
-use crate::frame::{HEADER_BYTES, Header, MAX_BODY, encode};
+use crate::cursor::PacketCursor;
+use crate::packet::{HEADER_BYTES, MAX_BODY, PacketHeader, encode};
 use crate::status;
 
 /// What an EOF begins with, and an OK that stands in its place.
@@ -14,22 +14,22 @@ const OK: u8 = 0x00;
 
 /// The places of a reply of one result set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct ReplyLayout {
     /// The payload of each column definition; `None`: they are left out, as the client has them.
     pub definitions: Option<Vec<Range<usize>>>,
     /// Status flags behind the columns, where an EOF stands there: two bytes from here on.
-    pub columns_end: Option<usize>,
+    pub columns_end_status: Option<usize>,
     /// Status flags at the end: two bytes from here on.
-    pub last: usize,
+    pub end_status: usize,
 }
 
-impl Layout {
+impl ReplyLayout {
     /// Reads a reply that was followed to its end, and ended well. `None`: it is not made of columns and rows alone.
     #[must_use]
-    pub fn read(reply: &[u8], capabilities: Capabilities) -> Option<Layout> {
-        let mut packets = Packets { reply, at: 0 };
+    pub fn read(reply: &[u8], capabilities: Capabilities) -> Option<ReplyLayout> {
+        let mut packets = PacketRanges { reply, offset: 0 };
         let count = packets.next()?;
-        let mut first = Cursor::new(reply.get(count)?);
+        let mut first = PacketCursor::new(reply.get(count)?);
         let columns = first.lenenc_int().ok().filter(|count| *count > 0)?;
         // Where definitions may be left out, it is said behind the number that they follow.
         let definitions = match first.rest() {
@@ -44,62 +44,62 @@ impl Layout {
         let deprecates = capabilities.contains(Capabilities::DEPRECATE_EOF);
         let columns_end = match deprecates {
             true => None,
-            false => Some(status_of_eof(reply, packets.next()?)?),
+            false => Some(eof_status_offset(reply, packets.next()?)?),
         };
         let last = packets.last()?;
         let last = match deprecates {
-            true => status_of_ok(reply, last, EOF)?,
-            false => status_of_eof(reply, last)?,
+            true => ok_status_offset(reply, last, EOF)?,
+            false => eof_status_offset(reply, last)?,
         };
-        Some(Layout {
+        Some(ReplyLayout {
             definitions,
-            columns_end,
-            last,
+            columns_end_status: columns_end,
+            end_status: last,
         })
     }
 }
 
 /// A whole reply of one result set, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parts {
+pub struct ResultSetParts {
     /// The payload of each column definition.
     pub definitions: Vec<Range<usize>>,
     /// Where the packet of the first row begins, or that behind the columns if there is no row.
-    pub rows_from: usize,
+    pub rows_start: usize,
     /// The payload of each row.
     pub rows: Vec<Range<usize>>,
     /// The payload at the end.
-    pub last: Range<usize>,
+    pub end_packet: Range<usize>,
     /// Status flags in it: two bytes from here on.
-    pub status: usize,
+    pub status_at: usize,
 }
 
-impl Parts {
+impl ResultSetParts {
     /// Takes a reply apart that was followed to its end, and ended well. `None`: it leaves its column definitions out, or is not made
     /// of columns and rows alone.
     #[must_use]
-    pub fn read(reply: &[u8], capabilities: Capabilities) -> Option<Parts> {
-        let layout = Layout::read(reply, capabilities)?;
+    pub fn read(reply: &[u8], capabilities: Capabilities) -> Option<ResultSetParts> {
+        let layout = ReplyLayout::read(reply, capabilities)?;
         let definitions = layout.definitions?;
-        let mut packets = Packets {
+        let mut packets = PacketRanges {
             reply,
-            at: definitions.last()?.end,
+            offset: definitions.last()?.end,
         };
-        if layout.columns_end.is_some() {
+        if layout.columns_end_status.is_some() {
             packets.next()?;
         }
-        let rows_from = packets.at;
+        let rows_from = packets.offset;
         let mut rows = Vec::new();
         while let Some(packet) = packets.next() {
             rows.push(packet);
         }
         let last = rows.pop()?;
-        (last.end == reply.len()).then_some(Parts {
+        (last.end == reply.len()).then_some(ResultSetParts {
             definitions,
-            rows_from,
+            rows_start: rows_from,
             rows,
-            last,
-            status: layout.last,
+            end_packet: last,
+            status_at: layout.end_status,
         })
     }
 }
@@ -107,16 +107,16 @@ impl Parts {
 /// A whole reply that ended well, as it is told to a client that has its column definitions. `None`: it leaves out none.
 #[must_use]
 pub fn without_definitions(reply: &[u8], capabilities: Capabilities) -> Option<Vec<u8>> {
-    let layout = Layout::read(reply, capabilities)?;
-    let (first, last) = layout.definitions.as_deref().and_then(ends)?;
+    let layout = ReplyLayout::read(reply, capabilities)?;
+    let (first, last) = layout.definitions.as_deref().and_then(first_and_last)?;
     let [count @ .., _] = reply.get(HEADER_BYTES..first.start.checked_sub(HEADER_BYTES)?)? else {
         return None;
     };
     let mut bytes = Vec::with_capacity(reply.len());
     let mut seq = encode(1, &[count, &[0]].concat(), &mut bytes);
-    let mut packets = Packets {
+    let mut packets = PacketRanges {
         reply,
-        at: last.end,
+        offset: last.end,
     };
     while let Some(packet) = packets.next() {
         seq = encode(seq, reply.get(packet)?, &mut bytes);
@@ -124,51 +124,52 @@ pub fn without_definitions(reply: &[u8], capabilities: Capabilities) -> Option<V
     Some(bytes)
 }
 
-fn ends(ranges: &[Range<usize>]) -> Option<(&Range<usize>, &Range<usize>)> {
+fn first_and_last(ranges: &[Range<usize>]) -> Option<(&Range<usize>, &Range<usize>)> {
     Some((ranges.first()?, ranges.last()?))
 }
 
 /// Has a whole reply that ended well say that another one follows it; returns how many packets it has. `None`: its places are not
 /// known.
 #[must_use]
-pub fn promise_more(reply: &mut [u8], capabilities: Capabilities) -> Option<usize> {
-    let mut packets = Packets { reply, at: 0 };
+pub fn set_more_results(reply: &mut [u8], capabilities: Capabilities) -> Option<usize> {
+    let mut packets = PacketRanges { reply, offset: 0 };
     let first = packets.next()?;
     let is_ok = reply.get(first.start) == Some(&OK) && first.end == reply.len();
     let (columns_end, last) = match is_ok {
-        true => (None, status_of_ok(reply, first, OK)?),
+        true => (None, ok_status_offset(reply, first, OK)?),
         false => {
-            let layout = Layout::read(reply, capabilities)?;
-            (layout.columns_end, layout.last)
+            let layout = ReplyLayout::read(reply, capabilities)?;
+            (layout.columns_end_status, layout.end_status)
         }
     };
-    let count = Packets { reply, at: 0 }.count()?;
+    let count = PacketRanges { reply, offset: 0 }.count()?;
     for at in columns_end.into_iter().chain([last]) {
-        put(reply, at, status::MORE_RESULTS, status::MORE_RESULTS);
+        write_status_flags(reply, at, status::MORE_RESULTS, status::MORE_RESULTS);
     }
     Some(count)
 }
 
 /// Has a whole reply that ended well bear these status flags wherever it has some.
-pub fn raise(reply: &mut [u8], capabilities: Capabilities, flags: u16) {
-    let places = Layout::read(reply, capabilities).map(|it| (it.columns_end, it.last));
+pub fn set_status_flags(reply: &mut [u8], capabilities: Capabilities, flags: u16) {
+    let places =
+        ReplyLayout::read(reply, capabilities).map(|it| (it.columns_end_status, it.end_status));
     if let Some((columns_end, last)) = places {
         for at in columns_end.into_iter().chain([last]) {
-            put(reply, at, flags, flags);
+            write_status_flags(reply, at, flags, flags);
         }
     }
 }
 
 /// The status flags at a place.
 #[must_use]
-pub fn flags(reply: &[u8], at: usize) -> Option<u16> {
+pub fn status_flags_at(reply: &[u8], at: usize) -> Option<u16> {
     let bytes = reply.get(at..)?.first_chunk()?;
     Some(u16::from_le_bytes(*bytes))
 }
 
 /// Puts the flags at a place to what they are to be, as far as a mask goes.
-pub fn put(reply: &mut [u8], at: usize, mask: u16, to: u16) {
-    if let Some(own) = flags(reply, at)
+pub fn write_status_flags(reply: &mut [u8], at: usize, mask: u16, to: u16) {
+    if let Some(own) = status_flags_at(reply, at)
         && let Some(bytes) = reply.get_mut(at..at + 2)
     {
         bytes.copy_from_slice(&(own & !mask | to & mask).to_le_bytes());
@@ -176,15 +177,15 @@ pub fn put(reply: &mut [u8], at: usize, mask: u16, to: u16) {
 }
 
 /// Warnings, then status.
-fn status_of_eof(reply: &[u8], packet: Range<usize>) -> Option<usize> {
+fn eof_status_offset(reply: &[u8], packet: Range<usize>) -> Option<usize> {
     let payload = reply.get(packet.clone())?;
     let is_eof = payload.len() == 5 && payload.first() == Some(&EOF);
     is_eof.then_some(packet.start + 3)
 }
 
 /// Rows, the last id, status, warnings.
-fn status_of_ok(reply: &[u8], packet: Range<usize>, begins: u8) -> Option<usize> {
-    let mut payload = Cursor::new(reply.get(packet.clone())?);
+fn ok_status_offset(reply: &[u8], packet: Range<usize>, begins: u8) -> Option<usize> {
+    let mut payload = PacketCursor::new(reply.get(packet.clone())?);
     (payload.u8().ok()? == begins).then_some(())?;
     payload.lenenc_int().ok()?;
     payload.lenenc_int().ok()?;
@@ -193,26 +194,26 @@ fn status_of_ok(reply: &[u8], packet: Range<usize>, begins: u8) -> Option<usize>
 }
 
 /// Payloads of packets, none of which is continued.
-struct Packets<'a> {
+struct PacketRanges<'a> {
     reply: &'a [u8],
-    at: usize,
+    offset: usize,
 }
 
-impl Packets<'_> {
+impl PacketRanges<'_> {
     fn next(&mut self) -> Option<Range<usize>> {
-        let header = Header::parse(self.reply.get(self.at..)?)?;
-        let start = self.at + HEADER_BYTES;
+        let header = PacketHeader::parse(self.reply.get(self.offset..)?)?;
+        let start = self.offset + HEADER_BYTES;
         let end = start + header.len;
         let whole = header.len < MAX_BODY && end <= self.reply.len();
         whole.then(|| {
-            self.at = end;
+            self.offset = end;
             start..end
         })
     }
 
     fn count(&mut self) -> Option<usize> {
         let mut count = 0;
-        while self.at < self.reply.len() {
+        while self.offset < self.reply.len() {
             self.next()?;
             count += 1;
         }
@@ -221,7 +222,7 @@ impl Packets<'_> {
 
     fn last(&mut self) -> Option<Range<usize>> {
         let mut last = self.next()?;
-        while self.at < self.reply.len() {
+        while self.offset < self.reply.len() {
             last = self.next()?;
         }
         Some(last)
@@ -255,30 +256,33 @@ mod tests {
             b"\xfelong row",
             &[EOF, 0, 0, 0x02, 0],
         ]);
-        let layout = Layout::read(&old, Capabilities::NONE).unwrap();
+        let layout = ReplyLayout::read(&old, Capabilities::NONE).unwrap();
         let definitions = layout.definitions.unwrap();
         let definitions: Vec<&[u8]> = definitions
             .iter()
             .map(|range| &old[range.clone()])
             .collect();
         assert_eq!(definitions, [b"one", b"two"]);
-        let columns_end = layout.columns_end.unwrap();
-        assert_eq!(flags(&old, columns_end), Some(0x22));
-        assert_eq!(flags(&old, layout.last), Some(0x02));
-        put(&mut old, layout.last, 0x30, 0xffff);
-        assert_eq!(flags(&old, layout.last), Some(0x32));
+        let columns_end = layout.columns_end_status.unwrap();
+        assert_eq!(status_flags_at(&old, columns_end), Some(0x22));
+        assert_eq!(status_flags_at(&old, layout.end_status), Some(0x02));
+        write_status_flags(&mut old, layout.end_status, 0x30, 0xffff);
+        assert_eq!(status_flags_at(&old, layout.end_status), Some(0x32));
 
         let new = reply(&[b"\x01", b"one", b"row", &[EOF, 0, 0, 0x22, 0, 0, 0]]);
-        let layout = Layout::read(&new, NEW).unwrap();
+        let layout = ReplyLayout::read(&new, NEW).unwrap();
         assert_eq!(layout.definitions.map(|all| all.len()), Some(1));
-        assert_eq!(layout.columns_end, None);
-        assert_eq!(flags(&new, layout.last), Some(0x22));
+        assert_eq!(layout.columns_end_status, None);
+        assert_eq!(status_flags_at(&new, layout.end_status), Some(0x22));
         let told = reply(&[b"\x01\x01", b"one", &[EOF, 0, 0, 2, 0, 0, 0]]);
-        assert!(Layout::read(&told, NEW).is_some());
+        assert!(ReplyLayout::read(&told, NEW).is_some());
         let left_out = reply(&[b"\x01\x00", b"row", &[EOF, 0, 0, 0x22, 0, 0, 0]]);
-        let layout = Layout::read(&left_out, NEW).unwrap();
+        let layout = ReplyLayout::read(&left_out, NEW).unwrap();
         assert_eq!(
-            (layout.definitions, flags(&left_out, layout.last)),
+            (
+                layout.definitions,
+                status_flags_at(&left_out, layout.end_status)
+            ),
             (None, Some(0x22))
         );
     }
@@ -324,11 +328,14 @@ mod tests {
             (&ok, &told_ok, NEW),
         ] {
             let mut bytes = reply(packets);
-            assert_eq!(promise_more(&mut bytes, capabilities), Some(packets.len()));
+            assert_eq!(
+                set_more_results(&mut bytes, capabilities),
+                Some(packets.len())
+            );
             assert_eq!(bytes, reply(told));
         }
         let mut error = reply(&[b"\xff\x28\x04"]);
-        assert_eq!(promise_more(&mut error, NEW), None);
+        assert_eq!(set_more_results(&mut error, NEW), None);
     }
 
     #[test]
@@ -340,9 +347,9 @@ mod tests {
             &[b"\x02", b"one"],
             &[b"\x01", b"one", b"row"],
         ] {
-            assert_eq!(Layout::read(&reply(packets), NEW), None, "{packets:?}");
+            assert_eq!(ReplyLayout::read(&reply(packets), NEW), None, "{packets:?}");
         }
         let cut = reply(&[b"\x01", b"one", &[EOF, 0, 0, 2, 0, 0, 0]]);
-        assert_eq!(Layout::read(&cut[..cut.len() - 1], NEW), None);
+        assert_eq!(ReplyLayout::read(&cut[..cut.len() - 1], NEW), None);
     }
 }

@@ -1,16 +1,16 @@
 //! Follows the client's packets of a LOAD DATA LOCAL, up to the empty one.
 
-use crate::frame::Splitter;
+use crate::packet::PacketSplitter;
 
 /// The file a client sends: packets of any length, the last of them empty.
 #[derive(Debug, Clone, Default)]
-pub struct LocalData {
-    splitter: Splitter,
+pub struct LocalInfileFollower {
+    splitter: PacketSplitter,
     empty: bool,
     done: bool,
 }
 
-impl LocalData {
+impl LocalInfileFollower {
     /// Waits for the first packet.
     #[must_use]
     pub fn new() -> Self {
@@ -46,7 +46,7 @@ impl LocalData {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{MAX_BODY, encode};
+    use crate::packet::{MAX_BODY, encode};
 
     #[test]
     fn ends_behind_the_empty_packet_and_not_before() {
@@ -55,10 +55,10 @@ mod tests {
         encode(seq, b"", &mut bytes);
         let length = bytes.len();
         encode(0, b"\x0e", &mut bytes);
-        let mut data = LocalData::new();
+        let mut data = LocalInfileFollower::new();
         assert_eq!(data.feed(&bytes), length);
         assert!(data.is_done());
-        let mut data = LocalData::new();
+        let mut data = LocalInfileFollower::new();
         let fed: usize = bytes.chunks(1).map(|byte| data.feed(byte)).sum();
         assert_eq!(fed, length);
     }
@@ -67,7 +67,7 @@ mod tests {
     fn the_empty_part_of_a_16_mib_packet_is_no_end() {
         let mut bytes = Vec::new();
         let seq = encode(2, &vec![b'x'; MAX_BODY], &mut bytes);
-        let mut data = LocalData::new();
+        let mut data = LocalInfileFollower::new();
         assert_eq!(data.feed(&bytes), bytes.len());
         assert!(!data.is_done());
         bytes.clear();

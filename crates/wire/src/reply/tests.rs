@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::*;
-use crate::frame::{Header, MAX_BODY, encode};
+use crate::packet::{MAX_BODY, PacketHeader, encode};
 use crate::status;
 
 const NONE: Capabilities = Capabilities::NONE;
@@ -25,11 +25,15 @@ fn stream(packets: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Feeds the packets whole and byte by byte; the events, the last of which must be behind the last packet.
-fn follow(command: Command, capabilities: Capabilities, packets: &[&[u8]]) -> (Vec<Event>, Reply) {
+fn follow(
+    command: Command,
+    capabilities: Capabilities,
+    packets: &[&[u8]],
+) -> (Vec<ReplyEvent>, ReplyFollower) {
     let bytes = stream(packets);
     let mut behind = bytes.clone();
     behind.extend_from_slice(b"\x07\0\0\x01");
-    let mut whole = Reply::new(command, capabilities);
+    let mut whole = ReplyFollower::new(command, capabilities);
     let mut events = Vec::new();
     let mut consumed = 0;
     loop {
@@ -42,7 +46,7 @@ fn follow(command: Command, capabilities: Capabilities, packets: &[&[u8]]) -> (V
     }
     assert_eq!(consumed, bytes.len(), "{events:?}");
 
-    let mut pieces = Reply::new(command, capabilities);
+    let mut pieces = ReplyFollower::new(command, capabilities);
     let mut again = Vec::new();
     for (at, byte) in bytes.chunks(1).enumerate() {
         let step = pieces.feed(byte);
@@ -58,17 +62,21 @@ fn follow(command: Command, capabilities: Capabilities, packets: &[&[u8]]) -> (V
 }
 
 /// The outcome of a reply without other events, its rows and result sets.
-fn outcome(command: Command, capabilities: Capabilities, packets: &[&[u8]]) -> (Outcome, u64, u32) {
+fn outcome(
+    command: Command,
+    capabilities: Capabilities,
+    packets: &[&[u8]],
+) -> (ReplyOutcome, u64, u32) {
     let (mut events, reply) = follow(command, capabilities, packets);
-    let Some(Event::Done(outcome)) = events.pop() else {
+    let Some(ReplyEvent::Done(outcome)) = events.pop() else {
         unreachable!("{events:?}")
     };
     assert_eq!(events, []);
     (outcome, reply.rows(), reply.results())
 }
 
-fn ok(status: u16) -> Outcome {
-    Outcome::Ok(OkPacket {
+fn ok(status: u16) -> ReplyOutcome {
+    ReplyOutcome::Ok(OkPacket {
         status,
         ..OkPacket::default()
     })
@@ -99,7 +107,7 @@ fn a_database_named_early_in_a_chain_is_known_at_its_end() {
     let changed = b"\0\0\0\x0a\x40\0\0\0\x05\x01\x03\x02tl";
     let chain = [changed, OK_MORE, b"\x01", COLUMN, b"\x011", END];
     let (outcome, ..) = outcome(Command::Query, track, &chain);
-    assert!(matches!(outcome, Outcome::Ok(packet) if packet.schema.as_deref() == Some(b"tl")));
+    assert!(matches!(outcome, ReplyOutcome::Ok(packet) if packet.schema.as_deref() == Some(b"tl")));
     let (_, reply) = follow(Command::Query, track, &[changed, ERR]);
     assert_eq!(reply.schema(), Some(&b"tl"[..]));
 }
@@ -113,7 +121,7 @@ fn an_error_ends_the_chain_wherever_it_comes() {
         &[b"\x02", COLUMN, ERR],
     ] {
         let (outcome, ..) = outcome(Command::Query, DEPRECATE_EOF, packets);
-        assert!(matches!(outcome, Outcome::Err(packet) if packet.code == 1242));
+        assert!(matches!(outcome, ReplyOutcome::Err(packet) if packet.code == 1242));
     }
 }
 
@@ -168,7 +176,7 @@ fn a_text_query_never_opens_a_cursor() {
 fn a_call_that_leaks_cursor_flags_into_its_ok_ends_there() {
     let (outcome, ..) = outcome(Command::Query, NONE, &[b"\0\0\0\xe2\0\x01\0"]);
     assert!(
-        matches!(outcome, Outcome::Ok(packet) if packet.status == 0xE2 && packet.warnings == 1)
+        matches!(outcome, ReplyOutcome::Ok(packet) if packet.status == 0xE2 && packet.warnings == 1)
     );
 }
 
@@ -197,9 +205,12 @@ fn definitions_are_left_out_where_the_metadata_byte_says_so() {
 fn columns_of_prepared_statements_are_kept_for_clients_that_keep_them() {
     let told = |command, capabilities: Capabilities, packets: &[&[u8]]| {
         let bytes = stream(packets);
-        let mut whole = Reply::new(command, capabilities);
-        assert!(matches!(whole.feed(&bytes).event, Some(Event::Done(_))));
-        let mut cut = Reply::new(command, capabilities);
+        let mut whole = ReplyFollower::new(command, capabilities);
+        assert!(matches!(
+            whole.feed(&bytes).event,
+            Some(ReplyEvent::Done(_))
+        ));
+        let mut cut = ReplyFollower::new(command, capabilities);
         for byte in &bytes {
             cut.feed(&[*byte]);
         }
@@ -210,7 +221,7 @@ fn columns_of_prepared_statements_are_kept_for_clients_that_keep_them() {
     let keeps = Capabilities::MARIADB_CACHE_METADATA;
     let (one, two) = (&b"one"[..], &b"two"[..]);
     let each = |definitions: &[&[u8]]| {
-        ToldColumns::Each(definitions.iter().map(|it| it.to_vec()).collect())
+        SentColumnDefinitions::Each(definitions.iter().map(|it| it.to_vec()).collect())
     };
     let head = b"\0\x07\0\0\0\x02\0\x01\0\0\0\0";
     let old = [head, COLUMN, EOF, one, two, EOF];
@@ -219,16 +230,25 @@ fn columns_of_prepared_statements_are_kept_for_clients_that_keep_them() {
     assert_eq!(told(prepare, keeps, &old), each(&[one, two]));
     let ends = keeps.union(DEPRECATE_EOF);
     assert_eq!(told(prepare, ends, &new), each(&[one, two]));
-    assert_eq!(told(prepare, DEPRECATE_EOF, &new), ToldColumns::Nothing);
+    assert_eq!(
+        told(prepare, DEPRECATE_EOF, &new),
+        SentColumnDefinitions::Nothing
+    );
     let execute = Command::StmtExecute;
     let with = [b"\x01\x01", one, b"\0\x001", END];
     assert_eq!(told(execute, ends, &with), each(&[one]));
-    assert_eq!(told(Command::Query, ends, &with), ToldColumns::Nothing);
+    assert_eq!(
+        told(Command::Query, ends, &with),
+        SentColumnDefinitions::Nothing
+    );
     let without = [&b"\x01\0"[..], b"\0\x001", END];
-    assert_eq!(told(execute, ends, &without), ToldColumns::Nothing);
+    assert_eq!(
+        told(execute, ends, &without),
+        SentColumnDefinitions::Nothing
+    );
     let long = vec![b'a'; 70_000];
     let with = [b"\x01\x01", &long[..], b"\0\x001", END];
-    assert_eq!(told(execute, ends, &with), ToldColumns::TooLong);
+    assert_eq!(told(execute, ends, &with), SentColumnDefinitions::TooLong);
 }
 
 #[test]
@@ -240,7 +260,11 @@ fn local_infile_waits_for_the_client_and_goes_on() {
     );
     assert_eq!(
         events,
-        [Event::ClientData, Event::ClientData, Event::Done(ok(2))]
+        [
+            ReplyEvent::ClientData,
+            ReplyEvent::ClientData,
+            ReplyEvent::Done(ok(2))
+        ]
     );
 }
 
@@ -255,14 +279,14 @@ fn progress_reports_belong_to_the_reply_where_they_were_agreed_on() {
     let admin = [b"\x01", COLUMN, report, b"\x011", report, END];
     assert_eq!(outcome(Command::Query, progress, &admin), (ok(2), 1, 1));
     let (outcome, ..) = outcome(Command::Query, DEPRECATE_EOF, &[report]);
-    assert!(matches!(outcome, Outcome::Err(packet) if packet.code == 0xFFFF));
+    assert!(matches!(outcome, ReplyOutcome::Err(packet) if packet.code == 0xFFFF));
 }
 
 #[test]
 fn prepare_ends_behind_its_definitions_and_eofs() {
     let prepared = |columns, parameters| {
-        Outcome::Prepared(Prepared {
-            statement: 7,
+        ReplyOutcome::Prepared(PrepareOkPacket {
+            statement_id: 7,
             columns,
             parameters,
             warnings: 3,
@@ -329,17 +353,17 @@ fn one_packet_is_one_packet_whatever_it_holds() {
     for packet in [&b""[..], b"\0", b"\xff", b"hello"] {
         assert_eq!(
             outcome(Command::Other(0x99), NONE, &[packet]).0,
-            Outcome::Text
+            ReplyOutcome::Text
         );
     }
     assert!(matches!(
         outcome(Command::Other(0x99), NONE, &[ERR]).0,
-        Outcome::Err(_)
+        ReplyOutcome::Err(_)
     ));
     for packet in [OK, ERR, b"Uptime: 5  Threads: 1", b""] {
         assert_eq!(
             outcome(Command::Statistics, NONE, &[packet]).0,
-            Outcome::Text
+            ReplyOutcome::Text
         );
     }
 }
@@ -351,19 +375,19 @@ fn change_user_is_a_dialogue() {
         NONE,
         &[b"\xfeplugin\0salt\0", b"\x01\x03", OK],
     );
-    assert_eq!(events, [Event::ClientAuth, Event::Done(ok(2))]);
+    assert_eq!(events, [ReplyEvent::ClientAuth, ReplyEvent::Done(ok(2))]);
 }
 
 #[test]
 fn commands_without_reply_are_done_at_once() {
     for command in [Command::Quit, Command::StmtClose, Command::StmtSendLongData] {
-        assert!(!Reply::expects_reply(command));
-        let step = Reply::new(command, NONE).feed(b"\x07\0\0\x01");
+        assert!(!ReplyFollower::expects_reply(command));
+        let step = ReplyFollower::new(command, NONE).feed(b"\x07\0\0\x01");
         assert_eq!(
             step,
-            Step {
+            FollowerStep {
                 consumed: 0,
-                event: Some(Event::Done(Outcome::Silent))
+                event: Some(ReplyEvent::Done(ReplyOutcome::Silent))
             }
         );
     }
@@ -380,13 +404,13 @@ fn what_cannot_be_followed_is_pumped_for_good() {
         (Command::StmtPrepare, b"what"),
         (Command::StmtFetch, b"\xfe"),
     ] {
-        let mut reply = Reply::new(command, NONE);
+        let mut reply = ReplyFollower::new(command, NONE);
         let bytes = stream(&[packet]);
         let step = reply.feed(&bytes);
-        assert_eq!(step.event, Some(Event::Unfollowable), "{command:?}");
+        assert_eq!(step.event, Some(ReplyEvent::Unfollowable), "{command:?}");
         assert_eq!(
             reply.feed(b"anything"),
-            Step {
+            FollowerStep {
                 consumed: 8,
                 event: None
             }
@@ -402,18 +426,18 @@ fn a_row_of_16_mib_that_starts_like_an_eof_is_a_row() {
     let exact = vec![0xFE; MAX_BODY];
     let plain = vec![b'a'; MAX_BODY + 15];
     let bytes = stream(&[b"\x01", COLUMN, &row, &exact, &plain, b"\x011", END]);
-    let mut reply = Reply::new(Command::Query, DEPRECATE_EOF);
+    let mut reply = ReplyFollower::new(Command::Query, DEPRECATE_EOF);
     let step = reply.feed(&bytes);
-    let done = Some(Event::Done(ok(2)));
+    let done = Some(ReplyEvent::Done(ok(2)));
     assert_eq!((step.consumed, step.event), (bytes.len(), done));
     assert_eq!(reply.rows(), 4);
     // Nothing of the rows is kept.
-    assert!(std::mem::size_of::<Reply>() < 256);
+    assert!(std::mem::size_of::<ReplyFollower>() < 256);
 }
 
 #[test]
 fn of_a_long_packet_in_pieces_a_bounded_part_is_kept() {
-    let info = vec![b'i'; 2 * HELD_BYTES];
+    let info = vec![b'i'; 2 * MAX_HELD_BYTES];
     let long = OkPacket {
         info,
         schema: Some(b"tl".to_vec()),
@@ -424,11 +448,11 @@ fn of_a_long_packet_in_pieces_a_bounded_part_is_kept() {
     long.write(Capabilities::SESSION_TRACK, &mut payload);
     let bytes = stream(&[&payload]);
     let follow = |cut| {
-        let mut reply = Reply::new(Command::Query, Capabilities::SESSION_TRACK);
+        let mut reply = ReplyFollower::new(Command::Query, Capabilities::SESSION_TRACK);
         let (front, back) = bytes.split_at(cut);
         reply.feed(front);
         match reply.feed(back).event {
-            Some(Event::Done(Outcome::Ok(packet))) => packet,
+            Some(ReplyEvent::Done(ReplyOutcome::Ok(packet))) => packet,
             event => unreachable!("{event:?}"),
         }
     };
@@ -443,12 +467,12 @@ fn of_a_long_packet_in_pieces_a_bounded_part_is_kept() {
 
 #[test]
 fn the_header_of_a_packet_may_come_in_pieces_too() {
-    let mut reply = Reply::new(Command::Ping, NONE);
-    let header = Header { len: 7, seq: 1 }.to_bytes();
+    let mut reply = ReplyFollower::new(Command::Ping, NONE);
+    let header = PacketHeader { len: 7, seq: 1 }.to_bytes();
     for byte in header.chunks(1) {
         assert_eq!(
             reply.feed(byte),
-            Step {
+            FollowerStep {
                 consumed: 1,
                 event: None
             }
@@ -456,10 +480,10 @@ fn the_header_of_a_packet_may_come_in_pieces_too() {
     }
     assert_eq!(
         reply.feed(b""),
-        Step {
+        FollowerStep {
             consumed: 0,
             event: None
         }
     );
-    assert_eq!(reply.feed(OK).event, Some(Event::Done(ok(2))));
+    assert_eq!(reply.feed(OK).event, Some(ReplyEvent::Done(ok(2))));
 }

@@ -1,10 +1,10 @@
 //! What a column definition calls its column, and a column's value where that is a whole number.
 
-use crate::cursor::Cursor;
+use crate::cursor::PacketCursor;
 
 /// Names in a column definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Names<'a> {
+pub struct ColumnDefinitionNames<'a> {
     /// The database.
     pub schema: &'a [u8],
     /// The table as the statement calls it.
@@ -17,8 +17,8 @@ pub struct Names<'a> {
 
 /// The names in the payload of a column definition. `None`: it is malformed.
 #[must_use]
-pub fn names(definition: &[u8]) -> Option<Names<'_>> {
-    let mut cursor = Cursor::new(definition);
+pub fn definition_names(definition: &[u8]) -> Option<ColumnDefinitionNames<'_>> {
+    let mut cursor = PacketCursor::new(definition);
     let mut next = || cursor.lenenc_bytes().ok();
     let [
         _catalogue,
@@ -28,7 +28,7 @@ pub fn names(definition: &[u8]) -> Option<Names<'_>> {
         _name,
         original_name,
     ] = [next()?, next()?, next()?, next()?, next()?, next()?];
-    Some(Names {
+    Some(ColumnDefinitionNames {
         schema,
         table,
         original_table,
@@ -52,7 +52,7 @@ const TYPE_FROM_END: usize = 6;
 
 /// The type of each column. `None`: a definition is malformed.
 #[must_use]
-pub fn kinds(reply: &[u8], definitions: &[std::ops::Range<usize>]) -> Option<Vec<u8>> {
+pub fn column_types(reply: &[u8], definitions: &[std::ops::Range<usize>]) -> Option<Vec<u8>> {
     let kind = |range: &std::ops::Range<usize>| {
         let definition = reply.get(range.clone())?;
         let at = definition.len().checked_sub(TYPE_FROM_END)?;
@@ -63,41 +63,50 @@ pub fn kinds(reply: &[u8], definitions: &[std::ops::Range<usize>]) -> Option<Vec
 
 /// A column's value in a row, where that is a whole number from 0 on; `binary`: as executions are answered.
 #[must_use]
-pub fn id(row: &[u8], place: usize, kinds: &[u8], binary: bool) -> Option<u64> {
-    value(row, place, kinds, binary)?.number()
+pub fn id_cell(row: &[u8], place: usize, kinds: &[u8], binary: bool) -> Option<u64> {
+    cell_value(row, place, kinds, binary)?.as_u64()
 }
 
 /// The same, or that it is NULL (`Some(None)`). A number that might be one below 0 is none.
 #[must_use]
-pub fn reference(row: &[u8], place: usize, kinds: &[u8], binary: bool) -> Option<Option<u64>> {
-    let value = value(row, place, kinds, binary)?;
+pub fn nullable_id_cell(
+    row: &[u8],
+    place: usize,
+    kinds: &[u8],
+    binary: bool,
+) -> Option<Option<u64>> {
+    let value = cell_value(row, place, kinds, binary)?;
     match value {
-        Value::Null => Some(None),
-        Value::Bytes(bytes) if bytes.last().is_some_and(|highest| highest & 0x80 != 0) => None,
-        Value::Text(_) | Value::Bytes(_) => value.number().map(Some),
+        ResultCellValue::Null => Some(None),
+        ResultCellValue::Integer(bytes)
+            if bytes.last().is_some_and(|highest| highest & 0x80 != 0) =>
+        {
+            None
+        }
+        ResultCellValue::Text(_) | ResultCellValue::Integer(_) => value.as_u64().map(Some),
     }
 }
 
 /// A value as it stands in a row.
 #[derive(Clone, Copy)]
-enum Value<'a> {
+enum ResultCellValue<'a> {
     Null,
     /// As executions are not answered.
     Text(&'a [u8]),
     /// A number of whole bytes, its lowest first.
-    Bytes(&'a [u8]),
+    Integer(&'a [u8]),
 }
 
-impl Value<'_> {
-    fn number(self) -> Option<u64> {
+impl ResultCellValue<'_> {
+    fn as_u64(self) -> Option<u64> {
         match self {
-            Value::Null => None,
-            Value::Text(text) => {
+            ResultCellValue::Null => None,
+            ResultCellValue::Text(text) => {
                 let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
                 let text = std::str::from_utf8(text).ok().filter(|_| digits)?;
                 text.parse().ok()
             }
-            Value::Bytes(bytes) => {
+            ResultCellValue::Integer(bytes) => {
                 let bytes = bytes.iter().rev();
                 Some(bytes.fold(0, |number, byte| number << 8 | u64::from(*byte)))
             }
@@ -105,24 +114,29 @@ impl Value<'_> {
     }
 }
 
-fn value<'a>(row: &'a [u8], place: usize, kinds: &[u8], binary: bool) -> Option<Value<'a>> {
+fn cell_value<'a>(
+    row: &'a [u8],
+    place: usize,
+    kinds: &[u8],
+    binary: bool,
+) -> Option<ResultCellValue<'a>> {
     match binary {
         false => text_value(row, place),
         true => binary_value(row, place, kinds),
     }
 }
 
-fn text_value(row: &[u8], place: usize) -> Option<Value<'_>> {
+fn text_value(row: &[u8], place: usize) -> Option<ResultCellValue<'_>> {
     const NULL: u8 = 0xfb;
-    let mut cursor = Cursor::new(row);
+    let mut cursor = PacketCursor::new(row);
     for column in 0..=place {
         let mut ahead = cursor;
         let value = match ahead.u8().ok()? {
             NULL => {
                 cursor = ahead;
-                Value::Null
+                ResultCellValue::Null
             }
-            _ => Value::Text(cursor.lenenc_bytes().ok()?),
+            _ => ResultCellValue::Text(cursor.lenenc_bytes().ok()?),
         };
         if column == place {
             return Some(value);
@@ -152,10 +166,10 @@ const LONGLONG: u8 = 8;
 const INT24: u8 = 9;
 const YEAR: u8 = 13;
 
-fn binary_value<'a>(row: &'a [u8], place: usize, kinds: &[u8]) -> Option<Value<'a>> {
+fn binary_value<'a>(row: &'a [u8], place: usize, kinds: &[u8]) -> Option<ResultCellValue<'a>> {
     // In front of the bits two are reserved.
     const RESERVED: usize = 2;
-    let mut cursor = Cursor::new(row);
+    let mut cursor = PacketCursor::new(row);
     (cursor.u8().ok()? == 0).then_some(())?;
     let nulls = cursor.take((kinds.len() + RESERVED).div_ceil(8)).ok()?;
     let is_null = |column: usize| {
@@ -167,7 +181,7 @@ fn binary_value<'a>(row: &'a [u8], place: usize, kinds: &[u8]) -> Option<Value<'
     for (column, kind) in kinds.iter().enumerate().take(place + 1) {
         if is_null(column) || *kind == NULL {
             if column == place {
-                return Some(Value::Null);
+                return Some(ResultCellValue::Null);
             }
             continue;
         }
@@ -178,7 +192,7 @@ fn binary_value<'a>(row: &'a [u8], place: usize, kinds: &[u8]) -> Option<Value<'
         };
         if column == place {
             let whole = matches!(*kind, TINY | SHORT | INT24 | LONG | LONGLONG);
-            return whole.then_some(Value::Bytes(value));
+            return whole.then_some(ResultCellValue::Integer(value));
         }
     }
     None
@@ -192,8 +206,8 @@ mod tests {
     fn names_are_those_of_the_definition() {
         let definition =
             b"\x03def\x03app\x01m\x07message\x01i\x02id\x0c\x3f\0\x0b\0\0\0\x03\x03\x42\0\0\0";
-        let found = names(definition);
-        let expected = Names {
+        let found = definition_names(definition);
+        let expected = ColumnDefinitionNames {
             schema: b"app",
             table: b"m",
             original_table: b"message",
@@ -202,31 +216,31 @@ mod tests {
         assert_eq!(found, Some(expected));
         let whole = 0..definition.len();
         assert_eq!(
-            kinds(definition, std::slice::from_ref(&whole)),
+            column_types(definition, std::slice::from_ref(&whole)),
             Some(vec![LONG])
         );
-        assert_eq!(names(b"\x03def\x03ap"), None);
+        assert_eq!(definition_names(b"\x03def\x03ap"), None);
     }
 
     #[test]
     fn an_id_is_read_from_a_text_row() {
         let row = b"\xfb\x03abc\x0242";
-        assert_eq!(id(row, 2, &[], false), Some(42));
-        assert_eq!(id(row, 0, &[], false), None);
-        assert_eq!(id(row, 1, &[], false), None);
-        assert_eq!(id(row, 3, &[], false), None);
-        assert_eq!(id(b"\x02-1", 0, &[], false), None);
-        assert_eq!(id(b"\0", 0, &[], false), None);
+        assert_eq!(id_cell(row, 2, &[], false), Some(42));
+        assert_eq!(id_cell(row, 0, &[], false), None);
+        assert_eq!(id_cell(row, 1, &[], false), None);
+        assert_eq!(id_cell(row, 3, &[], false), None);
+        assert_eq!(id_cell(b"\x02-1", 0, &[], false), None);
+        assert_eq!(id_cell(b"\0", 0, &[], false), None);
     }
 
     #[test]
     fn a_reference_may_be_to_nothing() {
-        let of = |row: &[u8], place| reference(row, place, &[LONG, LONG], false);
+        let of = |row: &[u8], place| nullable_id_cell(row, place, &[LONG, LONG], false);
         assert_eq!(of(b"\xfb\x0242", 0), Some(None));
         assert_eq!(of(b"\xfb\x0242", 1), Some(Some(42)));
         assert_eq!(of(b"\xfb\x02-1", 1), None);
         assert_eq!(of(b"\xfb", 1), None);
-        let of = |row: &[u8], place| reference(row, place, &[LONG, LONG], true);
+        let of = |row: &[u8], place| nullable_id_cell(row, place, &[LONG, LONG], true);
         assert_eq!(of(b"\0\x04\x2a\0\0\0", 0), Some(None));
         assert_eq!(of(b"\0\x04\x2a\0\0\0", 1), Some(Some(42)));
         // Below 0, or not: the sign stands elsewhere.
@@ -238,10 +252,10 @@ mod tests {
         let kinds = [253, DOUBLE, 12, LONG, LONGLONG];
         // A string, NULL, a date of four bytes, two numbers.
         let row = b"\0\x08\x02hi\x04\xea\x07\x01\x1f\x2a\0\0\0\x07\x01\0\0\0\0\0\0";
-        assert_eq!(id(row, 3, &kinds, true), Some(42));
-        assert_eq!(id(row, 4, &kinds, true), Some(0x107));
-        assert_eq!(id(row, 0, &kinds, true), None);
-        assert_eq!(id(row, 1, &kinds, true), None);
-        assert_eq!(id(&row[..12], 4, &kinds, true), None);
+        assert_eq!(id_cell(row, 3, &kinds, true), Some(42));
+        assert_eq!(id_cell(row, 4, &kinds, true), Some(0x107));
+        assert_eq!(id_cell(row, 0, &kinds, true), None);
+        assert_eq!(id_cell(row, 1, &kinds, true), None);
+        assert_eq!(id_cell(&row[..12], 4, &kinds, true), None);
     }
 }

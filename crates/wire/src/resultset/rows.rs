@@ -1,8 +1,8 @@
 //! Rows of the text protocol in one buffer, with the place of each cell.
 
-use super::{CollectError, Limits, MAX_COLUMNS};
-use crate::cursor::Cursor;
-use crate::frame::HEADER_BYTES;
+use super::{CollectError, CollectLimits, MAX_COLUMNS};
+use crate::cursor::PacketCursor;
+use crate::packet::HEADER_BYTES;
 use crate::response::OkPacket;
 
 /// First byte of a cell that is NULL.
@@ -10,24 +10,24 @@ const NULL: u8 = 0xFB;
 
 /// A result set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rows {
+pub struct ResultSet {
     columns: Vec<Vec<u8>>,
     bytes: Vec<u8>,
-    cells: Vec<u32>,
-    width: usize,
+    cell_starts: Vec<u32>,
+    column_count: usize,
     count: usize,
     end: OkPacket,
 }
 
-/// A row of [`Rows`].
+/// A row of [`ResultSet`].
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct ResultRow<'a> {
     bytes: &'a [u8],
     /// Where each cell starts in `bytes`.
-    cells: &'a [u32],
+    cell_starts: &'a [u32],
 }
 
-impl Rows {
+impl ResultSet {
     /// How many rows there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -44,7 +44,7 @@ impl Rows {
     #[must_use]
     pub fn cells(&self) -> Vec<Vec<Option<Vec<u8>>>> {
         let width = self.columns().len();
-        let cells = |row: Row<'_>| {
+        let cells = |row: ResultRow<'_>| {
             let cells = (0..width).map(|at| row.cell(at).map(<[u8]>::to_vec));
             cells.collect()
         };
@@ -52,23 +52,25 @@ impl Rows {
     }
 
     /// The rows, in the order they came.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = ResultRow<'_>> {
         (0..self.count).map(|index| {
-            self.row(index).unwrap_or(Row {
+            self.row(index).unwrap_or(ResultRow {
                 bytes: &[],
-                cells: &[],
+                cell_starts: &[],
             })
         })
     }
 
     /// Row `index`, counted from 0.
     #[must_use]
-    pub fn row(&self, index: usize) -> Option<Row<'_>> {
-        let start = index.checked_mul(self.width)?;
-        let cells = self.cells.get(start..start.checked_add(self.width)?)?;
-        (index < self.count).then_some(Row {
+    pub fn row(&self, index: usize) -> Option<ResultRow<'_>> {
+        let start = index.checked_mul(self.column_count)?;
+        let cells = self
+            .cell_starts
+            .get(start..start.checked_add(self.column_count)?)?;
+        (index < self.count).then_some(ResultRow {
             bytes: &self.bytes,
-            cells,
+            cell_starts: cells,
         })
     }
 
@@ -85,14 +87,14 @@ impl Rows {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> ResultRow<'a> {
     /// The text of cell `index`, counted from 0; `None` for NULL and beyond the last column.
     #[must_use]
     pub fn cell(&self, index: usize) -> Option<&'a [u8]> {
-        let start = usize::try_from(*self.cells.get(index)?).ok()?;
+        let start = usize::try_from(*self.cell_starts.get(index)?).ok()?;
         match self.bytes.get(start..)? {
             [NULL, ..] => None,
-            cell => Cursor::new(cell).lenenc_bytes().ok(),
+            cell => PacketCursor::new(cell).lenenc_bytes().ok(),
         }
     }
 
@@ -109,26 +111,26 @@ impl<'a> Row<'a> {
 
 /// Collects column definitions and rows piece by piece, within limits.
 #[derive(Debug)]
-pub(super) struct Builder {
-    limits: Limits,
+pub(super) struct ResultSetBuilder {
+    limits: CollectLimits,
     columns: Vec<Vec<u8>>,
     column: Vec<u8>,
     /// Bytes counted against the limit.
     used: usize,
     bytes: Vec<u8>,
     row_start: usize,
-    cells: Vec<u32>,
+    cell_starts: Vec<u32>,
     count: usize,
-    spoilt: bool,
+    discarding: bool,
 }
 
-impl Builder {
-    pub(super) fn new(limits: Limits) -> Self {
+impl ResultSetBuilder {
+    pub(super) fn new(limits: CollectLimits) -> Self {
         let max_bytes = limits
             .max_bytes
             .min(usize::try_from(u32::MAX).unwrap_or(usize::MAX));
         Self {
-            limits: Limits {
+            limits: CollectLimits {
                 max_bytes,
                 ..limits
             },
@@ -137,17 +139,17 @@ impl Builder {
             used: 0,
             bytes: Vec::new(),
             row_start: 0,
-            cells: Vec::new(),
+            cell_starts: Vec::new(),
             count: 0,
-            spoilt: false,
+            discarding: false,
         }
     }
 
     pub(super) fn column(&mut self, body: &[u8], end: bool) -> Result<(), CollectError> {
-        if self.spoilt {
+        if self.discarding {
             return Ok(());
         }
-        self.spend(body.len() + if end { HEADER_BYTES } else { 0 })?;
+        self.charge_bytes(body.len() + if end { HEADER_BYTES } else { 0 })?;
         self.column.extend_from_slice(body);
         if end {
             if self.columns.len() == MAX_COLUMNS {
@@ -159,7 +161,7 @@ impl Builder {
     }
 
     pub(super) fn row(&mut self, body: &[u8], end: bool, width: u64) -> Result<(), CollectError> {
-        if self.spoilt {
+        if self.discarding {
             return Ok(());
         }
         if self.count >= self.limits.max_rows {
@@ -167,10 +169,10 @@ impl Builder {
                 max: self.limits.max_rows,
             });
         }
-        self.spend(body.len() + if end { HEADER_BYTES } else { 0 })?;
+        self.charge_bytes(body.len() + if end { HEADER_BYTES } else { 0 })?;
         self.bytes.extend_from_slice(body);
         if end {
-            self.row_ended(width)
+            self.finish_row(width)
                 .ok_or(CollectError::BadRow { row: self.count })?;
             self.count += 1;
         }
@@ -180,24 +182,24 @@ impl Builder {
     /// Lets go of everything; what still comes is not kept.
     pub(super) fn clear(&mut self) {
         *self = Self {
-            spoilt: true,
+            discarding: true,
             ..Self::new(self.limits)
         };
     }
 
-    pub(super) fn finish(self, end: OkPacket, width: u64) -> Rows {
+    pub(super) fn finish(self, end: OkPacket, width: u64) -> ResultSet {
         let width = usize::try_from(width).unwrap_or(usize::MAX);
-        Rows {
+        ResultSet {
             columns: self.columns,
             bytes: self.bytes,
-            cells: self.cells,
-            width,
+            cell_starts: self.cell_starts,
+            column_count: width,
             count: self.count,
             end,
         }
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), CollectError> {
+    fn charge_bytes(&mut self, bytes: usize) -> Result<(), CollectError> {
         let max = self.limits.max_bytes;
         self.used = self.used.saturating_add(bytes);
         if self.used <= max {
@@ -209,10 +211,10 @@ impl Builder {
 
     /// Notes the place of each cell of the row that ends at the end of the buffer; `None` when it holds other cells
     /// than the columns say.
-    fn row_ended(&mut self, width: u64) -> Option<()> {
-        let mut cursor = Cursor::new(self.bytes.get(self.row_start..)?);
+    fn finish_row(&mut self, width: u64) -> Option<()> {
+        let mut cursor = PacketCursor::new(self.bytes.get(self.row_start..)?);
         for _ in 0..width {
-            self.cells
+            self.cell_starts
                 .push(u32::try_from(self.row_start + cursor.position()).ok()?);
             let mut null = cursor;
             if null.u8() == Ok(NULL) {

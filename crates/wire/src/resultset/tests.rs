@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::*;
-use crate::frame::encode;
+use crate::packet::encode;
 
-const LIMITS: Limits = Limits {
+const LIMITS: CollectLimits = CollectLimits {
     max_rows: 10,
     max_bytes: 1000,
 };
@@ -20,24 +20,24 @@ fn stream(packets: &[&[u8]]) -> Vec<u8> {
 fn collect(
     packets: &[&[u8]],
     capabilities: Capabilities,
-    limits: Limits,
-) -> Result<Answer, CollectError> {
+    limits: CollectLimits,
+) -> Result<QueryReply, CollectError> {
     let bytes = stream(packets);
-    let mut whole = Collector::new(capabilities, limits);
+    let mut whole = ReplyCollector::new(capabilities, limits);
     let mut behind = bytes.clone();
     behind.extend_from_slice(b"next");
     assert_eq!(
         whole.feed(&behind)?,
-        Fed {
+        CollectorStep {
             consumed: bytes.len(),
             done: true
         }
     );
-    let mut pieces = Collector::new(capabilities, limits);
+    let mut pieces = ReplyCollector::new(capabilities, limits);
     for (at, byte) in bytes.chunks(1).enumerate() {
         assert_eq!(
             pieces.feed(byte)?,
-            Fed {
+            CollectorStep {
                 consumed: 1,
                 done: at + 1 == bytes.len()
             }
@@ -74,7 +74,7 @@ fn rows_come_out_cell_by_cell() {
         (&with_eof[..], Capabilities::NONE),
         (&without, DEPRECATE_EOF),
     ] {
-        let Ok(Answer::Rows(rows)) = collect(packets, capabilities, LIMITS) else {
+        let Ok(QueryReply::Rows(rows)) = collect(packets, capabilities, LIMITS) else {
             unreachable!()
         };
         assert_eq!(rows.len(), 3);
@@ -97,7 +97,7 @@ fn rows_without_definitions_still_have_cells() {
         capabilities,
         LIMITS,
     );
-    let Ok(Answer::Rows(rows)) = answer else {
+    let Ok(QueryReply::Rows(rows)) = answer else {
         unreachable!()
     };
     assert_eq!(rows.columns().len(), 0);
@@ -107,7 +107,7 @@ fn rows_without_definitions_still_have_cells() {
 #[test]
 fn ok_and_err_are_answers() {
     let ok = collect(&[b"\0\x05\0\x02\0\0\0"], DEPRECATE_EOF, LIMITS);
-    assert!(matches!(ok, Ok(Answer::Ok(packet)) if packet.affected_rows == 5));
+    assert!(matches!(ok, Ok(QueryReply::Ok(packet)) if packet.affected_rows == 5));
     let err = [
         &b"\x01"[..],
         b"\x03def",
@@ -115,7 +115,7 @@ fn ok_and_err_are_answers() {
         b"\xff\xda\x04#21000more than 1 row",
     ];
     assert!(
-        matches!(collect(&err, DEPRECATE_EOF, LIMITS), Ok(Answer::Err(packet)) if packet.code == 1242)
+        matches!(collect(&err, DEPRECATE_EOF, LIMITS), Ok(QueryReply::Err(packet)) if packet.code == 1242)
     );
 }
 
@@ -128,7 +128,7 @@ fn beyond_a_limit_the_reply_is_followed_to_its_end_and_refused() {
         b"\x012",
         b"\xfe\0\0\x02\0\0\0",
     ];
-    let rows = Limits {
+    let rows = CollectLimits {
         max_rows: 1,
         ..LIMITS
     };
@@ -137,7 +137,7 @@ fn beyond_a_limit_the_reply_is_followed_to_its_end_and_refused() {
         Err(CollectError::TooManyRows { max: 1 })
     );
     for max_bytes in 0..20 {
-        let bytes = Limits {
+        let bytes = CollectLimits {
             max_bytes,
             ..LIMITS
         };
@@ -152,7 +152,7 @@ fn beyond_a_limit_the_reply_is_followed_to_its_end_and_refused() {
         collect(
             &packets,
             DEPRECATE_EOF,
-            Limits {
+            CollectLimits {
                 max_bytes: 20,
                 ..LIMITS
             }
@@ -163,7 +163,7 @@ fn beyond_a_limit_the_reply_is_followed_to_its_end_and_refused() {
 
 #[test]
 fn columns_are_no_more_than_servers_have() {
-    let wide = Limits {
+    let wide = CollectLimits {
         max_bytes: 1_000_000,
         ..LIMITS
     };
@@ -205,13 +205,13 @@ fn what_cannot_be_followed_is_an_error_at_once_and_stays_one() {
         (&b"\xfbfile"[..], CollectError::LocalInfile),
         (b"\xfc\x01", CollectError::Malformed),
     ] {
-        let mut collector = Collector::new(DEPRECATE_EOF, LIMITS);
+        let mut collector = ReplyCollector::new(DEPRECATE_EOF, LIMITS);
         assert_eq!(collector.feed(&stream(&[packet])), Err(error));
         assert_eq!(collector.feed(b""), Err(error));
         assert_eq!(collector.finish(), Err(error));
     }
     assert_eq!(
-        Collector::new(DEPRECATE_EOF, LIMITS).finish(),
+        ReplyCollector::new(DEPRECATE_EOF, LIMITS).finish(),
         Err(CollectError::Unfinished)
     );
 }
@@ -229,6 +229,6 @@ fn progress_reports_are_not_part_of_the_answer() {
         b"\xfe\0\0\x02\0\0\0",
     ];
     assert!(
-        matches!(collect(&packets, capabilities, LIMITS), Ok(Answer::Rows(rows)) if rows.len() == 1)
+        matches!(collect(&packets, capabilities, LIMITS), Ok(QueryReply::Rows(rows)) if rows.len() == 1)
     );
 }

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use indicatif::ProgressBar;
 
-use crate::lab::bench::client::{Client, ClientError};
+use crate::lab::bench::client::{BenchClient, BenchClientError};
 use crate::lab::bench::flags::BenchFlags;
-use crate::lab::bench::{BenchError, Stop, own_database};
-use crate::lab::demo::dataset::Size;
+use crate::lab::bench::{BenchError, StopSignal, bench_database};
+use crate::lab::demo::dataset::DatasetSize;
 
 /// Its name; one that is there already is never touched.
 pub const DATABASE: &str = "headwater_bench_push";
 /// The push model's own table, as the classic article has it.
-const MAILBOX: &str = "CREATE TABLE mailbox (user_id int unsigned NOT NULL, message_id int unsigned NOT NULL, \
+const CREATE_MAILBOX: &str = "CREATE TABLE mailbox (user_id int unsigned NOT NULL, message_id int unsigned NOT NULL, \
      PRIMARY KEY (user_id, message_id)) ENGINE=InnoDB";
 /// Readers whose mailboxes one statement fills.
 const READERS_AT_ONCE: u32 = 20;
@@ -23,25 +23,25 @@ const READERS_AT_ONCE: u32 = 20;
 /// When the server refuses something, and when the bench is asked to stop.
 pub fn fill(
     flags: &BenchFlags,
-    size: Size,
-    client: &mut Client,
-    stop: &Stop,
+    size: DatasetSize,
+    client: &mut BenchClient,
+    stop: &StopSignal,
 ) -> Result<(), BenchError> {
     let bar = ProgressBar::new(0).with_message("loading");
-    own_database::load(DATABASE, flags, size, &bar)?;
-    let at = BenchError::at(&flags.upstream);
-    client.run(MAILBOX).map_err(&at)?;
+    bench_database::load(DATABASE, flags, size, &bar)?;
+    let at = BenchError::for_address(&flags.upstream);
+    client.execute(CREATE_MAILBOX).map_err(&at)?;
     bar.set_length(u64::from(size.users));
-    for statement in mailboxes(size.users) {
-        if stop.asked() {
+    for statement in mailbox_inserts(size.users) {
+        if stop.is_requested() {
             return Err(BenchError::Stopped);
         }
-        client.run(&statement.sql).map_err(&at)?;
+        client.execute(&statement.sql).map_err(&at)?;
         bar.set_position(u64::from(statement.up_to));
     }
     bar.finish_and_clear();
     client
-        .run("ANALYZE NO_WRITE_TO_BINLOG TABLE follower, message, mailbox")
+        .execute("ANALYZE NO_WRITE_TO_BINLOG TABLE follower, message, mailbox")
         .map_err(&at)
 }
 
@@ -49,14 +49,14 @@ pub fn fill(
 ///
 /// # Errors
 /// When the server does not tell.
-pub fn bytes(client: &mut Client, tables: &[&str]) -> Result<u64, ClientError> {
+pub fn table_bytes(client: &mut BenchClient, tables: &[&str]) -> Result<u64, BenchClientError> {
     let mut names = String::new();
     for table in tables {
         let comma = if names.is_empty() { "" } else { "," };
         // Writing to a String does not fail.
         let _ = write!(names, "{comma}'{table}'");
     }
-    let sizes = client.numbers(&format!(
+    let sizes = client.query_numbers(&format!(
         "SELECT DATA_LENGTH+INDEX_LENGTH FROM information_schema.TABLES \
          WHERE TABLE_SCHEMA='{DATABASE}' AND TABLE_NAME IN ({names})"
     ))?;
@@ -65,17 +65,17 @@ pub fn bytes(client: &mut Client, tables: &[&str]) -> Result<u64, ClientError> {
 
 /// Fills the mailboxes of some readers.
 #[derive(Debug)]
-struct Statement {
+struct MailboxInsert {
     sql: String,
     up_to: u32,
 }
 
 /// In the order of the primary key, so that the table is as small as it can be.
-fn mailboxes(users: u32) -> impl Iterator<Item = Statement> {
+fn mailbox_inserts(users: u32) -> impl Iterator<Item = MailboxInsert> {
     let step = usize::try_from(READERS_AT_ONCE).unwrap_or(1);
     (1..=users).step_by(step).map(move |first| {
         let up_to = users.min(first.saturating_add(READERS_AT_ONCE - 1));
-        Statement {
+        MailboxInsert {
             sql: format!(
                 "INSERT INTO mailbox (user_id,message_id) SELECT follower.user_id,message.id FROM follower \
                  INNER JOIN message ON message.user_id=follower.follower_id \
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn every_reader_gets_a_mailbox_once() {
-        let ranges: Vec<_> = mailboxes(45).collect();
+        let ranges: Vec<_> = mailbox_inserts(45).collect();
         let ends: Vec<_> = ranges.iter().map(|statement| statement.up_to).collect();
         assert_eq!(ends, [20, 40, 45]);
         for (statement, range) in ranges.iter().zip(["1 AND 20", "21 AND 40", "41 AND 45"]) {

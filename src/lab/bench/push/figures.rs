@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::lab::bench::figures::Figures;
+use crate::lab::bench::figures::LatencyFigures;
 
 /// Push beside pull, on one data set.
 #[derive(Clone, Debug, Serialize)]
-pub struct Push {
+pub struct PushFigures {
     /// Database that was made for it, and dropped.
     pub database: &'static str,
     /// Users in the data set.
@@ -22,24 +22,24 @@ pub struct Push {
     /// Time for each figure, in seconds.
     pub seconds: f64,
     /// The mailbox table.
-    pub push: Model,
+    pub push: ModelFigures,
     /// The procedure, asked directly.
-    pub procedure: Model,
+    pub procedure: ModelFigures,
     /// The calls through Headwater.
-    pub headwater: Model,
+    pub headwater: ModelFigures,
     /// Newest pages read by a plain join through Headwater, which is a feed's.
-    pub join: Figures,
+    pub join: LatencyFigures,
     /// What that Headwater counted.
     pub counts: Option<String>,
 }
 
 /// The three figures of a model.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Model {
+pub struct ModelFigures {
     /// Newest pages read.
-    pub timelines: Figures,
+    pub timelines: LatencyFigures,
     /// Messages submitted.
-    pub submissions: Figures,
+    pub submissions: LatencyFigures,
     /// Data and indexes of its tables, in bytes, before anything was submitted.
     pub bytes: u64,
 }

@@ -6,44 +6,44 @@
 pub mod database;
 pub mod figures;
 
-pub use figures::{Model, Push};
+pub use figures::{ModelFigures, PushFigures};
 
 use database::DATABASE;
 
-use super::check::Differences;
-use super::client::{Client, ClientError};
-use super::course::{Course, rounds};
-use super::crew::Crew;
+use super::bench_database::BenchDatabase;
+use super::check::BenchDifferences;
+use super::client::{BenchClient, BenchClientError};
+use super::client_pool::ClientPool;
 use super::data;
-use super::depth::Depth;
-use super::figures::Figures;
+use super::depth::PageDepth;
+use super::figures::LatencyFigures;
 use super::flags::BenchFlags;
-use super::login::Account;
-use super::measure::{Job, Lane, SLICE, repeat, together};
-use super::own_database::OwnDatabase;
-use super::way::{Form, Route, Task, Way, packet};
-use super::work::Work;
-use super::writes::Pen;
-use super::{BenchError, Stop};
-use crate::lab::demo::dataset::Size;
-use crate::lab::feed::FEED;
+use super::login::BenchAccount;
+use super::measure::{ConnectionTally, SLICE_TIME, SliceJob, repeat_for, run_parallel};
+use super::prepared_task::PreparedTask;
+use super::query_path::{ConnectionRoute, PageTask, QueryForm, QueryPath, query_packet};
+use super::round_runner::{RoundRunner, round_count};
+use super::writes::MessageWriter;
+use super::{BenchError, StopSignal};
+use crate::lab::demo::dataset::DatasetSize;
+use crate::lab::feed::CLASSIC_FEED;
 
 /// Connections that read, and that submit.
 const CONNECTIONS: usize = 8;
 /// Messages a user, as in the classic data set.
 const MESSAGES_EACH: u64 = 100;
 /// Who takes turns at reading.
-const READING: [Way; 4] = [
-    Way::new(Route::Direct, Form::Mailbox),
-    Way::new(Route::Direct, Form::CallAndTail),
-    Way::new(Route::Headwater, Form::CallAndTail),
-    Way::new(Route::Headwater, Form::Join),
+const READ_PATHS: [QueryPath; 4] = [
+    QueryPath::new(ConnectionRoute::Direct, QueryForm::Mailbox),
+    QueryPath::new(ConnectionRoute::Direct, QueryForm::CallAndTail),
+    QueryPath::new(ConnectionRoute::Headwater, QueryForm::CallAndTail),
+    QueryPath::new(ConnectionRoute::Headwater, QueryForm::Join),
 ];
 /// Who takes turns at submitting, in the same order: the route, and whether mailboxes are filled.
-const SUBMITTING: [(Route, bool); 3] = [
-    (Route::Direct, true),
-    (Route::Direct, false),
-    (Route::Headwater, false),
+const SUBMIT_ROUTES: [(ConnectionRoute, bool); 3] = [
+    (ConnectionRoute::Direct, true),
+    (ConnectionRoute::Direct, false),
+    (ConnectionRoute::Headwater, false),
 ];
 
 /// Makes the database, measures, and drops it, whatever happens.
@@ -53,15 +53,15 @@ const SUBMITTING: [(Route, bool); 3] = [
 pub fn measure(
     flags: &BenchFlags,
     users: u32,
-    account: &Account,
-    stop: &Stop,
-) -> Result<(Push, Differences), BenchError> {
+    account: &BenchAccount,
+    stop: &StopSignal,
+) -> Result<(PushFigures, BenchDifferences), BenchError> {
     eprintln!(
         "--push: makes the database {DATABASE} on {}, fills it, and drops it at the end",
         flags.upstream
     );
-    let own = OwnDatabase::create(DATABASE, flags, account)?;
-    let account = Account {
+    let own = BenchDatabase::create(DATABASE, flags, account)?;
+    let account = BenchAccount {
         database: DATABASE.to_owned(),
         ..account.clone()
     };
@@ -73,42 +73,48 @@ pub fn measure(
 fn compare(
     flags: &BenchFlags,
     users: u32,
-    account: &Account,
-    stop: &Stop,
-) -> Result<(Push, Differences), BenchError> {
-    let at = BenchError::at(&flags.upstream);
-    let size = Size {
+    account: &BenchAccount,
+    stop: &StopSignal,
+) -> Result<(PushFigures, BenchDifferences), BenchError> {
+    let at = BenchError::for_address(&flags.upstream);
+    let size = DatasetSize {
         users,
         messages: u64::from(users) * MESSAGES_EACH,
-        ..Size::CLASSIC
+        ..DatasetSize::CLASSIC
     };
-    let mut client = Client::connect(&flags.upstream, account).map_err(&at)?;
+    let mut client = BenchClient::connect(&flags.upstream, account).map_err(&at)?;
     database::fill(flags, size, &mut client, stop)?;
-    let mut bytes = |tables: &[&str]| database::bytes(&mut client, tables).map_err(&at);
+    let mut bytes = |tables: &[&str]| database::table_bytes(&mut client, tables).map_err(&at);
     let pull_bytes = bytes(&["follower", "message"])?;
     let push_bytes = bytes(&["follower", "message", "mailbox"])?;
     let mailbox_rows = client
-        .numbers("SELECT COUNT(*) FROM mailbox")
+        .query_numbers("SELECT COUNT(*) FROM mailbox")
         .map_err(&at)?;
     let tasks = tasks(flags, &mut client).map_err(&at)?;
-    let mut crew = Crew::gather(flags, account, CONNECTIONS, &[Route::Headwater], Some(FEED))?;
-    let (read, differences) = read(flags, &tasks, &mut crew, stop)?;
-    let submitted = submit(flags, &mut crew, stop)?;
-    let counts = crew.dismiss().counts;
+    let mut crew = ClientPool::connect(
+        flags,
+        account,
+        CONNECTIONS,
+        &[ConnectionRoute::Headwater],
+        Some(CLASSIC_FEED),
+    )?;
+    let (read, differences) = measure_reads(flags, &tasks, &mut crew, stop)?;
+    let submitted = measure_submits(flags, &mut crew, stop)?;
+    let counts = crew.close().counts;
     let [push, procedure, headwater] =
-        [(0, push_bytes), (1, pull_bytes), (2, pull_bytes)].map(|(place, bytes)| Model {
+        [(0, push_bytes), (1, pull_bytes), (2, pull_bytes)].map(|(place, bytes)| ModelFigures {
             timelines: read.get(place).copied().unwrap_or_default(),
             submissions: submitted.get(place).copied().unwrap_or_default(),
             bytes,
         });
-    let push = Push {
+    let push = PushFigures {
         database: DATABASE,
         users,
         follows: size.follows(),
         messages: size.messages,
         mailbox_rows: mailbox_rows.iter().sum(),
         connections: CONNECTIONS,
-        seconds: SLICE.as_secs_f64() * f64::from(rounds(flags)),
+        seconds: SLICE_TIME.as_secs_f64() * f64::from(round_count(flags)),
         push,
         procedure,
         headwater,
@@ -119,29 +125,36 @@ fn compare(
 }
 
 /// The newest pages of some readers, in the seed's order.
-fn tasks(flags: &BenchFlags, client: &mut Client) -> Result<Vec<Task>, ClientError> {
-    let mut readers = client.numbers("SELECT DISTINCT user_id FROM follower ORDER BY user_id")?;
+fn tasks(flags: &BenchFlags, client: &mut BenchClient) -> Result<Vec<PageTask>, BenchClientError> {
+    let mut readers =
+        client.query_numbers("SELECT DISTINCT user_id FROM follower ORDER BY user_id")?;
     data::shuffle(&mut readers, flags.seed);
-    let task = |reader| Task {
+    let task = |reader| PageTask {
         reader,
         bound: None,
     };
     Ok(readers.into_iter().take(flags.readers).map(task).collect())
 }
 
-fn read(
+fn measure_reads(
     flags: &BenchFlags,
-    tasks: &[Task],
-    crew: &mut Crew,
-    stop: &Stop,
-) -> Result<(Vec<Figures>, Differences), BenchError> {
-    let at = BenchError::at(&flags.upstream);
+    tasks: &[PageTask],
+    crew: &mut ClientPool,
+    stop: &StopSignal,
+) -> Result<(Vec<LatencyFigures>, BenchDifferences), BenchError> {
+    let at = BenchError::for_address(&flags.upstream);
     let mut works = Vec::new();
     for task in tasks {
-        works.push(Work::new(*task, &mut crew.direct).map_err(&at)?);
+        works.push(PreparedTask::new(*task, &mut crew.direct).map_err(&at)?);
     }
-    let mut course = Course::new(READING.len(), rounds(flags), stop);
-    course.cells(Depth::NEWEST, &READING, CONNECTIONS, crew, &mut works)?;
+    let mut course = RoundRunner::new(READ_PATHS.len(), round_count(flags), stop);
+    course.measure_cells(
+        PageDepth::NEWEST,
+        &READ_PATHS,
+        CONNECTIONS,
+        crew,
+        &mut works,
+    )?;
     let (cells, differences) = course.finish();
     Ok((
         cells.into_iter().map(|cell| cell.figures).collect(),
@@ -149,55 +162,66 @@ fn read(
     ))
 }
 
-fn submit(flags: &BenchFlags, crew: &mut Crew, stop: &Stop) -> Result<Vec<Figures>, BenchError> {
-    let pen = Pen::new(&mut crew.direct).map_err(BenchError::at(&flags.upstream))?;
+fn measure_submits(
+    flags: &BenchFlags,
+    crew: &mut ClientPool,
+    stop: &StopSignal,
+) -> Result<Vec<LatencyFigures>, BenchError> {
+    let pen =
+        MessageWriter::new(&mut crew.direct).map_err(BenchError::for_address(&flags.upstream))?;
     let mut lanes = Vec::new();
-    for _ in SUBMITTING {
-        lanes.push(Lane::several(CONNECTIONS, pen.places())?);
+    for _ in SUBMIT_ROUTES {
+        lanes.push(ConnectionTally::for_connections(
+            CONNECTIONS,
+            pen.author_count(),
+        )?);
     }
     // Round 0 warms up and does not count.
-    for round in 0..=rounds(flags) {
-        for ((route, fan_out), lanes) in SUBMITTING.into_iter().zip(&mut lanes) {
-            let at = BenchError::at(crew.address(route));
+    for round in 0..=round_count(flags) {
+        for ((route, fan_out), lanes) in SUBMIT_ROUTES.into_iter().zip(&mut lanes) {
+            let at = BenchError::for_address(crew.address(route));
             let (clients, _) = crew.clients(route, CONNECTIONS);
             submit_slice(fan_out, clients, lanes, &pen, stop).map_err(at)?;
-            if stop.asked() {
+            if stop.is_requested() {
                 return Err(BenchError::Stopped);
             }
             if round == 0 {
-                lanes.iter_mut().for_each(Lane::forget);
+                lanes.iter_mut().for_each(ConnectionTally::reset);
             }
         }
     }
-    lanes.iter().map(|lanes| Figures::of(lanes)).collect()
+    lanes
+        .iter()
+        .map(|lanes| LatencyFigures::from_lanes(lanes))
+        .collect()
 }
 
 fn submit_slice(
     fan_out: bool,
-    clients: &mut [Client],
-    lanes: &mut [Lane],
-    pen: &Pen,
-    stop: &Stop,
-) -> Result<(), ClientError> {
+    clients: &mut [BenchClient],
+    lanes: &mut [ConnectionTally],
+    pen: &MessageWriter,
+    stop: &StopSignal,
+) -> Result<(), BenchClientError> {
     let jobs = clients.iter_mut().zip(lanes);
-    let jobs = jobs.map(|(client, lane)| -> Job<'_, ()> {
+    let jobs = jobs.map(|(client, lane)| -> SliceJob<'_, ()> {
         Box::new(move || {
             let mut none = Vec::new();
-            repeat(SLICE, pen.places(), lane, stop, |place| {
+            repeat_for(SLICE_TIME, pen.author_count(), lane, stop, |place| {
                 let author = pen.author(place);
-                client.ask(&pen.insert(author), &mut none)?;
+                client.query(&pen.insert(author), &mut none)?;
                 if fan_out {
-                    client.ask(&packet(&to_followers(author)), &mut none)?;
+                    client.query(&query_packet(&mailbox_insert(author)), &mut none)?;
                 }
                 Ok(())
             })
         })
     });
-    together(jobs.collect()).map(drop)
+    run_parallel(jobs.collect()).map(drop)
 }
 
 /// The second half of a submission in the push model, behind the message's INSERT on the same connection.
-fn to_followers(author: u64) -> String {
+fn mailbox_insert(author: u64) -> String {
     format!(
         "INSERT INTO mailbox (user_id,message_id) \
          SELECT user_id,last_insert_id() FROM follower WHERE follower_id={author}"

@@ -2,19 +2,19 @@
 
 use indicatif::ProgressBar;
 
-use crate::lab::bench::client::Client;
+use crate::lab::bench::client::BenchClient;
 use crate::lab::bench::flags::BenchFlags;
-use crate::lab::bench::{BenchError, Stop, own_database};
-use crate::lab::demo::dataset::Size;
+use crate::lab::bench::{BenchError, StopSignal, bench_database};
+use crate::lab::demo::dataset::DatasetSize;
 
 /// Its name; one that is there already is never touched.
 pub const DATABASE: &str = "headwater_bench_shapes";
 /// Several messages share a second, as they do where many write.
-const POST: &str = "CREATE TABLE post (id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, author int unsigned NOT NULL, \
+const CREATE_POST: &str = "CREATE TABLE post (id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, author int unsigned NOT NULL, \
      created_at datetime NOT NULL, kind tinyint NOT NULL, rare tinyint NOT NULL, body varchar(255) NOT NULL, KEY (author), \
      KEY by_time (author, created_at)) ENGINE=InnoDB";
 /// Messages that one statement copies.
-const AT_ONCE: usize = 50_000;
+const COPIED_AT_ONCE: usize = 50_000;
 
 /// The feeds of the Headwater under measurement.
 pub const FEEDS: &str = r#"
@@ -51,31 +51,31 @@ pub fn fill(
     flags: &BenchFlags,
     users: u32,
     messages: u64,
-    client: &mut Client,
-    stop: &Stop,
+    client: &mut BenchClient,
+    stop: &StopSignal,
 ) -> Result<(), BenchError> {
-    let size = Size {
+    let size = DatasetSize {
         users,
         messages,
-        ..Size::CLASSIC
+        ..DatasetSize::CLASSIC
     };
     let bar = ProgressBar::new(0).with_message("loading");
-    own_database::load(DATABASE, flags, size, &bar)?;
-    let at = BenchError::at(&flags.upstream);
-    client.run(POST).map_err(&at)?;
-    for first in (1..=messages).step_by(AT_ONCE) {
-        if stop.asked() {
+    bench_database::load(DATABASE, flags, size, &bar)?;
+    let at = BenchError::for_address(&flags.upstream);
+    client.execute(CREATE_POST).map_err(&at)?;
+    for first in (1..=messages).step_by(COPIED_AT_ONCE) {
+        if stop.is_requested() {
             return Err(BenchError::Stopped);
         }
-        let last = first.saturating_add(AT_ONCE as u64 - 1);
+        let last = first.saturating_add(COPIED_AT_ONCE as u64 - 1);
         let copy = format!(
             "INSERT INTO post SELECT id, user_id, FROM_UNIXTIME(1700000000 + id DIV 3), id % 5, id % 50, body \
              FROM message WHERE id BETWEEN {first} AND {last}"
         );
-        client.run(&copy).map_err(&at)?;
+        client.execute(&copy).map_err(&at)?;
     }
     bar.finish_and_clear();
     client
-        .run("ANALYZE NO_WRITE_TO_BINLOG TABLE follower, post")
+        .execute("ANALYZE NO_WRITE_TO_BINLOG TABLE follower, post")
         .map_err(&at)
 }

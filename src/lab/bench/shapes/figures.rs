@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use crate::lab::bench::cell::Cell;
-use crate::lab::bench::figures::Figures;
-use crate::lab::bench::way::Route;
+use crate::lab::bench::cell::BenchCell;
+use crate::lab::bench::figures::LatencyFigures;
+use crate::lab::bench::query_path::ConnectionRoute;
 
 /// Feeds in every shape.
 #[derive(Clone, Debug, Serialize)]
-pub struct Shapes {
+pub struct ShapesReport {
     /// Database that was made for it, and dropped.
     pub database: &'static str,
     /// Users in the data set.
@@ -18,9 +18,9 @@ pub struct Shapes {
     /// Time for each figure, in seconds.
     pub seconds: f64,
     /// One by one.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<ShapeFigures>,
     /// The join through Headwater while messages are inserted.
-    pub beside: Beside,
+    pub beside: MixedLoadFigures,
     /// The median latency of the join, asked directly while nobody inserts.
     pub direct_p50_us: u64,
     /// What that Headwater counted.
@@ -29,36 +29,36 @@ pub struct Shapes {
 
 /// One shape.
 #[derive(Clone, Debug, Serialize)]
-pub struct Shape {
+pub struct ShapeFigures {
     /// Its name.
     pub name: String,
     /// Connections that asked at the same time.
     pub connections: usize,
     /// Asked directly.
-    pub direct: Figures,
+    pub direct: LatencyFigures,
     /// Through Headwater.
-    pub headwater: Figures,
+    pub headwater: LatencyFigures,
     /// What the ratio is to be at least; 0: anything.
     pub target: f64,
     /// Through one that has no feeds; `None` where that was not measured.
-    pub without: Option<Figures>,
+    pub without: Option<LatencyFigures>,
 }
 
-impl Shape {
+impl ShapeFigures {
     /// What these ways of asking came to, with one number of connections.
     #[must_use]
-    pub fn of(name: String, cells: &[Cell]) -> Shape {
+    pub fn from_cells(name: String, cells: &[BenchCell]) -> ShapeFigures {
         let figures = |route| {
             let cell = cells.iter().find(|cell| cell.way.route == route);
             cell.map(|cell| cell.figures)
         };
-        Shape {
+        ShapeFigures {
             name,
             connections: cells.first().map_or(0, |cell| cell.connections),
-            direct: figures(Route::Direct).unwrap_or_default(),
-            headwater: figures(Route::Headwater).unwrap_or_default(),
+            direct: figures(ConnectionRoute::Direct).unwrap_or_default(),
+            headwater: figures(ConnectionRoute::Headwater).unwrap_or_default(),
             target: 0.0,
-            without: figures(Route::NoFeeds),
+            without: figures(ConnectionRoute::NoFeeds),
         }
     }
 
@@ -72,9 +72,9 @@ impl Shape {
 
 /// Reading beside inserts.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Beside {
+pub struct MixedLoadFigures {
     /// Feeds read.
-    pub feeds: Figures,
+    pub feeds: LatencyFigures,
     /// Messages inserted.
-    pub inserts: Figures,
+    pub inserts: LatencyFigures,
 }

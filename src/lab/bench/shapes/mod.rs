@@ -2,42 +2,42 @@
 //!
 //! Each shape is asked directly and through Headwater, in turn, and each answer is compared with the server's own.
 
-pub mod beside;
 pub mod database;
 pub mod figures;
+pub mod mixed_load;
 pub mod statements;
 
-pub use figures::{Shape, Shapes};
+pub use figures::{ShapeFigures, ShapesReport};
 
 use std::time::Duration;
 
 use database::DATABASE;
-use statements::{SHAPES, Sort};
+use statements::{FeedShape, SHAPES};
 
-use super::check::Differences;
-use super::client::Client;
-use super::course::{Course, rounds};
-use super::crew::Crew;
+use super::bench_database::BenchDatabase;
+use super::check::BenchDifferences;
+use super::client::BenchClient;
+use super::client_pool::ClientPool;
 use super::data;
-use super::depth::Depth;
+use super::depth::PageDepth;
 use super::flags::BenchFlags;
-use super::login::Account;
-use super::own_database::OwnDatabase;
-use super::warm::warm;
-use super::way::{Form, Route, Way};
-use super::work::Work;
-use super::{BenchError, Stop};
+use super::login::BenchAccount;
+use super::prepared_task::PreparedTask;
+use super::query_path::{ConnectionRoute, QueryForm, QueryPath};
+use super::round_runner::{RoundRunner, round_count};
+use super::warmup::warm_up;
+use super::{BenchError, StopSignal};
 
 /// Most connections that ask at the same time.
 pub const CONNECTIONS: usize = 8;
 /// Who takes turns.
-const WAYS: [Way; 3] = [
-    Way::new(Route::Direct, Form::Own),
-    Way::new(Route::Headwater, Form::Own),
-    Way::new(Route::NoFeeds, Form::Own),
+const QUERY_PATHS: [QueryPath; 3] = [
+    QueryPath::new(ConnectionRoute::Direct, QueryForm::Own),
+    QueryPath::new(ConnectionRoute::Headwater, QueryForm::Own),
+    QueryPath::new(ConnectionRoute::NoFeeds, QueryForm::Own),
 ];
 /// Each shape's statements are asked beforehand for so long at most.
-const WARMING: Duration = Duration::from_secs(10);
+const WARMUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Makes the database, measures, and drops it, whatever happens.
 ///
@@ -46,16 +46,16 @@ const WARMING: Duration = Duration::from_secs(10);
 pub fn measure(
     flags: &BenchFlags,
     messages: u32,
-    account: &Account,
+    account: &BenchAccount,
     mariadb: bool,
-    stop: &Stop,
-) -> Result<(Shapes, Differences), BenchError> {
+    stop: &StopSignal,
+) -> Result<(ShapesReport, BenchDifferences), BenchError> {
     eprintln!(
         "--shapes: makes the database {DATABASE} on {}, fills it, and drops it at the end",
         flags.upstream
     );
-    let own = OwnDatabase::create(DATABASE, flags, account)?;
-    let account = Account {
+    let own = BenchDatabase::create(DATABASE, flags, account)?;
+    let account = BenchAccount {
         database: DATABASE.to_owned(),
         ..account.clone()
     };
@@ -67,37 +67,41 @@ pub fn measure(
 fn compare(
     flags: &BenchFlags,
     messages: u32,
-    account: &Account,
+    account: &BenchAccount,
     mariadb: bool,
-    stop: &Stop,
-) -> Result<(Shapes, Differences), BenchError> {
-    let at = BenchError::at(&flags.upstream);
+    stop: &StopSignal,
+) -> Result<(ShapesReport, BenchDifferences), BenchError> {
+    let at = BenchError::for_address(&flags.upstream);
     let users = (messages / 100).max(100);
-    let mut client = Client::connect(&flags.upstream, account).map_err(&at)?;
+    let mut client = BenchClient::connect(&flags.upstream, account).map_err(&at)?;
     database::fill(flags, users, u64::from(messages), &mut client, stop)?;
-    let readers = client.numbers("SELECT DISTINCT user_id FROM follower ORDER BY user_id");
+    let readers = client.query_numbers("SELECT DISTINCT user_id FROM follower ORDER BY user_id");
     let mut readers = readers.map_err(&at)?;
     data::shuffle(&mut readers, flags.seed);
     readers.truncate(flags.readers);
-    let routes = [Route::Headwater, Route::NoFeeds];
-    let mut crew = Crew::gather(flags, account, CONNECTIONS, &routes, Some(database::FEEDS))?;
+    let routes = [ConnectionRoute::Headwater, ConnectionRoute::NoFeeds];
+    let mut crew =
+        ClientPool::connect(flags, account, CONNECTIONS, &routes, Some(database::FEEDS))?;
     let mut shapes = Vec::new();
-    let mut differences = Differences::default();
+    let mut differences = BenchDifferences::default();
     for sort in SHAPES {
         let mut works = Vec::new();
         for (reader, statement) in sort.statements(&readers, users, &mut client).map_err(&at)? {
-            works.push(Work::own(reader, &statement, &mut crew.direct).map_err(&at)?);
+            works.push(
+                PreparedTask::for_statement(reader, &statement, &mut crew.direct).map_err(&at)?,
+            );
         }
         if works.is_empty() {
             continue;
         }
         eprintln!("{}", sort.name());
-        warm(&mut crew, &works, WARMING, stop)?;
+        warm_up(&mut crew, &works, WARMUP_TIMEOUT, stop)?;
         let mut measured = Vec::new();
-        for _ in 0..sort.times() {
-            let (shape, found) = one(flags, (sort, mariadb), &mut works, &mut crew, stop)?;
+        for _ in 0..sort.repetitions() {
+            let (shape, found) =
+                measure_shape(flags, (sort, mariadb), &mut works, &mut crew, stop)?;
             measured.push(shape);
-            differences.join(found);
+            differences.merge(found);
         }
         measured.sort_by(|a, b| {
             a.ratio()
@@ -108,9 +112,9 @@ fn compare(
         shapes.extend(measured.into_iter().nth(median));
     }
     let direct = shapes.first().map_or(0, |join| join.direct.p50_us);
-    let beside = beside::measure(flags, account, &readers, users, &mut crew, stop)?;
-    let counts = crew.dismiss().counts;
-    let shapes = Shapes {
+    let beside = mixed_load::measure(flags, account, &readers, users, &mut crew, stop)?;
+    let counts = crew.close().counts;
+    let shapes = ShapesReport {
         database: DATABASE,
         users,
         messages,
@@ -123,24 +127,24 @@ fn compare(
     Ok((shapes, differences))
 }
 
-fn one(
+fn measure_shape(
     flags: &BenchFlags,
-    (sort, mariadb): (Sort, bool),
-    works: &mut [Work],
-    crew: &mut Crew,
-    stop: &Stop,
-) -> Result<(Shape, Differences), BenchError> {
+    (sort, mariadb): (FeedShape, bool),
+    works: &mut [PreparedTask],
+    crew: &mut ClientPool,
+    stop: &StopSignal,
+) -> Result<(ShapeFigures, BenchDifferences), BenchError> {
     let connections = sort.connections();
-    let ways: &[Way] = match sort.gains_nothing() {
-        true => &WAYS,
-        false => WAYS.split_at(2).0,
+    let ways: &[QueryPath] = match sort.is_control() {
+        true => &QUERY_PATHS,
+        false => QUERY_PATHS.split_at(2).0,
     };
-    let mut course = Course::new(ways.len(), rounds(flags), stop);
-    course.cells(Depth::NEWEST, ways, connections, crew, works)?;
+    let mut course = RoundRunner::new(ways.len(), round_count(flags), stop);
+    course.measure_cells(PageDepth::NEWEST, ways, connections, crew, works)?;
     let (cells, differences) = course.finish();
-    let shape = Shape {
+    let shape = ShapeFigures {
         target: sort.target(mariadb),
-        ..Shape::of(sort.name(), &cells)
+        ..ShapeFigures::from_cells(sort.name(), &cells)
     };
     Ok((shape, differences))
 }

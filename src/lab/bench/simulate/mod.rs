@@ -1,13 +1,13 @@
 //! `--simulate`: what very many users would need, from a sample with the seeds' distributions, the real index and the real log reader.
 //!
-//! [`world`] draws the sample, [`cost`] fills the index with it, [`hits`] asks under budgets, [`log`] reads a log as it would be written,
+//! [`user_sample`] draws the sample, [`index_cost`] fills the index with it, [`hit_simulation`] asks under budgets, [`log_throughput`] reads a log as it would be written,
 //! and [`table`] shows what that comes to when the sample stands for all.
 
-pub mod cost;
-pub mod hits;
-pub mod log;
+pub mod hit_simulation;
+pub mod index_cost;
+pub mod log_throughput;
 pub mod table;
-pub mod world;
+pub mod user_sample;
 
 use std::time::{Duration, Instant};
 
@@ -15,22 +15,22 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use self::cost::Filled;
-use self::hits::{Askers, Hits, Mix};
-use self::log::Parsed;
-use self::world::{Dice, World};
-use super::{BenchError, Stop, interruptible, write_json};
+use self::hit_simulation::{EventMix, HitCounts, ReaderWeights};
+use self::index_cost::IndexCost;
+use self::log_throughput::LogReadRates;
+use self::user_sample::{SplitMix64, UserSample};
+use super::{BenchError, StopSignal, run_interruptible, write_json};
 
 /// Seconds of a day.
-const DAY: f64 = 86_400.0;
+const DAY_SECONDS: f64 = 86_400.0;
 /// Shares of what all active readers need that are tried as budgets.
 const BUDGETS: [f64; 5] = [0.125, 0.25, 0.5, 0.75, 1.05];
 /// Numbers of Headwaters that are looked at.
 const HEADWATERS: [u64; 5] = [1, 2, 4, 8, 16];
 /// Time for reading the log.
-const READING: Duration = Duration::from_secs(3);
+const LOG_READ_TIME: Duration = Duration::from_secs(3);
 /// Pages for each active reader of the sample that are asked under each budget, half of them to warm up.
-const ROUNDS: u64 = 20;
+const PAGES_PER_READER: u64 = 20;
 /// Things that happen under one budget, at most: bounds the time.
 const MOST_EVENTS: u64 = 2_000_000;
 
@@ -78,7 +78,7 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// All figures.
 #[derive(Clone, Debug, Serialize)]
-pub struct Simulated {
+pub struct SimulationReport {
     /// Users that are meant.
     pub users: u64,
     /// Users that were drawn.
@@ -88,35 +88,35 @@ pub struct Simulated {
     /// The share of users who read and write.
     pub active: f64,
     /// The index with every user's follow list, of the sample.
-    pub all: Filled,
+    pub all: IndexCost,
     /// The index with the active readers' lists, of the sample.
-    pub of_active: Filled,
+    pub of_active: IndexCost,
     /// Under each budget.
-    pub budgets: Vec<Budget>,
+    pub budgets: Vec<BudgetHits>,
     /// One of so many Headwaters.
-    pub shared: Vec<Shared>,
+    pub shared: Vec<InstanceShare>,
     /// What users do.
-    pub rates: Rates,
+    pub rates: WorkloadRates,
     /// What the log's reader takes in; `None`: it did not understand its own log.
-    pub parsed: Option<Parsed>,
+    pub parsed: Option<LogReadRates>,
 }
 
 /// One budget, for all users.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Budget {
+pub struct BudgetHits {
     /// Of what all active readers need.
     pub share: f64,
     /// In bytes, for all users.
     pub bytes: f64,
     /// Where every active reader asks as often as any other.
-    pub alike: Hits,
+    pub alike: HitCounts,
     /// Where they ask as unevenly as the seeds' users write.
-    pub unevenly: Hits,
+    pub unevenly: HitCounts,
 }
 
 /// One of several Headwaters that readers are dealt out to by their number.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Shared {
+pub struct InstanceShare {
     /// How many there are.
     pub headwaters: u64,
     /// Bytes that each needs for its active readers.
@@ -127,7 +127,7 @@ pub struct Shared {
 
 /// What all users do in a second, on average over a day.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Rates {
+pub struct WorkloadRates {
     /// Messages that are written.
     pub posts: f64,
     /// Follows that come or go.
@@ -136,10 +136,10 @@ pub struct Rates {
     pub pages: f64,
 }
 
-impl Rates {
-    fn of(users: u64, flags: &SimulateFlags) -> Rates {
-        let posts = users as f64 * flags.active * flags.posts_a_day / DAY;
-        Rates {
+impl WorkloadRates {
+    fn from_flags(users: u64, flags: &SimulateFlags) -> WorkloadRates {
+        let posts = users as f64 * flags.active * flags.posts_a_day / DAY_SECONDS;
+        WorkloadRates {
             posts,
             follows: posts * flags.follows_a_post,
             pages: posts * flags.reads_a_post,
@@ -154,12 +154,12 @@ impl Rates {
 
     /// Bytes of log a second.
     #[must_use]
-    pub fn bytes(&self, parsed: &Parsed) -> f64 {
+    pub fn bytes(&self, parsed: &LogReadRates) -> f64 {
         self.posts * parsed.message_bytes as f64 + self.follows * parsed.follow_bytes as f64
     }
 }
 
-impl Simulated {
+impl SimulationReport {
     /// How many users one of the sample stands for.
     #[must_use]
     pub fn scale(&self) -> f64 {
@@ -177,7 +177,7 @@ pub async fn run(
     seed: u64,
     json: Option<&std::path::Path>,
 ) -> Result<(), BenchError> {
-    let simulated = interruptible(move |stop| Ok(simulate(users, &flags, seed, stop))).await?;
+    let simulated = run_interruptible(move |stop| Ok(simulate(users, &flags, seed, stop))).await?;
     print!("{}", table::table(&simulated));
     match json {
         Some(path) => write_json(path, &simulated),
@@ -187,64 +187,72 @@ pub async fn run(
 
 /// All of it; stops early where that is asked for.
 #[must_use]
-pub fn simulate(users: u64, flags: &SimulateFlags, seed: u64, stop: &Stop) -> Simulated {
+pub fn simulate(
+    users: u64,
+    flags: &SimulateFlags,
+    seed: u64,
+    stop: &StopSignal,
+) -> SimulationReport {
     let begun = Instant::now();
     let bar = ProgressBar::new(100);
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {percent}%") {
         bar.set_style(style);
     }
     bar.set_message("drawing users");
-    let world = World::new(flags.sample, seed);
-    let mut dice = Dice::new(seed);
-    let readers = active(&world, flags.active, &mut dice);
+    let world = UserSample::new(flags.sample, seed);
+    let mut dice = SplitMix64::new(seed);
+    let readers = active_readers(&world, flags.active, &mut dice);
     bar.set_message("filling the index");
-    let all = cost::fill(&world, 1..=world.users() as u64);
-    let of_active = cost::fill(&world, readers.iter().copied());
+    let all = index_cost::fill(&world, 1..=world.users() as u64);
+    let of_active = index_cost::fill(&world, readers.iter().copied());
     let scale = users as f64 / f64::from(flags.sample);
-    let rates = Rates::of(users, flags);
+    let rates = WorkloadRates::from_flags(users, flags);
     let shared = HEADWATERS.map(|headwaters| {
         let own = readers
             .iter()
             .copied()
             .filter(|reader| reader % headwaters == 0);
-        Shared {
+        InstanceShare {
             headwaters,
-            bytes_each: cost::fill(&world, own).bytes() as f64 * scale,
+            bytes_each: index_cost::fill(&world, own).bytes() as f64 * scale,
             pages_per_s: rates.pages / headwaters as f64,
         }
     });
-    let mix = Mix {
+    let mix = EventMix {
         reads: flags.reads_a_post,
         follows: flags.follows_a_post,
     };
     let events = (readers.len() as u64)
-        .saturating_mul(ROUNDS)
+        .saturating_mul(PAGES_PER_READER)
         .min(MOST_EVENTS);
-    let (alike, unevenly) = (Askers::alike(readers.clone()), Askers::unevenly(readers));
+    let (alike, unevenly) = (
+        ReaderWeights::uniform(readers.clone()),
+        ReaderWeights::skewed(readers),
+    );
     let mut budgets = Vec::new();
     for share in BUDGETS {
         let bytes = of_active.bytes() as f64 * share;
         bar.set_message(format!("asking with {:.0}% of the memory", share * 100.0));
-        let mut under = |askers: &Askers| {
+        let mut under = |askers: &ReaderWeights| {
             let each = 100.0 / (BUDGETS.len() * 2) as f64;
             let from = bar.position();
-            let hits = hits::simulate(
+            let hits = hit_simulation::simulate(
                 world.clone(),
                 askers,
                 mix,
-                (whole(bytes), events),
+                (to_usize(bytes), events),
                 &mut dice,
                 |event| {
                     let done = event as f64 / events.max(1) as f64 * each;
-                    bar.set_position(from + whole(done) as u64);
-                    !stop.asked()
+                    bar.set_position(from + to_usize(done) as u64);
+                    !stop.is_requested()
                 },
             );
-            bar.set_position(from + whole(each) as u64);
+            bar.set_position(from + to_usize(each) as u64);
             hits
         };
         let (alike, unevenly) = (under(&alike), under(&unevenly));
-        budgets.push(Budget {
+        budgets.push(BudgetHits {
             share,
             bytes: bytes * scale,
             alike,
@@ -252,10 +260,10 @@ pub fn simulate(users: u64, flags: &SimulateFlags, seed: u64, stop: &Stop) -> Si
         });
     }
     bar.set_message("reading a log");
-    let parsed = log::measure(flags.follows_a_post, READING);
+    let parsed = log_throughput::measure(flags.follows_a_post, LOG_READ_TIME);
     bar.finish_and_clear();
     eprintln!("simulated in {:.0} s", begun.elapsed().as_secs_f64());
-    Simulated {
+    SimulationReport {
         users,
         sample: flags.sample,
         seed,
@@ -270,19 +278,19 @@ pub fn simulate(users: u64, flags: &SimulateFlags, seed: u64, stop: &Stop) -> Si
 }
 
 /// Some of the users, in random order.
-fn active(world: &World, share: f64, dice: &mut Dice) -> Vec<u64> {
+fn active_readers(world: &UserSample, share: f64, dice: &mut SplitMix64) -> Vec<u64> {
     let mut readers: Vec<u64> = (1..=world.users() as u64).collect();
     for place in (1..readers.len()).rev() {
         let other = usize::try_from(dice.below(place as u64 + 1)).unwrap_or(0);
         readers.swap(place, other);
     }
-    readers.truncate(whole(world.users() as f64 * share).max(1));
+    readers.truncate(to_usize(world.users() as f64 * share).max(1));
     readers
 }
 
 /// A number that is none too large, and not negative.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn whole(number: f64) -> usize {
+fn to_usize(number: f64) -> usize {
     number.max(0.0) as usize
 }
 
@@ -304,16 +312,16 @@ mod tests {
 
     #[test]
     fn the_same_seed_simulates_the_same_and_more_memory_has_more_pages() {
-        let one = simulate(1_000_000, &flags(), 7, &Stop::default());
-        let other = simulate(1_000_000, &flags(), 7, &Stop::default());
-        let figures = |simulated: &Simulated| {
+        let one = simulate(1_000_000, &flags(), 7, &StopSignal::default());
+        let other = simulate(1_000_000, &flags(), 7, &StopSignal::default());
+        let figures = |simulated: &SimulationReport| {
             let shared = simulated.shared.iter().map(|shared| shared.bytes_each);
             let hits = simulated.budgets.iter();
             let hits = hits.flat_map(|budget| [budget.alike.hits, budget.unevenly.hits]);
             (shared.collect::<Vec<_>>(), hits.collect::<Vec<_>>())
         };
         assert_eq!(figures(&one), figures(&other));
-        let third = simulate(1_000_000, &flags(), 8, &Stop::default());
+        let third = simulate(1_000_000, &flags(), 8, &StopSignal::default());
         assert_ne!(figures(&one), figures(&third));
         let (least, most) = (&one.budgets[0], &one.budgets[BUDGETS.len() - 1]);
         assert!(least.alike.share() < most.alike.share());
@@ -338,7 +346,7 @@ mod tests {
             active: 1.0,
             ..flags()
         };
-        let told = table::table(&simulate(2_000_000, &flags, 1, &Stop::default()));
+        let told = table::table(&simulate(2_000_000, &flags, 1, &StopSignal::default()));
         for word in [
             "2,000,000 users",
             "GiB",

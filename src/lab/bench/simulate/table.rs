@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::Simulated;
+use super::SimulationReport;
 use crate::lab::bench::table::thousands;
 
 const GIB: f64 = 1_073_741_824.0;
@@ -10,14 +10,14 @@ const MILLION: f64 = 1e6;
 
 /// Everything that is worth reading at a terminal.
 #[must_use]
-pub fn table(simulated: &Simulated) -> String {
+pub fn table(simulated: &SimulationReport) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.
     let _ = write(simulated, &mut text);
     text
 }
 
-fn write(simulated: &Simulated, out: &mut String) -> fmt::Result {
+fn write(simulated: &SimulationReport, out: &mut String) -> fmt::Result {
     let (scale, users) = (simulated.scale(), simulated.users as f64);
     writeln!(
         out,
@@ -78,7 +78,7 @@ fn write(simulated: &Simulated, out: &mut String) -> fmt::Result {
     log(simulated, out)
 }
 
-fn hits(simulated: &Simulated, out: &mut String) -> fmt::Result {
+fn hits(simulated: &SimulationReport, out: &mut String) -> fmt::Result {
     writeln!(
         out,
         "\n{:<26}{:>10}{:>22}{:>26}",
@@ -97,7 +97,7 @@ fn hits(simulated: &Simulated, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-fn log(simulated: &Simulated, out: &mut String) -> fmt::Result {
+fn log(simulated: &SimulationReport, out: &mut String) -> fmt::Result {
     let rates = &simulated.rates;
     writeln!(
         out,

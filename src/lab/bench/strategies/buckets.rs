@@ -1,21 +1,21 @@
 //! Push of whole posts: a reader's timeline is a row of buckets, each of which holds posts, not links to them, so that a page is read without
 //! the table of messages. A bucket is of a time, or of a size.
 
-use super::Failure;
-use super::base::Base;
-use super::page::{Page, ROWS, Row, column};
-use super::strategy::{Session, Strategy};
-use super::world::World;
+use super::StrategyError;
+use super::base_tables::BaseTables;
+use super::page::{MESSAGES_PER_PAGE, MessagePage, PageMessage, query_column};
+use super::servers::StrategyServers;
+use super::strategy::{AppSession, TimelineStrategy};
 
 /// Ids in a bucket of a time.
-const SPAN: u64 = 1_024;
+const BUCKET_IDS: u64 = 1_024;
 /// Posts in a bucket of a size.
-const SIZE: u64 = 50;
+const BUCKET_POSTS: u64 = 50;
 /// Buckets that are read at once.
-const AT_ONCE: usize = 2;
+const BUCKETS_AT_ONCE: usize = 2;
 const READERS_AT_ONCE: u64 = 20;
 /// A post as it is in a bucket: id, author, length, text.
-const POST: &str = "UNHEX(CONCAT(LPAD(HEX(message.id),8,'0'),LPAD(HEX(message.user_id),8,'0'),\
+const POST_SQL: &str = "UNHEX(CONCAT(LPAD(HEX(message.id),8,'0'),LPAD(HEX(message.user_id),8,'0'),\
      LPAD(HEX(LENGTH(message.body)),4,'0'),HEX(message.body)))";
 const HEAD_BYTES: usize = 10;
 /// Buckets are longer than the servers' limit for one group.
@@ -23,35 +23,35 @@ const LONG_GROUPS: &str = "SET SESSION group_concat_max_len=67108864";
 
 /// By what posts come into one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Buckets {
+pub enum BucketStrategy {
     /// The time, which is the id here.
     Time,
     /// Fifty of them.
     Size,
 }
 
-impl Buckets {
+impl BucketStrategy {
     const fn table(self) -> &'static str {
         match self {
-            Buckets::Time => "timed",
-            Buckets::Size => "sized",
+            BucketStrategy::Time => "timed",
+            BucketStrategy::Size => "sized",
         }
     }
 
     /// Fills those of these readers, and of these authors' posts.
-    fn fill(self, readers: &str, authors: &str) -> String {
+    fn fill_sql(self, readers: &str, authors: &str) -> String {
         match self {
-            Buckets::Time => format!(
-                "INSERT INTO timed (user_id,number,posts) SELECT follower.user_id,message.id DIV {SPAN},\
-                 GROUP_CONCAT({POST} ORDER BY message.id SEPARATOR '') FROM follower \
+            BucketStrategy::Time => format!(
+                "INSERT INTO timed (user_id,number,posts) SELECT follower.user_id,message.id DIV {BUCKET_IDS},\
+                 GROUP_CONCAT({POST_SQL} ORDER BY message.id SEPARATOR '') FROM follower \
                  INNER JOIN message ON message.user_id=follower.follower_id \
                  WHERE follower.user_id {readers}{authors} GROUP BY 1,2 \
                  ON DUPLICATE KEY UPDATE posts=CONCAT(timed.posts,VALUES(posts))"
             ),
-            Buckets::Size => format!(
+            BucketStrategy::Size => format!(
                 "INSERT INTO sized (user_id,number,posts) SELECT reader,number,\
-                 GROUP_CONCAT(post ORDER BY id SEPARATOR '') FROM (SELECT follower.user_id AS reader,message.id AS id,{POST} AS post,\
-                 (ROW_NUMBER() OVER (PARTITION BY follower.user_id ORDER BY message.id)-1) DIV {SIZE} AS number FROM follower \
+                 GROUP_CONCAT(post ORDER BY id SEPARATOR '') FROM (SELECT follower.user_id AS reader,message.id AS id,{POST_SQL} AS post,\
+                 (ROW_NUMBER() OVER (PARTITION BY follower.user_id ORDER BY message.id)-1) DIV {BUCKET_POSTS} AS number FROM follower \
                  INNER JOIN message ON message.user_id=follower.follower_id WHERE follower.user_id {readers}{authors}) AS posts \
                  GROUP BY reader,number"
             ),
@@ -59,7 +59,7 @@ impl Buckets {
     }
 
     /// Notes how many posts these readers have by now.
-    fn count(readers: &str) -> String {
+    fn count_sql(readers: &str) -> String {
         format!(
             "REPLACE INTO sized_head (user_id,posts) SELECT follower.user_id,COUNT(message.id) FROM follower \
              LEFT JOIN message ON message.user_id=follower.follower_id WHERE follower.user_id {readers} GROUP BY follower.user_id"
@@ -67,25 +67,25 @@ impl Buckets {
     }
 }
 
-impl Strategy for Buckets {
+impl TimelineStrategy for BucketStrategy {
     fn name(&self) -> &'static str {
         match self {
-            Buckets::Time => "push-buckets-time",
-            Buckets::Size => "push-buckets-size",
+            BucketStrategy::Time => "push-buckets-time",
+            BucketStrategy::Size => "push-buckets-size",
         }
     }
 
     fn about(&self) -> &'static str {
         match self {
-            Buckets::Time => "whole posts in a bucket for each reader and span of 1,024 ids",
-            Buckets::Size => "whole posts in buckets of 50 for each reader",
+            BucketStrategy::Time => "whole posts in a bucket for each reader and span of 1,024 ids",
+            BucketStrategy::Size => "whole posts in buckets of 50 for each reader",
         }
     }
 
     fn tables(&self) -> &'static [&'static str] {
         match self {
-            Buckets::Time => &["timed"],
-            Buckets::Size => &["sized", "sized_head"],
+            BucketStrategy::Time => &["timed"],
+            BucketStrategy::Size => &["sized", "sized_head"],
         }
     }
 
@@ -94,79 +94,84 @@ impl Strategy for Buckets {
         Some(230.0)
     }
 
-    fn build(&self, world: &World) -> Result<(), Failure> {
-        let mut base = Base(world.builder()?);
+    fn build(&self, world: &StrategyServers) -> Result<(), StrategyError> {
+        let mut base = BaseTables(world.builder_connection()?);
         base.run(LONG_GROUPS)?;
         let table = self.table();
         base.run(&format!(
             "CREATE TABLE {table} (user_id int unsigned NOT NULL, number int unsigned NOT NULL, posts mediumblob NOT NULL, \
              PRIMARY KEY (user_id, number)) ENGINE=InnoDB"
         ))?;
-        if *self == Buckets::Size {
+        if *self == BucketStrategy::Size {
             base.run("CREATE TABLE sized_head (user_id int unsigned NOT NULL PRIMARY KEY, posts int unsigned NOT NULL) ENGINE=InnoDB")?;
         }
-        for (first, last) in world.readers_by(READERS_AT_ONCE) {
+        for (first, last) in world.reader_ranges(READERS_AT_ONCE) {
             let readers = format!("BETWEEN {first} AND {last}");
-            base.run(&self.fill(&readers, ""))?;
-            if *self == Buckets::Size {
-                base.run(&Buckets::count(&readers))?;
+            base.run(&self.fill_sql(&readers, ""))?;
+            if *self == BucketStrategy::Size {
+                base.run(&BucketStrategy::count_sql(&readers))?;
             }
         }
-        if *self == Buckets::Size {
+        if *self == BucketStrategy::Size {
             // Those who follow, and have nothing to read so far.
             let beyond = format!(">{}", world.size.users);
-            base.run(&Buckets::count(&beyond))?;
+            base.run(&BucketStrategy::count_sql(&beyond))?;
         }
         base.run(&format!("ANALYZE TABLE {table}"))
     }
 
-    fn session(&self, world: &World) -> Result<Box<dyn Session>, Failure> {
-        let mut base = Base(world.connect()?);
+    fn session(&self, world: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
+        let mut base = BaseTables(world.connect()?);
         base.run(LONG_GROUPS)?;
-        Ok(Box::new(Embedder { base, kind: *self }))
+        Ok(Box::new(BucketSession { base, kind: *self }))
     }
 }
 
-struct Embedder {
-    base: Base,
-    kind: Buckets,
+struct BucketSession {
+    base: BaseTables,
+    kind: BucketStrategy,
 }
 
-impl Embedder {
-    fn rebuild(&mut self, reader: u64) -> Result<(), Failure> {
+impl BucketSession {
+    fn rebuild(&mut self, reader: u64) -> Result<(), StrategyError> {
         let table = self.kind.table();
         self.base
             .run(&format!("DELETE FROM {table} WHERE user_id={reader}"))?;
         let readers = format!("={reader}");
-        self.base.run(&self.kind.fill(&readers, ""))?;
+        self.base.run(&self.kind.fill_sql(&readers, ""))?;
         match self.kind {
-            Buckets::Time => Ok(()),
-            Buckets::Size => self.base.run(&Buckets::count(&readers)),
+            BucketStrategy::Time => Ok(()),
+            BucketStrategy::Size => self.base.run(&BucketStrategy::count_sql(&readers)),
         }
     }
 }
 
-impl Session for Embedder {
-    fn page(&mut self, reader: u64, bound: Option<u64>, page: &mut Page) -> Result<(), Failure> {
+impl AppSession for BucketSession {
+    fn page(
+        &mut self,
+        reader: u64,
+        bound: Option<u64>,
+        page: &mut MessagePage,
+    ) -> Result<(), StrategyError> {
         let table = self.kind.table();
         let from = match (self.kind, bound) {
-            (Buckets::Time, Some(bound)) => format!(" AND number<={}", bound / SPAN),
+            (BucketStrategy::Time, Some(bound)) => format!(" AND number<={}", bound / BUCKET_IDS),
             _ => String::new(),
         };
-        let mut at_once = AT_ONCE;
+        let mut at_once = BUCKETS_AT_ONCE;
         let mut read = 0;
         loop {
-            let blobs = column(
+            let blobs = query_column(
                 &mut self.base.0,
                 &format!(
                     "SELECT posts FROM {table} WHERE user_id={reader}{from} ORDER BY number DESC LIMIT {read},{at_once}"
                 ),
             )?;
             for blob in &blobs {
-                unpack(blob, bound, &mut page.rows)?;
+                unpack_posts(blob, bound, &mut page.rows)?;
             }
-            if page.rows.len() >= ROWS || blobs.len() < at_once {
-                page.cut(bound);
+            if page.rows.len() >= MESSAGES_PER_PAGE || blobs.len() < at_once {
+                page.trim(bound);
                 return Ok(());
             }
             read += at_once;
@@ -174,42 +179,42 @@ impl Session for Embedder {
         }
     }
 
-    fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), Failure> {
+    fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), StrategyError> {
         self.base.post(id, author, body)?;
-        let post = hex(id, author, body.as_bytes());
+        let post = post_hex(id, author, body.as_bytes());
         let append = match self.kind {
-            Buckets::Time => format!(
+            BucketStrategy::Time => format!(
                 "INSERT INTO timed (user_id,number,posts) SELECT user_id,{},x'{post}' FROM follower WHERE follower_id={author} \
                  ON DUPLICATE KEY UPDATE posts=CONCAT(timed.posts,x'{post}')",
-                id / SPAN
+                id / BUCKET_IDS
             ),
-            Buckets::Size => format!(
-                "INSERT INTO sized (user_id,number,posts) SELECT follower.user_id,sized_head.posts DIV {SIZE},x'{post}' FROM follower \
+            BucketStrategy::Size => format!(
+                "INSERT INTO sized (user_id,number,posts) SELECT follower.user_id,sized_head.posts DIV {BUCKET_POSTS},x'{post}' FROM follower \
                  INNER JOIN sized_head ON sized_head.user_id=follower.user_id WHERE follower.follower_id={author} \
                  ON DUPLICATE KEY UPDATE posts=CONCAT(sized.posts,x'{post}')"
             ),
         };
         self.base.run(&append)?;
         match self.kind {
-            Buckets::Time => Ok(()),
-            Buckets::Size => self.base.run(&format!(
+            BucketStrategy::Time => Ok(()),
+            BucketStrategy::Size => self.base.run(&format!(
                 "UPDATE sized_head INNER JOIN follower ON follower.user_id=sized_head.user_id \
                  SET sized_head.posts=sized_head.posts+1 WHERE follower.follower_id={author}"
             )),
         }
     }
 
-    fn delete(&mut self, id: u64, author: u64) -> Result<(), Failure> {
-        let body = column(
+    fn delete(&mut self, id: u64, author: u64) -> Result<(), StrategyError> {
+        let body = query_column(
             &mut self.base.0,
             &format!("SELECT body FROM message WHERE id={id}"),
         )?;
         self.base.delete(id)?;
-        let post = hex(id, author, body.first().map_or(&[][..], Vec::as_slice));
+        let post = post_hex(id, author, body.first().map_or(&[][..], Vec::as_slice));
         let table = self.kind.table();
         let bucket = match self.kind {
-            Buckets::Time => format!(" AND timed.number={}", id / SPAN),
-            Buckets::Size => String::new(),
+            BucketStrategy::Time => format!(" AND timed.number={}", id / BUCKET_IDS),
+            BucketStrategy::Size => String::new(),
         };
         self.base.run(&format!(
             "UPDATE {table} INNER JOIN follower ON follower.user_id={table}.user_id \
@@ -217,25 +222,25 @@ impl Session for Embedder {
         ))
     }
 
-    fn follow(&mut self, reader: u64, author: u64) -> Result<(), Failure> {
+    fn follow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError> {
         self.base.follow(reader, author)?;
         match self.kind {
-            Buckets::Time => {
+            BucketStrategy::Time => {
                 let author = format!(" AND follower.follower_id={author}");
                 self.base
-                    .run(&self.kind.fill(&format!("={reader}"), &author))
+                    .run(&self.kind.fill_sql(&format!("={reader}"), &author))
             }
-            Buckets::Size => self.rebuild(reader),
+            BucketStrategy::Size => self.rebuild(reader),
         }
     }
 
-    fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), Failure> {
+    fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError> {
         self.base.unfollow(reader, author)?;
         self.rebuild(reader)
     }
 }
 
-fn hex(id: u64, author: u64, body: &[u8]) -> String {
+fn post_hex(id: u64, author: u64, body: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut text = format!("{id:08x}{author:08x}{:04x}", body.len());
     for byte in body {
@@ -246,7 +251,11 @@ fn hex(id: u64, author: u64, body: &[u8]) -> String {
 }
 
 /// Takes the posts out of a bucket, up to this id.
-fn unpack(mut blob: &[u8], bound: Option<u64>, rows: &mut Vec<Row>) -> Result<(), Failure> {
+fn unpack_posts(
+    mut blob: &[u8],
+    bound: Option<u64>,
+    rows: &mut Vec<PageMessage>,
+) -> Result<(), StrategyError> {
     let number = |bytes: &[u8]| {
         bytes
             .iter()
@@ -256,11 +265,13 @@ fn unpack(mut blob: &[u8], bound: Option<u64>, rows: &mut Vec<Row>) -> Result<()
         let (id, rest_of_head) = head.split_at(4);
         let (author, length) = rest_of_head.split_at(4);
         let length = usize::try_from(number(length)).unwrap_or(usize::MAX);
-        let (body, behind) = rest.split_at_checked(length).ok_or(Failure::Row)?;
+        let (body, behind) = rest
+            .split_at_checked(length)
+            .ok_or(StrategyError::UnexpectedRow)?;
         blob = behind;
         let id = number(id);
         if bound.is_none_or(|bound| id <= bound) {
-            rows.push(Row {
+            rows.push(PageMessage {
                 id,
                 author: number(author),
                 body: body.to_vec(),
@@ -270,7 +281,7 @@ fn unpack(mut blob: &[u8], bound: Option<u64>, rows: &mut Vec<Row>) -> Result<()
     if blob.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Row)
+        Err(StrategyError::UnexpectedRow)
     }
 }
 
@@ -281,21 +292,21 @@ mod tests {
 
     #[test]
     fn what_is_put_into_a_bucket_comes_out() {
-        let text = hex(7, 3, b"one") + &hex(70_000, 4, b"");
+        let text = post_hex(7, 3, b"one") + &post_hex(70_000, 4, b"");
         let bytes: Vec<u8> = (0..text.len())
             .step_by(2)
             .map(|at| u8::from_str_radix(text.get(at..at + 2).unwrap(), 16).unwrap())
             .collect();
         let mut rows = Vec::new();
-        unpack(&bytes, None, &mut rows).unwrap();
+        unpack_posts(&bytes, None, &mut rows).unwrap();
         let told: Vec<_> = rows
             .iter()
             .map(|row| (row.id, row.author, row.body.as_slice()))
             .collect();
         assert_eq!(told, [(7, 3, &b"one"[..]), (70_000, 4, &b""[..])]);
         rows.clear();
-        unpack(&bytes, Some(7), &mut rows).unwrap();
+        unpack_posts(&bytes, Some(7), &mut rows).unwrap();
         assert_eq!(rows.len(), 1);
-        unpack(bytes.get(..12).unwrap(), None, &mut rows).unwrap_err();
+        unpack_posts(bytes.get(..12).unwrap(), None, &mut rows).unwrap_err();
     }
 }

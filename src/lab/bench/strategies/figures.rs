@@ -3,12 +3,12 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::strategy::Claim;
-use super::words;
+use super::known_words;
+use super::strategy::FreshnessClaim;
 
 /// Everything, as it is written with `--json`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Figures {
+pub struct StrategiesReport {
     /// Version of Headwater.
     pub headwater: &'static str,
     /// Processors of the machine, which all share.
@@ -18,16 +18,16 @@ pub struct Figures {
     /// Time for each rate of each strategy, in seconds.
     pub seconds: f64,
     /// Each server.
-    pub engines: Vec<Engine>,
+    pub engines: Vec<EngineDataset>,
     /// Each strategy on each server.
-    pub strategies: Vec<Measured>,
+    pub strategies: Vec<StrategyFigures>,
 }
 
-impl Figures {
+impl StrategiesReport {
     /// The strategies' names, in the order of the server that has the most of them.
     #[must_use]
-    pub fn names(&self) -> Vec<&'static str> {
-        let of = |engine: &Engine| -> Vec<&'static str> {
+    pub fn strategy_names(&self) -> Vec<&'static str> {
+        let of = |engine: &EngineDataset| -> Vec<&'static str> {
             let all = self.strategies.iter();
             all.filter(|it| it.engine == engine.engine)
                 .map(|it| it.name)
@@ -42,7 +42,7 @@ impl Figures {
 }
 
 /// What a strategy or a server is called, or is said of it. An alias: serde would lend a reference from the text that is read.
-pub type Word = &'static str;
+pub type StaticText = &'static str;
 
 /// What strategies and servers are called, and what is said of them, as it is in the code.
 ///
@@ -50,16 +50,16 @@ pub type Word = &'static str;
 /// When this version has none that is called so.
 pub fn known<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
     let text = String::deserialize(from)?;
-    let known = words().into_iter().find(|word| *word == text);
+    let known = known_words().into_iter().find(|word| *word == text);
     known.ok_or_else(|| D::Error::custom(format!("this version has no {text:?}")))
 }
 
 /// A server, and what it was filled with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Engine {
+pub struct EngineDataset {
     /// `mariadb` or `mysql`.
     #[serde(deserialize_with = "known")]
-    pub engine: Word,
+    pub engine: StaticText,
     /// Its version.
     pub version: String,
     /// Users.
@@ -82,13 +82,13 @@ pub struct Engine {
     /// Time in which the tables were filled, in seconds.
     pub filled_s: f64,
     /// Strategies that were to be measured here, and would have taken too much room.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedStrategy>,
 }
 
-impl Engine {
+impl EngineDataset {
     /// The server, and what it was filled with.
     #[must_use]
-    pub fn said(&self) -> String {
+    pub fn description(&self) -> String {
         let fans = match self.fans {
             0 => String::new(),
             many => format!(", and {many} readers who follow one author more"),
@@ -107,28 +107,28 @@ fn one() -> u16 {
 
 /// A strategy that would take too much room.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct OmittedStrategy {
     /// Its name.
     #[serde(deserialize_with = "known")]
-    pub name: Word,
+    pub name: StaticText,
     /// What it would take on disk, about, in bytes.
     pub bytes: f64,
 }
 
 /// A strategy on a server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Measured {
+pub struct StrategyFigures {
     /// Its name.
     #[serde(deserialize_with = "known")]
-    pub name: Word,
+    pub name: StaticText,
     /// What it does.
     #[serde(deserialize_with = "known")]
-    pub about: Word,
+    pub about: StaticText,
     /// The server that has the messages: `mariadb` or `mysql`.
     #[serde(deserialize_with = "known")]
-    pub engine: Word,
+    pub engine: StaticText,
     /// What it promises.
-    pub claims: Claim,
+    pub claims: FreshnessClaim,
     /// Pages that were compared with the procedure's: newest ones, and for those that are fresh and whole deep ones, and those behind a follow, an unfollow and a delete.
     pub compared_pages: u64,
     /// Those of them that were equal.
@@ -141,13 +141,13 @@ pub struct Measured {
     pub page_p99_us: f64,
     /// Newest pages read in turn with those at the smallest size, where data grow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<Beside>,
+    pub beside: Option<SizeComparison>,
     /// Deep pages read a second: at and below the reader's 200th message.
     pub deep_pages_per_s: f64,
     /// Messages written a second, by authors as they have written before.
     pub messages_per_s: f64,
     /// Time to write a message, by how many followers its author has.
-    pub posts: Vec<Post>,
+    pub posts: Vec<PostCost>,
     /// Time to follow, in milliseconds; the median, as for all of these.
     pub follow_ms: f64,
     /// Time to unfollow.
@@ -176,7 +176,7 @@ pub struct Measured {
 
 /// Newest pages at one size and at the smallest one, read in turn: whatever the machine does meanwhile meets both.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Beside {
+pub struct SizeComparison {
     /// Pages read a second.
     pub pages_per_s: f64,
     /// Half of them came within this time, in microseconds.
@@ -187,17 +187,17 @@ pub struct Beside {
     pub smallest_page_p50_us: f64,
 }
 
-impl Beside {
+impl SizeComparison {
     /// What a page costs, as a multiple of one at the smallest size.
     #[must_use]
-    pub fn times(&self) -> f64 {
+    pub fn cost_multiple(&self) -> f64 {
         self.smallest_pages_per_s / self.pages_per_s
     }
 }
 
 /// What a message by such an author costs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Post {
+pub struct PostCost {
     /// Followers that were wanted.
     pub about: u64,
     /// Followers that the author has.
@@ -207,10 +207,10 @@ pub struct Post {
 }
 
 #[cfg(test)]
-impl Engine {
+impl EngineDataset {
     /// Nothing, for tests that fill in what they need.
-    pub fn empty() -> Engine {
-        Engine {
+    pub fn empty() -> EngineDataset {
+        EngineDataset {
             engine: "mariadb",
             version: String::new(),
             users: 0,
@@ -228,14 +228,14 @@ impl Engine {
 }
 
 #[cfg(test)]
-impl Measured {
+impl StrategyFigures {
     /// Nothing, for tests that fill in what they need.
-    pub fn empty() -> Measured {
-        Measured {
+    pub fn empty() -> StrategyFigures {
+        StrategyFigures {
             name: "",
             about: "",
             engine: "mariadb",
-            claims: Claim::Fresh,
+            claims: FreshnessClaim::Fresh,
             compared_pages: 0,
             equal_pages: 0,
             pages_per_s: 0.0,

@@ -6,13 +6,13 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
-use super::course::{Effort, SLICE};
-use super::growth::{self, Axis};
-use super::named::Run;
+use super::article::ArticleRun;
+use super::growth::{self, GrowthAxis};
+use super::measurement::{MeasurementEffort, TURN_TIME};
 use super::names;
 use crate::lab::bench::flags::seconds;
-use crate::lab::demo::dataset::Size;
-use crate::lab::private_server::Kind;
+use crate::lab::demo::dataset::DatasetSize;
+use crate::lab::private_server::ServerKind;
 
 /// Flags of `headwater bench strategies`.
 #[derive(Args, Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct StrategiesFlags {
     pub only: Vec<String>,
     /// A measurement that an article has reported, on its data: what was told then, beside what is measured now
     #[arg(long, value_name = "NAME", conflicts_with_all = ["quick", "growth", "users", "messages", "mean_follows", "only"])]
-    pub run: Option<Run>,
+    pub run: Option<ArticleRun>,
     /// How reads, writes and room grow with follows, messages and users, or with those of them that are named; with --quick over small sizes
     ///
     /// Follows from 10 to 5,000 a reader, messages from 100 thousand to 100 million, users from 10 thousand to a million, each size on data
@@ -33,7 +33,7 @@ pub struct StrategiesFlags {
     /// that would push more than 72 million messages. 100 million messages take about 25 GB. By messages and by users, pages of Headwater are
     /// also read in turn with those of the smallest size, on servers of its own.
     #[arg(long, value_name = "AXES", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "follows,messages,users", conflicts_with_all = ["users", "messages", "mean_follows"])]
-    pub growth: Vec<Axis>,
+    pub growth: Vec<GrowthAxis>,
     /// With --growth: a size that would probably end later than this is left out
     #[arg(long, value_name = "N", default_value_t = 60, requires = "growth", value_parser = clap::value_parser!(u16).range(1..))]
     pub minutes: u16,
@@ -47,7 +47,7 @@ pub struct StrategiesFlags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     pub messages: Option<u64>,
     /// Authors that a user follows, on average
-    #[arg(long, value_name = "N", default_value_t = Size::CLASSIC.mean_follows)]
+    #[arg(long, value_name = "N", default_value_t = DatasetSize::CLASSIC.mean_follows)]
     pub mean_follows: f64,
     /// Your own follows in place of made up ones: a file with a line for each, who reads and who is read
     ///
@@ -78,7 +78,7 @@ pub struct StrategiesFlags {
         value_delimiter = ',',
         default_value = "mariadb,mysql"
     )]
-    pub server: Vec<Product>,
+    pub server: Vec<ServerChoice>,
     /// Write every figure to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -89,7 +89,7 @@ pub struct StrategiesFlags {
 
 /// A server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Product {
+pub enum ServerChoice {
     /// The distribution's MariaDB.
     Mariadb,
     /// MySQL 9.7.
@@ -99,19 +99,19 @@ pub enum Product {
 impl StrategiesFlags {
     /// What is to be loaded.
     #[must_use]
-    pub fn size(&self) -> Size {
+    pub fn size(&self) -> DatasetSize {
         if let Some(run) = self.run {
             return run.size();
         }
         let (users, messages) = match self.quick {
             true => (400, 20_000),
-            false => (Size::CLASSIC.users, Size::CLASSIC.messages),
+            false => (DatasetSize::CLASSIC.users, DatasetSize::CLASSIC.messages),
         };
-        Size {
+        DatasetSize {
             users: self.users.unwrap_or(users),
             messages: self.messages.unwrap_or(messages),
             mean_follows: self.mean_follows,
-            ..Size::CLASSIC
+            ..DatasetSize::CLASSIC
         }
     }
 
@@ -127,30 +127,30 @@ impl StrategiesFlags {
 
     /// True for a strategy that is to be measured.
     #[must_use]
-    pub fn wants(&self, name: &str) -> bool {
+    pub fn includes(&self, name: &str) -> bool {
         if let Some(run) = self.run {
-            return run.only().contains(&name);
+            return run.strategies().contains(&name);
         }
         match self.only.is_empty() {
-            true => self.growth.is_empty() || growth::ONLY.contains(&name),
+            true => self.growth.is_empty() || growth::DEFAULT_STRATEGIES.contains(&name),
             false => self.only.iter().any(|only| only == name),
         }
     }
 
     /// How much is to be done.
     #[must_use]
-    pub fn effort(&self) -> Effort {
+    pub fn effort(&self) -> MeasurementEffort {
         let seconds = match self.quick {
             true => Duration::from_millis(600),
             false => Duration::from_secs(3),
         };
         let seconds = self.seconds.unwrap_or(seconds);
-        let rounds = seconds.as_millis().div_ceil(SLICE.as_millis());
+        let rounds = seconds.as_millis().div_ceil(TURN_TIME.as_millis());
         let (compared, readers, changes) = match self.quick {
             true => (200, 200, 10),
             false => (usize::MAX, 1_000, 40),
         };
-        Effort {
+        MeasurementEffort {
             connections: usize::from(self.connections),
             rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
             compared: self.readers.unwrap_or(compared),
@@ -164,12 +164,12 @@ impl StrategiesFlags {
 
     /// The servers, once each.
     #[must_use]
-    pub fn kinds(&self) -> Vec<Kind> {
-        let kind = |product: &Product| match product {
-            Product::Mariadb => Kind::Mariadb,
-            Product::Mysql => Kind::Mysql,
+    pub fn kinds(&self) -> Vec<ServerKind> {
+        let kind = |product: &ServerChoice| match product {
+            ServerChoice::Mariadb => ServerKind::Mariadb,
+            ServerChoice::Mysql => ServerKind::Mysql,
         };
-        let mut kinds: Vec<Kind> = Vec::new();
+        let mut kinds: Vec<ServerKind> = Vec::new();
         for kind in self.server.iter().map(kind) {
             if !kinds.contains(&kind) {
                 kinds.push(kind);

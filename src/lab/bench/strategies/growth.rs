@@ -7,16 +7,16 @@ use std::path::Path;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::drawn;
-use super::figures::{Beside, Engine, Measured, Word, known};
+use super::charts;
+use super::figures::{EngineDataset, SizeComparison, StaticText, StrategyFigures, known};
 use crate::lab::bench::table::thousands;
-use crate::lab::demo::dataset::Size;
+use crate::lab::demo::dataset::DatasetSize;
 
 /// More rows of a mailbox are not made: disk and time would not do.
 pub const MOST_PUSHED: f64 = 72e6;
 
 /// Those that are measured, if none are named.
-pub const ONLY: [&str; 5] = [
+pub const DEFAULT_STRATEGIES: [&str; 5] = [
     "sql-list",
     "procedure",
     "headwater-kept",
@@ -27,7 +27,7 @@ pub const ONLY: [&str; 5] = [
 /// What grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-pub enum Axis {
+pub enum GrowthAxis {
     /// Authors that a reader follows.
     Follows,
     /// Messages.
@@ -36,40 +36,40 @@ pub enum Axis {
     Users,
 }
 
-impl Axis {
+impl GrowthAxis {
     /// All of them.
-    pub const ALL: [Axis; 3] = [Axis::Follows, Axis::Messages, Axis::Users];
+    pub const ALL: [GrowthAxis; 3] = [GrowthAxis::Follows, GrowthAxis::Messages, GrowthAxis::Users];
 
     /// Its name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Axis::Follows => "follows of a reader",
-            Axis::Messages => "messages",
-            Axis::Users => "users",
+            GrowthAxis::Follows => "follows of a reader",
+            GrowthAxis::Messages => "messages",
+            GrowthAxis::Users => "users",
         }
     }
 
     /// Its name in names of files.
     fn file(self) -> &'static str {
         match self {
-            Axis::Follows => "follows",
-            Axis::Messages => "messages",
-            Axis::Users => "users",
+            GrowthAxis::Follows => "follows",
+            GrowthAxis::Messages => "messages",
+            GrowthAxis::Users => "users",
         }
     }
 
     /// The sizes along it, and how much of it each has.
     #[must_use]
-    pub fn sizes(self, quick: bool) -> Vec<(f64, Size)> {
-        let size = |users: u32, messages: u64, mean_follows: f64| Size {
+    pub fn sizes(self, quick: bool) -> Vec<(f64, DatasetSize)> {
+        let size = |users: u32, messages: u64, mean_follows: f64| DatasetSize {
             users,
             messages,
             mean_follows,
-            ..Size::CLASSIC
+            ..DatasetSize::CLASSIC
         };
         match self {
-            Axis::Follows => {
+            GrowthAxis::Follows => {
                 let all: &[f64] = if quick {
                     &[10.0, 40.0, 160.0]
                 } else {
@@ -81,7 +81,7 @@ impl Axis {
                     .map(|follows| (*follows, size(users, u64::from(users) * each, *follows)))
                     .collect()
             }
-            Axis::Messages => {
+            GrowthAxis::Messages => {
                 // So many users that an author does not write a share of all messages that nobody has seen.
                 let (users, all): (_, &[u64]) = if quick {
                     (400, &[4_000, 16_000, 64_000])
@@ -92,7 +92,7 @@ impl Axis {
                     .map(|messages| (*messages as f64, size(users, *messages, 42.9)))
                     .collect()
             }
-            Axis::Users => {
+            GrowthAxis::Users => {
                 let (each, all): (_, &[u32]) = if quick {
                     (10, &[200, 800, 3_200])
                 } else {
@@ -112,22 +112,24 @@ impl Axis {
 
     /// The smallest size along it, where a page is to cost the same at each: every author followed costs something.
     #[must_use]
-    pub fn smallest(self, quick: bool) -> Option<Size> {
+    pub fn smallest(self, quick: bool) -> Option<DatasetSize> {
         match self {
-            Axis::Follows => None,
-            Axis::Messages | Axis::Users => self.sizes(quick).first().map(|(_, size)| *size),
+            GrowthAxis::Follows => None,
+            GrowthAxis::Messages | GrowthAxis::Users => {
+                self.sizes(quick).first().map(|(_, size)| *size)
+            }
         }
     }
 }
 
 /// All sizes along these axes, from the one with the fewest rows to the one with the most.
 #[must_use]
-pub fn steps(axes: &[Axis], quick: bool) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+pub fn steps(axes: &[GrowthAxis], quick: bool) -> Vec<GrowthStep> {
+    let mut steps: Vec<GrowthStep> = Vec::new();
     for axis in axes {
         for (at, size) in axis.sizes(quick) {
             let axis = *axis;
-            steps.push(Step { axis, at, size });
+            steps.push(GrowthStep { axis, at, size });
         }
     }
     steps.sort_by_key(|step| step.size.rows());
@@ -136,36 +138,38 @@ pub fn steps(axes: &[Axis], quick: bool) -> Vec<Step> {
 
 /// A size along an axis.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct GrowthStep {
     /// What grows.
-    pub axis: Axis,
+    pub axis: GrowthAxis,
     /// How much of it there is.
     pub at: f64,
     /// All there is.
-    pub size: Size,
+    pub size: DatasetSize,
 }
 
 /// All that is known of growth.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Growth {
+pub struct GrowthReport {
     /// What was measured.
-    pub points: Vec<Point>,
+    pub points: Vec<GrowthPoint>,
     /// Sizes that were not.
-    pub left_out: Vec<Beyond>,
+    pub left_out: Vec<OmittedSize>,
 }
 
-impl Growth {
+impl GrowthReport {
     /// What was measured there before; nothing where there is no such file. What was left out is not kept: it may do now.
     ///
     /// # Errors
     /// When the file cannot be read, or has something else.
-    pub fn read(path: &Path) -> io::Result<Growth> {
+    pub fn read(path: &Path) -> io::Result<GrowthReport> {
         let text = match std::fs::read(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Growth::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(GrowthReport::default());
+            }
             text => text?,
         };
-        let before: Growth = serde_json::from_slice(&text)?;
-        Ok(Growth {
+        let before: GrowthReport = serde_json::from_slice(&text)?;
+        Ok(GrowthReport {
             left_out: Vec::new(),
             ..before
         })
@@ -173,8 +177,8 @@ impl Growth {
 
     /// In which time this server was filled for a size, in seconds, where that was measured.
     #[must_use]
-    pub fn filled_s(&self, step: &Step, engine: &str) -> Option<f64> {
-        let Step { axis, at, size } = *step;
+    pub fn filled_s(&self, step: &GrowthStep, engine: &str) -> Option<f64> {
+        let GrowthStep { axis, at, size } = *step;
         let mut points = self.points.iter();
         let point = points.find(|point| {
             let filled = &point.engine;
@@ -188,33 +192,33 @@ impl Growth {
 
 /// A size that was left out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Beyond {
+pub struct OmittedSize {
     /// What would have grown.
-    pub axis: Axis,
+    pub axis: GrowthAxis,
     /// To how much.
     pub at: f64,
     /// The server.
     #[serde(deserialize_with = "known")]
-    pub engine: Word,
+    pub engine: StaticText,
     /// What it would have taken.
     pub why: String,
 }
 
 /// A strategy at one size.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Point {
+pub struct GrowthPoint {
     /// What grew.
-    pub axis: Axis,
+    pub axis: GrowthAxis,
     /// How much there was of it.
     pub at: f64,
     /// The data.
-    pub engine: Engine,
+    pub engine: EngineDataset,
     /// The strategy.
-    pub measured: Measured,
+    pub measured: StrategyFigures,
 }
 
 /// How `y` grows with `x`, by least squares: so much for each one more.
-fn line(points: &[(f64, f64)]) -> Option<f64> {
+fn regression_slope(points: &[(f64, f64)]) -> Option<f64> {
     let count = points.len() as f64;
     let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), (one, other)| {
         (x + one / count, y + other / count)
@@ -227,28 +231,28 @@ fn line(points: &[(f64, f64)]) -> Option<f64> {
 
 /// The exponent by which a figure grows: 0, it is flat; 1, it grows as what it depends on; -1, it falls so.
 #[must_use]
-pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
+pub fn growth_exponent(points: &[(f64, f64)]) -> Option<f64> {
     let logs: Vec<(f64, f64)> = points
         .iter()
         .filter(|(x, y)| *x > 0.0 && *y > 0.0)
         .map(|(x, y)| (x.ln(), y.ln()))
         .collect();
-    line(&logs)
+    regression_slope(&logs)
 }
 
 /// One strategy on one server along an axis, from the smallest size to the greatest.
-pub struct Course<'a> {
+pub struct GrowthSeries<'a> {
     /// The server.
-    pub engine: &'a Engine,
+    pub engine: &'a EngineDataset,
     /// The strategy's name.
     pub name: &'static str,
-    points: Vec<&'a Point>,
+    points: Vec<&'a GrowthPoint>,
 }
 
-impl Course<'_> {
+impl GrowthSeries<'_> {
     /// A figure at each size.
     #[must_use]
-    pub fn of(&self, figure: fn(&Measured) -> f64) -> Vec<(f64, f64)> {
+    pub fn figure_points(&self, figure: fn(&StrategyFigures) -> f64) -> Vec<(f64, f64)> {
         let points = self.points.iter();
         points
             .map(|point| (point.at, figure(&point.measured)))
@@ -256,23 +260,23 @@ impl Course<'_> {
     }
 
     /// Time of the machine for a page by how many authors its reader follows, in microseconds.
-    fn prices(&self) -> Vec<(f64, f64)> {
+    fn page_costs(&self) -> Vec<(f64, f64)> {
         let points = self.points.iter();
         points
-            .map(|point| (point.engine.follows_per_reader, price(&point.measured)))
+            .map(|point| (point.engine.follows_per_reader, page_us(&point.measured)))
             .collect()
     }
 }
 
 /// Time of the machine for a page, in microseconds: all processors together give so many a second.
-fn price(it: &Measured) -> f64 {
+fn page_us(it: &StrategyFigures) -> f64 {
     1e6 / it.pages_per_s
 }
 
 /// Every strategy on every server along this axis.
 #[must_use]
-pub fn courses(points: &[Point], axis: Axis) -> Vec<Course<'_>> {
-    let mut courses: Vec<Course<'_>> = Vec::new();
+pub fn growth_series(points: &[GrowthPoint], axis: GrowthAxis) -> Vec<GrowthSeries<'_>> {
+    let mut courses: Vec<GrowthSeries<'_>> = Vec::new();
     for point in points.iter().filter(|point| point.axis == axis) {
         let (engine, name) = (&point.engine, point.measured.name);
         let own = courses
@@ -280,7 +284,7 @@ pub fn courses(points: &[Point], axis: Axis) -> Vec<Course<'_>> {
             .find(|it| it.engine.engine == engine.engine && it.name == name);
         match own {
             Some(course) => course.points.push(point),
-            None => courses.push(Course {
+            None => courses.push(GrowthSeries {
                 engine,
                 name,
                 points: vec![point],
@@ -296,8 +300,8 @@ pub fn courses(points: &[Point], axis: Axis) -> Vec<Course<'_>> {
     courses
 }
 
-type Figure = (&'static str, fn(&Measured) -> f64);
-const FIGURES: [Figure; 3] = [
+type GrowthFigure = (&'static str, fn(&StrategyFigures) -> f64);
+const FIGURES: [GrowthFigure; 3] = [
     ("pages/s", |it| it.pages_per_s),
     ("messages/s", |it| it.messages_per_s),
     ("MB", |it| it.bytes as f64 / 1e6),
@@ -305,10 +309,10 @@ const FIGURES: [Figure; 3] = [
 
 /// For each axis: how pages a second, messages a second and room grow, and what a page costs by it.
 #[must_use]
-pub fn table(points: &[Point]) -> String {
+pub fn table(points: &[GrowthPoint]) -> String {
     let mut text = String::new();
-    for axis in Axis::ALL {
-        let courses = courses(points, axis);
+    for axis in GrowthAxis::ALL {
+        let courses = growth_series(points, axis);
         if courses.is_empty() {
             continue;
         }
@@ -318,14 +322,14 @@ pub fn table(points: &[Point]) -> String {
              | server | strategy | pages/s | messages/s | MB | a page |\n|---|---|--:|--:|--:|--:|",
             axis.name(),
             match axis {
-                Axis::Follows => " (the slope of a straight line through what pages cost)",
-                Axis::Messages | Axis::Users =>
+                GrowthAxis::Follows => " (the slope of a straight line through what pages cost)",
+                GrowthAxis::Messages | GrowthAxis::Users =>
                     " (at the greatest size, as a multiple of the smallest)",
             }
         );
         for course in courses {
             let exponents = FIGURES.map(|(_, figure)| {
-                let slope = slope(&course.of(figure));
+                let slope = growth_exponent(&course.figure_points(figure));
                 slope.map_or_else(|| "-".to_owned(), |slope| format!("{slope:.2}"))
             });
             let _ = writeln!(
@@ -334,7 +338,7 @@ pub fn table(points: &[Point]) -> String {
                 course.engine.engine,
                 course.name,
                 exponents.join(" | "),
-                priced(axis, &course)
+                page_cost_text(axis, &course)
             );
         }
     }
@@ -343,17 +347,17 @@ pub fn table(points: &[Point]) -> String {
 
 /// What an author more costs on a page; or what a page costs at the greatest size, as a multiple of the smallest: read in turn with it where
 /// that was done.
-fn priced(axis: Axis, course: &Course<'_>) -> String {
-    if axis == Axis::Follows {
-        return line(&course.prices())
+fn page_cost_text(axis: GrowthAxis, course: &GrowthSeries<'_>) -> String {
+    if axis == GrowthAxis::Follows {
+        return regression_slope(&course.page_costs())
             .map_or_else(|| "-".to_owned(), |us| format!("{us:.3} us an author"));
     }
     match course.points.as_slice() {
         [first, .., last] => match last.measured.beside {
-            Some(beside) => format!("{:.2} times, in turn", beside.times()),
+            Some(beside) => format!("{:.2} times, in turn", beside.cost_multiple()),
             None => format!(
                 "{:.2} times",
-                price(&last.measured) / price(&first.measured)
+                page_us(&last.measured) / page_us(&first.measured)
             ),
         },
         _ => "-".to_owned(),
@@ -364,13 +368,13 @@ fn priced(axis: Axis, course: &Course<'_>) -> String {
 ///
 /// # Errors
 /// When a chart cannot be drawn.
-pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
+pub fn files(growth: &GrowthReport) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
     let mut text = "# Strategies for timelines, as data grows\n\n\
         Written by `headwater bench strategies --growth --report FOLDER`; every figure is in `growth.json`. Each size is loaded anew. A page's \
         cost is time of the whole machine: a second by pages a second. Sizes are measured one after the other, and machines are not as fast \
         all the time."
         .to_owned();
-    let in_turn = |point: &Point| point.measured.beside.is_some();
+    let in_turn = |point: &GrowthPoint| point.measured.beside.is_some();
     text.push_str(match growth.points.iter().any(in_turn) {
         true => {
             " So by messages and by users pages of Headwater are also read in turn with those of the smallest size, on servers of its own; those \
@@ -383,7 +387,7 @@ pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::erro
     );
     for (place, beyond) in growth.left_out.iter().enumerate() {
         let head = if place == 0 { "\nLeft out:\n\n" } else { "" };
-        let Beyond {
+        let OmittedSize {
             axis,
             at,
             engine,
@@ -398,17 +402,22 @@ pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::erro
     }
     let points = &growth.points;
     let mut files = Vec::new();
-    for axis in Axis::ALL {
-        let all = courses(points, axis);
+    for axis in GrowthAxis::ALL {
+        let all = growth_series(points, axis);
         if all.is_empty() {
             continue;
         }
-        let _ = writeln!(text, "\n## By {}\n\n{}", axis.name(), held(axis, &all));
+        let _ = writeln!(
+            text,
+            "\n## By {}\n\n{}",
+            axis.name(),
+            constants_text(axis, &all)
+        );
         let mut engines: Vec<&'static str> = all.iter().map(|it| it.engine.engine).collect();
         engines.sort_unstable();
         engines.dedup();
         for engine in engines {
-            let own: Vec<&Course<'_>> =
+            let own: Vec<&GrowthSeries<'_>> =
                 all.iter().filter(|it| it.engine.engine == engine).collect();
             let name = format!("growth-{}-{engine}.svg", axis.file());
             let _ = writeln!(
@@ -416,18 +425,20 @@ pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::erro
                 "\n![Lines: pages a second by {}, on {engine}]({name})",
                 axis.name()
             );
-            let server = own.first().map(|it| drawn::named(it.engine));
-            let lines = own.iter().map(|it| (it.name, it.of(|of| of.pages_per_s)));
-            let lines: Vec<drawn::Line<'_>> = lines.collect();
+            let server = own.first().map(|it| charts::engine_label(it.engine));
+            let lines = own
+                .iter()
+                .map(|it| (it.name, it.figure_points(|of| of.pages_per_s)));
+            let lines: Vec<charts::ChartLine<'_>> = lines.collect();
             let title = format!(
                 "Newest pages read, a second, {}",
                 server.unwrap_or_default()
             );
-            files.push((name, drawn::lined(&title, axis.name(), &lines)?));
+            files.push((name, charts::line_chart(&title, axis.name(), &lines)?));
             for (what, figure) in FIGURES {
-                sizes(&own, what, figure, &mut text);
+                figure_table(&own, what, figure, &mut text);
             }
-            beside(&own, &mut text);
+            comparison_table(&own, &mut text);
         }
     }
     let _ = writeln!(text, "\n## Slopes\n{}", table(points));
@@ -436,7 +447,7 @@ pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::erro
 }
 
 /// What is the same at all sizes of an axis.
-fn held(axis: Axis, all: &[Course<'_>]) -> String {
+fn constants_text(axis: GrowthAxis, all: &[GrowthSeries<'_>]) -> String {
     let Some(engine) = all.first().map(|it| it.engine) else {
         return String::new();
     };
@@ -444,13 +455,13 @@ fn held(axis: Axis, all: &[Course<'_>]) -> String {
     let follows = format!("{:.1} follows a user", engine.follows as f64 / users);
     let messages = engine.messages as f64;
     let data = match axis {
-        Axis::Follows => format!(
+        GrowthAxis::Follows => format!(
             "{} users, {} messages",
             thousands(users),
             thousands(messages)
         ),
-        Axis::Messages => format!("{} users, {follows}", thousands(users)),
-        Axis::Users => format!("{follows}, {:.1} messages a user", messages / users),
+        GrowthAxis::Messages => format!("{} users, {follows}", thousands(users)),
+        GrowthAxis::Users => format!("{follows}, {:.1} messages a user", messages / users),
     };
     format!(
         "At all sizes: {data}; servers have {} GB for pages of their tables.",
@@ -459,7 +470,7 @@ fn held(axis: Axis, all: &[Course<'_>]) -> String {
 }
 
 /// What a page costs at each size, as a multiple of one at the smallest size that it was read in turn with.
-fn beside(all: &[&Course<'_>], text: &mut String) {
+fn comparison_table(all: &[&GrowthSeries<'_>], text: &mut String) {
     for course in all {
         let points = course.points.iter();
         let both = points.filter_map(|point| Some((point.at, point.measured.beside?)));
@@ -471,7 +482,7 @@ fn beside(all: &[&Course<'_>], text: &mut String) {
                     course.name
                 );
             }
-            let Beside {
+            let SizeComparison {
                 pages_per_s,
                 page_p50_us,
                 smallest_pages_per_s,
@@ -482,14 +493,19 @@ fn beside(all: &[&Course<'_>], text: &mut String) {
                 text,
                 "| {} | {own} | {least} | {:.2} times | {page_p50_us:.0} | {smallest_page_p50_us:.0} |",
                 thousands(at),
-                beside.times()
+                beside.cost_multiple()
             );
         }
     }
 }
 
 /// A figure of each strategy at each size.
-fn sizes(all: &[&Course<'_>], what: &str, figure: fn(&Measured) -> f64, text: &mut String) {
+fn figure_table(
+    all: &[&GrowthSeries<'_>],
+    what: &str,
+    figure: fn(&StrategyFigures) -> f64,
+    text: &mut String,
+) {
     let mut sizes: Vec<f64> = all
         .iter()
         .flat_map(|it| it.points.iter().map(|point| point.at))
@@ -504,7 +520,7 @@ fn sizes(all: &[&Course<'_>], what: &str, figure: fn(&Measured) -> f64, text: &m
         "--:|".repeat(sizes.len())
     );
     for course in all {
-        let of = course.of(figure);
+        let of = course.figure_points(figure);
         let cells: Vec<String> = sizes
             .iter()
             .map(|size| {
@@ -528,51 +544,51 @@ mod tests {
                 .iter()
                 .map(|x| (*x, 7.0 * x.powf(exponent)))
                 .collect();
-            slope(&points).unwrap()
+            growth_exponent(&points).unwrap()
         };
         for exponent in [-1.0, 0.0, 0.5, 1.0] {
             assert!((of(exponent) - exponent).abs() < 1e-9);
         }
-        assert_eq!(slope(&[]), None);
-        assert_eq!(slope(&[(1.0, 2.0)]), None);
-        assert_eq!(slope(&[(1.0, 2.0), (1.0, 3.0)]), None);
+        assert_eq!(growth_exponent(&[]), None);
+        assert_eq!(growth_exponent(&[(1.0, 2.0)]), None);
+        assert_eq!(growth_exponent(&[(1.0, 2.0), (1.0, 3.0)]), None);
     }
 
     #[test]
     fn a_report_says_what_an_author_more_costs_and_how_flat_a_price_is() {
-        let point = |axis, at: f64, pages_per_s| Point {
+        let point = |axis, at: f64, pages_per_s| GrowthPoint {
             axis,
             at,
-            engine: Engine {
+            engine: EngineDataset {
                 follows_per_reader: at,
-                ..Engine::empty()
+                ..EngineDataset::empty()
             },
-            measured: Measured {
+            measured: StrategyFigures {
                 name: "kept",
                 pages_per_s,
-                ..Measured::empty()
+                ..StrategyFigures::empty()
             },
         };
         // 20 us, and a tenth of one for each author.
-        let follows =
-            [10.0, 100.0, 1_000.0].map(|at| point(Axis::Follows, at, 1e6 / (20.0 + at / 10.0)));
-        let messages = [1e4, 1e6].map(|at| point(Axis::Messages, at, 1e6 / at.log10()));
+        let follows = [10.0, 100.0, 1_000.0]
+            .map(|at| point(GrowthAxis::Follows, at, 1e6 / (20.0 + at / 10.0)));
+        let messages = [1e4, 1e6].map(|at| point(GrowthAxis::Messages, at, 1e6 / at.log10()));
         // The machine was twice as fast when the greater one was measured.
-        let mut users = [1e4, 1e5].map(|at| point(Axis::Users, at, at));
-        users[1].measured.beside = Some(Beside {
+        let mut users = [1e4, 1e5].map(|at| point(GrowthAxis::Users, at, at));
+        users[1].measured.beside = Some(SizeComparison {
             pages_per_s: 20_000.0,
             page_p50_us: 250.0,
             smallest_pages_per_s: 22_000.0,
             smallest_page_p50_us: 230.0,
         });
-        let points: Vec<Point> = follows.into_iter().chain(messages).chain(users).collect();
-        let left_out = vec![Beyond {
-            axis: Axis::Messages,
+        let points: Vec<GrowthPoint> = follows.into_iter().chain(messages).chain(users).collect();
+        let left_out = vec![OmittedSize {
+            axis: GrowthAxis::Messages,
             at: 1e8,
             engine: "mysql",
             why: "about 90 minutes more".to_owned(),
         }];
-        let files = files(&Growth { points, left_out }).unwrap();
+        let files = files(&GrowthReport { points, left_out }).unwrap();
         let (_, text) = files.iter().find(|(name, _)| name == "growth.md").unwrap();
         assert!(text.contains("| 0.100 us an author |"), "{text}");
         assert!(text.contains("| 1.50 times |"), "{text}");

@@ -3,36 +3,36 @@
 
 use std::fmt::Write as _;
 
-use super::Failure;
-use super::base::Base;
-use super::page::Page;
-use super::strategy::{Session, Strategy};
-use super::world::World;
-use crate::lab::bench::way::{PAGE, Task};
+use super::StrategyError;
+use super::base_tables::BaseTables;
+use super::page::MessagePage;
+use super::servers::StrategyServers;
+use super::strategy::{AppSession, TimelineStrategy};
+use crate::lab::bench::query_path::{PAGE_ROWS, PageTask};
 
 /// Readers whose mailboxes one statement fills.
 const READERS_AT_ONCE: u64 = 20;
 /// An author with so many followers is pulled in the hybrid.
-const BIG: u64 = 100;
+const BIG_AUTHOR_FOLLOWERS: u64 = 100;
 
 /// One of the two.
 #[derive(Clone, Copy, Debug)]
-pub struct Mailbox {
+pub struct MailboxStrategy {
     hybrid: bool,
 }
 
 /// Everybody's messages are pushed.
-pub const MAILBOX: Mailbox = Mailbox { hybrid: false };
+pub const MAILBOX: MailboxStrategy = MailboxStrategy { hybrid: false };
 /// Those of authors with a hundred followers and more are not.
-pub const HYBRID: Mailbox = Mailbox { hybrid: true };
+pub const HYBRID: MailboxStrategy = MailboxStrategy { hybrid: true };
 
-impl Mailbox {
+impl MailboxStrategy {
     const fn table(self) -> &'static str {
         if self.hybrid { "hybrid" } else { "mailbox" }
     }
 
     /// Of these authors alone, by the column.
-    const fn pushed(self) -> &'static str {
+    const fn pushed_condition(self) -> &'static str {
         if self.hybrid {
             " AND message.user_id NOT IN (SELECT user_id FROM big)"
         } else {
@@ -41,7 +41,7 @@ impl Mailbox {
     }
 }
 
-impl Strategy for Mailbox {
+impl TimelineStrategy for MailboxStrategy {
     fn name(&self) -> &'static str {
         if self.hybrid {
             "hybrid"
@@ -70,9 +70,9 @@ impl Strategy for Mailbox {
         Some(if self.hybrid { 15.0 } else { 35.0 })
     }
 
-    fn build(&self, world: &World) -> Result<(), Failure> {
-        let mut base = Base(world.builder()?);
-        let (table, pushed) = (self.table(), self.pushed());
+    fn build(&self, world: &StrategyServers) -> Result<(), StrategyError> {
+        let mut base = BaseTables(world.builder_connection()?);
+        let (table, pushed) = (self.table(), self.pushed_condition());
         base.run(&format!(
             "CREATE TABLE {table} (user_id int unsigned NOT NULL, message_id int unsigned NOT NULL, \
              PRIMARY KEY (user_id, message_id)) ENGINE=InnoDB"
@@ -80,10 +80,10 @@ impl Strategy for Mailbox {
         if self.hybrid {
             base.run("CREATE TABLE big (user_id int unsigned NOT NULL PRIMARY KEY) ENGINE=InnoDB")?;
             base.run(&format!(
-                "INSERT INTO big SELECT follower_id FROM follower GROUP BY follower_id HAVING COUNT(*)>={BIG}"
+                "INSERT INTO big SELECT follower_id FROM follower GROUP BY follower_id HAVING COUNT(*)>={BIG_AUTHOR_FOLLOWERS}"
             ))?;
         }
-        for (first, last) in world.readers_by(READERS_AT_ONCE) {
+        for (first, last) in world.reader_ranges(READERS_AT_ONCE) {
             base.run(&format!(
                 "INSERT INTO {table} (user_id,message_id) SELECT follower.user_id,message.id FROM follower \
                  INNER JOIN message ON message.user_id=follower.follower_id \
@@ -93,25 +93,30 @@ impl Strategy for Mailbox {
         base.run(&format!("ANALYZE TABLE {table}"))
     }
 
-    fn session(&self, world: &World) -> Result<Box<dyn Session>, Failure> {
-        let base = Base(world.connect()?);
-        Ok(Box::new(Boxes { base, kind: *self }))
+    fn session(&self, world: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
+        let base = BaseTables(world.connect()?);
+        Ok(Box::new(MailboxSession { base, kind: *self }))
     }
 }
 
-struct Boxes {
-    base: Base,
-    kind: Mailbox,
+struct MailboxSession {
+    base: BaseTables,
+    kind: MailboxStrategy,
 }
 
-impl Session for Boxes {
-    fn page(&mut self, reader: u64, bound: Option<u64>, page: &mut Page) -> Result<(), Failure> {
-        let task = Task { reader, bound };
+impl AppSession for MailboxSession {
+    fn page(
+        &mut self,
+        reader: u64,
+        bound: Option<u64>,
+        page: &mut MessagePage,
+    ) -> Result<(), StrategyError> {
+        let task = PageTask { reader, bound };
         if !self.kind.hybrid {
-            return page.ask(&mut self.base.0, &task.mailbox());
+            return page.query(&mut self.base.0, &task.mailbox());
         }
         // One SELECT for each of the big authors: a join with all of them has the server read every message that they have.
-        let big = self.base.0.numbers(&format!(
+        let big = self.base.0.query_numbers(&format!(
             "SELECT big.user_id FROM follower INNER JOIN big ON big.user_id=follower.follower_id WHERE follower.user_id={reader}"
         ))?;
         let below = |column: &str| bound.map_or(String::new(), |id| format!(" AND {column}<={id}"));
@@ -120,15 +125,15 @@ impl Session for Boxes {
             // Writing to a String does not fail.
             let _ = write!(
                 select,
-                " UNION ALL (SELECT id,user_id,body FROM message WHERE user_id={author}{} ORDER BY id DESC LIMIT {PAGE})",
+                " UNION ALL (SELECT id,user_id,body FROM message WHERE user_id={author}{} ORDER BY id DESC LIMIT {PAGE_ROWS})",
                 below("id")
             );
         }
-        let _ = write!(select, " ORDER BY 1 DESC LIMIT {PAGE}");
-        page.ask(&mut self.base.0, &select)
+        let _ = write!(select, " ORDER BY 1 DESC LIMIT {PAGE_ROWS}");
+        page.query(&mut self.base.0, &select)
     }
 
-    fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), Failure> {
+    fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), StrategyError> {
         self.base.post(id, author, body)?;
         // Of the author, and so once: an IN has MySQL look for each follower.
         let small = match self.kind.hybrid {
@@ -141,7 +146,7 @@ impl Session for Boxes {
         ))
     }
 
-    fn delete(&mut self, id: u64, author: u64) -> Result<(), Failure> {
+    fn delete(&mut self, id: u64, author: u64) -> Result<(), StrategyError> {
         self.base.delete(id)?;
         let table = self.kind.table();
         self.base.run(&format!(
@@ -150,16 +155,16 @@ impl Session for Boxes {
         ))
     }
 
-    fn follow(&mut self, reader: u64, author: u64) -> Result<(), Failure> {
+    fn follow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError> {
         self.base.follow(reader, author)?;
         self.base.run(&format!(
             "INSERT IGNORE INTO {} (user_id,message_id) SELECT {reader},id FROM message WHERE user_id={author}{}",
             self.kind.table(),
-            self.kind.pushed()
+            self.kind.pushed_condition()
         ))
     }
 
-    fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), Failure> {
+    fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError> {
         self.base.unfollow(reader, author)?;
         let table = self.kind.table();
         self.base.run(&format!(

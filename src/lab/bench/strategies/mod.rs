@@ -1,29 +1,29 @@
 //! `headwater bench strategies`: every way to have timelines, on the same follows and messages, side by side.
 //!
 //! Pull, push and what lies between, each with its real engine, started here: MariaDB, MySQL, Redis. A [`strategy`] is asked for pages and
-//! told of writes; [`course`] compares its pages with the procedure's and measures; [`report`] shows the [`figures`].
+//! told of writes; [`measurement`] compares its pages with the procedure's and measures; [`report`] shows the [`figures`].
 
-pub mod base;
-pub mod beside;
+pub mod article;
+pub mod base_tables;
 pub mod buckets;
-pub mod course;
-pub mod cut;
-pub mod drawn;
+pub mod charts;
 pub mod figures;
 pub mod flags;
-pub mod growing;
 pub mod growth;
+pub mod growth_run;
+pub mod kill_guard;
 pub mod mailbox;
-pub mod named;
-pub mod own;
-pub mod packed;
+pub mod measurement;
+pub mod packed_ids;
 pub mod page;
 pub mod pull;
+pub mod push_rule;
+pub mod redis_timelines;
 pub mod report;
-pub mod rule;
-pub mod stored;
+pub mod servers;
+pub mod size_comparison;
 pub mod strategy;
-pub mod world;
+pub mod user_data;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,30 +31,35 @@ use std::time::Instant;
 
 pub use flags::StrategiesFlags;
 
-use buckets::Buckets;
-use course::{Ask, Changes, Compared, Effort, Side, Staleness, Team, median};
-use figures::{Beside, Engine, Figures, LeftOut, Measured, Post};
-use own::Own;
-use stored::Stored;
-use strategy::{Claim, Memory, Strategy};
-use world::{Data, World};
+use buckets::BucketStrategy;
+use figures::{
+    EngineDataset, OmittedStrategy, PostCost, SizeComparison, StrategiesReport, StrategyFigures,
+};
+use measurement::{
+    ChangeCosts, ComparisonCount, MeasurementEffort, ReaderPage, SessionGroup, StalenessSample,
+    StrategySessions, median,
+};
+use redis_timelines::RedisStrategy;
+use servers::{StrategyData, StrategyServers};
+use strategy::{FreshnessClaim, MemoryOwner, TimelineStrategy};
+use user_data::UserData;
 
-use super::client::ClientError;
-use super::figures::Figures as Rates;
-use super::{BenchError, Stop, child, interruptible, write, write_json};
-use crate::lab::demo::dataset::Size;
+use super::client::BenchClientError;
+use super::figures::LatencyFigures as Rates;
+use super::{BenchError, StopSignal, proxy_process, run_interruptible, write, write_json};
+use crate::lab::demo::dataset::DatasetSize;
 use crate::lab::demo::load::LoadError;
-use crate::lab::private_server::{Kind, PrivateServerError};
+use crate::lab::private_server::{PrivateServerError, ServerKind};
 
 /// The share of the free disk that strategies may fill.
-const FILLED: f64 = 0.7;
+const MAX_DISK_SHARE: f64 = 0.7;
 
 /// The file of a report that has all that is known of growth.
-const GROWTH: &str = "growth.json";
+const GROWTH_FILE: &str = "growth.json";
 
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum StrategyError {
     /// A server could not be had.
     #[error(transparent)]
     Server(#[from] PrivateServerError),
@@ -69,27 +74,27 @@ pub enum Failure {
     },
     /// A Headwater could not be started.
     #[error(transparent)]
-    Proxy(#[from] child::ProxyError),
+    Proxy(#[from] proxy_process::ProxyError),
     /// A page could not be had.
     #[error("cannot ask for a page")]
-    Client(#[from] ClientError),
+    Client(#[from] BenchClientError),
     /// A statement was refused.
     #[error("cannot run {statement}")]
     Statement {
         /// Its beginning.
         statement: String,
         /// Why.
-        source: ClientError,
+        source: BenchClientError,
     },
     /// The user's own data are of no use.
     #[error(transparent)]
-    Own(#[from] own::OwnError),
+    UserData(#[from] user_data::UserDataError),
     /// Redis refused a command.
     #[error("cannot ask Redis")]
     Redis(#[from] redis::RedisError),
     /// What came is no message.
     #[error("a row that came is not a message")]
-    Row,
+    UnexpectedRow,
     /// A file cannot be written.
     #[error("cannot write {path}")]
     Write {
@@ -106,7 +111,7 @@ pub enum Failure {
     Addition(#[from] hdrhistogram::errors::AdditionError),
     /// The data themselves do not fit.
     #[error("the messages would take about {:.0} GB of {:.0} GB that are free on the disk: fewer --messages, or TMPDIR on another disk", bytes / 1e9, free / 1e9)]
-    Full {
+    DiskFull {
         /// What they would take.
         bytes: f64,
         /// What is free.
@@ -114,7 +119,7 @@ pub enum Failure {
     },
     /// What was measured before is of no use.
     #[error("cannot go on with {path}: remove it, or leave out --resume")]
-    Before {
+    EarlierResults {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -122,62 +127,62 @@ pub enum Failure {
     },
     /// A thread ended early.
     #[error("a measuring thread ended early")]
-    Thread,
+    ThreadEnded,
     /// A signal came.
     #[error("stopped before the end")]
     Stopped,
     /// With which strategy it happened.
     #[error("{strategy} on {engine}")]
-    At {
+    InStrategy {
         /// The strategy.
         strategy: &'static str,
         /// The server.
         engine: &'static str,
         /// What.
-        source: Box<Failure>,
+        source: Box<StrategyError>,
     },
 }
 
-impl From<BenchError> for Failure {
-    fn from(error: BenchError) -> Failure {
-        Failure::Bench(Box::new(error))
+impl From<BenchError> for StrategyError {
+    fn from(error: BenchError) -> StrategyError {
+        StrategyError::Bench(Box::new(error))
     }
 }
 
 /// What strategies are called: MySQL has them all.
 fn names() -> Vec<&'static str> {
-    let all = strategies(Kind::Mysql);
+    let all = strategies(ServerKind::Mysql);
     all.iter().map(|strategy| strategy.name()).collect()
 }
 
 /// What strategies and servers are called, and what strategies do.
-fn words() -> Vec<&'static str> {
-    let all = strategies(Kind::Mysql);
+fn known_words() -> Vec<&'static str> {
+    let all = strategies(ServerKind::Mysql);
     let said = all.iter().flat_map(|it| [it.name(), it.about()]);
-    let servers = [Kind::Mariadb, Kind::Mysql].map(Kind::name);
+    let servers = [ServerKind::Mariadb, ServerKind::Mysql].map(ServerKind::name);
     said.chain(servers).collect()
 }
 
 /// All that this server can have, in the order of the report.
-fn strategies(kind: Kind) -> Vec<Box<dyn Strategy>> {
-    let mut all: Vec<Box<dyn Strategy>> = vec![Box::new(pull::JOIN), Box::new(pull::LIST)];
-    if kind == Kind::Mysql {
+fn strategies(kind: ServerKind) -> Vec<Box<dyn TimelineStrategy>> {
+    let mut all: Vec<Box<dyn TimelineStrategy>> = vec![Box::new(pull::JOIN), Box::new(pull::LIST)];
+    if kind == ServerKind::Mysql {
         all.push(Box::new(pull::LATERAL));
     }
     all.extend([
-        Box::new(pull::PROCEDURE) as Box<dyn Strategy>,
-        Box::new(pull::CALLS),
-        Box::new(pull::NARROW),
-        Box::new(pull::KEEP),
+        Box::new(pull::PROCEDURE) as Box<dyn TimelineStrategy>,
+        Box::new(pull::HEADWATER_CALL),
+        Box::new(pull::HEADWATER_NARROWED),
+        Box::new(pull::HEADWATER_CACHED),
         Box::new(mailbox::MAILBOX),
         Box::new(mailbox::HYBRID),
-        Box::new(packed::Packed),
-        Box::new(Buckets::Time),
-        Box::new(Buckets::Size),
-        Box::new(Stored::OnWrite),
-        Box::new(Stored::OnRead),
-        Box::new(Stored::Pull),
-        Box::new(Stored::Window),
+        Box::new(packed_ids::PackedStrategy),
+        Box::new(BucketStrategy::Time),
+        Box::new(BucketStrategy::Size),
+        Box::new(RedisStrategy::OnWrite),
+        Box::new(RedisStrategy::OnRead),
+        Box::new(RedisStrategy::Pull),
+        Box::new(RedisStrategy::Window),
     ]);
     all
 }
@@ -189,26 +194,26 @@ fn strategies(kind: Kind) -> Vec<Box<dyn Strategy>> {
 pub async fn run(flags: StrategiesFlags) -> Result<(), BenchError> {
     let (json, folder, run) = (flags.json.clone(), flags.report.clone(), flags.run);
     if !flags.growth.is_empty() {
-        let growth = interruptible(move |stop| {
-            growing::grow(&flags, stop, &|growth| {
+        let growth = run_interruptible(move |stop| {
+            growth_run::measure_growth(&flags, stop, &|growth| {
                 if let Some(path) = &json {
                     write_json(path, growth)?;
                 }
                 match &folder {
-                    Some(folder) => save(folder, growth::files(growth), GROWTH, growth),
+                    Some(folder) => save(folder, growth::files(growth), GROWTH_FILE, growth),
                     None => Ok(()),
                 }
             })
         })
         .await?;
         print!("{}", growth::table(&growth.points));
-        return equal(growth.points.iter().map(|point| &point.measured));
+        return check_equal(growth.points.iter().map(|point| &point.measured));
     }
     let figures =
-        interruptible(move |stop| measure(&flags, stop).map_err(BenchError::from)).await?;
+        run_interruptible(move |stop| measure(&flags, stop).map_err(BenchError::from)).await?;
     print!("{}", report::table(&figures));
     if let Some(run) = run {
-        print!("{}", run.beside(&figures));
+        print!("{}", run.comparison(&figures));
     }
     if let Some(path) = &json {
         write_json(path, &figures)?;
@@ -222,7 +227,7 @@ pub async fn run(flags: StrategiesFlags) -> Result<(), BenchError> {
             None => save(folder, report::files(&figures), "figures.json", &figures)?,
         }
     }
-    equal(figures.strategies.iter())
+    check_equal(figures.strategies.iter())
 }
 
 /// Writes a report's files, and the figures beside them.
@@ -245,16 +250,16 @@ fn save(
 }
 
 /// Every page was the procedure's.
-fn equal<'a>(all: impl Iterator<Item = &'a Measured>) -> Result<(), BenchError> {
+fn check_equal<'a>(all: impl Iterator<Item = &'a StrategyFigures>) -> Result<(), BenchError> {
     match all.map(|it| it.compared_pages - it.equal_pages).sum() {
         0 => Ok(()),
         count => Err(BenchError::Differences { count }),
     }
 }
 
-fn measure(flags: &StrategiesFlags, stop: &Stop) -> Result<Figures, Failure> {
+fn measure(flags: &StrategiesFlags, stop: &StopSignal) -> Result<StrategiesReport, StrategyError> {
     let effort = flags.effort();
-    let mut figures = Figures {
+    let mut figures = StrategiesReport {
         headwater: env!("CARGO_PKG_VERSION"),
         cores: std::thread::available_parallelism().map_or(0, usize::from),
         connections: effort.connections,
@@ -263,15 +268,15 @@ fn measure(flags: &StrategiesFlags, stop: &Stop) -> Result<Figures, Failure> {
         strategies: Vec::new(),
     };
     let own = match (&flags.follows_from, &flags.messages_from) {
-        (Some(follows), Some(messages)) => Some(Own::read(follows, messages)?),
+        (Some(follows), Some(messages)) => Some(UserData::read(follows, messages)?),
         _ => None,
     };
     let data = match &own {
-        Some(own) => Data::Own(own),
-        None => Data::Made(flags.size(), flags.fans()),
+        Some(own) => StrategyData::Provided(own),
+        None => StrategyData::Generated(flags.size(), flags.fans()),
     };
     for kind in flags.kinds() {
-        let (engine, measured) = on_engine(kind, data, None, flags, &effort, stop)?;
+        let (engine, measured) = measure_engine(kind, data, None, flags, &effort, stop)?;
         figures.engines.push(engine);
         figures.strategies.extend(measured);
     }
@@ -279,34 +284,34 @@ fn measure(flags: &StrategiesFlags, stop: &Stop) -> Result<Figures, Failure> {
 }
 
 /// What is known of a strategy by and by.
-struct Entry {
-    strategy: Box<dyn Strategy>,
+struct StrategyProgress {
+    strategy: Box<dyn TimelineStrategy>,
     build_s: f64,
     own_table_bytes: u64,
     memory_bytes: u64,
-    compared: Compared,
+    compared: ComparisonCount,
     newest: Rates,
-    beside: Option<Beside>,
+    beside: Option<SizeComparison>,
     deep: Rates,
     writes: Rates,
-    posts: Vec<Post>,
-    changes: Changes,
-    staleness: Staleness,
+    posts: Vec<PostCost>,
+    changes: ChangeCosts,
+    staleness: StalenessSample,
 }
 
-fn on_engine(
-    kind: Kind,
-    data: Data<'_>,
-    smallest: Option<Size>,
+fn measure_engine(
+    kind: ServerKind,
+    data: StrategyData<'_>,
+    smallest: Option<DatasetSize>,
     flags: &StrategiesFlags,
-    effort: &Effort,
-    stop: &Stop,
-) -> Result<(Engine, Vec<Measured>), Failure> {
-    let mut world = World::make(kind, data, flags.buffer_pool, stop)?;
+    effort: &MeasurementEffort,
+    stop: &StopSignal,
+) -> Result<(EngineDataset, Vec<StrategyFigures>), StrategyError> {
+    let mut world = StrategyServers::start(kind, data, flags.buffer_pool, stop)?;
     let size = world.size;
     let engine = kind.name();
     let base = world.table_bytes(&["follower", "message"])?;
-    let mut filled = Engine {
+    let mut filled = EngineDataset {
         engine,
         version: world.version().to_owned(),
         users: size.users,
@@ -321,31 +326,31 @@ fn on_engine(
         left_out: Vec::new(),
     };
     let mut chosen = strategies(kind);
-    chosen.retain(|strategy| flags.wants(strategy.name()));
-    leave_out(&mut chosen, &mut filled, world.free_bytes()?, effort);
-    let accelerated = |it: &dyn Strategy| matches!(it.memory(), Memory::Headwater);
+    chosen.retain(|strategy| flags.includes(strategy.name()));
+    omit_unfit(&mut chosen, &mut filled, world.free_bytes()?, effort);
+    let accelerated = |it: &dyn TimelineStrategy| matches!(it.memory(), MemoryOwner::Headwater);
     let readers = world.some_readers(effort.compared)?;
     let warmed = match chosen.iter().any(|it| accelerated(it.as_ref())) {
-        true => world.accelerate(&readers)?.as_secs_f64(),
+        true => world.start_headwater(&readers)?.as_secs_f64(),
         false => 0.0,
     };
     let mut entries = Vec::new();
     for strategy in chosen {
-        if stop.asked() {
-            return Err(Failure::Stopped);
+        if stop.is_requested() {
+            return Err(StrategyError::Stopped);
         }
         let name = strategy.name();
         eprintln!("{engine}: {name}: being built");
-        entries.push(build(&world, strategy, warmed).map_err(named(engine, name))?);
+        entries.push(build(&world, strategy, warmed).map_err(in_strategy(engine, name))?);
     }
     eprintln!(
         "{engine}: the pages of {} readers asked of the procedure",
         readers.len()
     );
-    let (newest, deep) = course::asks(&world, &readers, effort)?;
-    let mut procedures = team(&pull::PROCEDURE, &world, effort)?;
-    let newest_truth = course::pages(&mut procedures, &newest)?;
-    let deep_truth = course::pages(&mut procedures, &deep)?;
+    let (newest, deep) = measurement::reader_pages(&world, &readers, effort)?;
+    let mut procedures = open_sessions(&pull::PROCEDURE, &world, effort)?;
+    let newest_truth = measurement::read_pages(&mut procedures, &newest)?;
+    let deep_truth = measurement::read_pages(&mut procedures, &deep)?;
     drop(procedures);
     let mut teams = Vec::new();
     for entry in &mut entries {
@@ -354,76 +359,92 @@ fn on_engine(
             "{engine}: {name}: {} pages compared",
             newest.len() + deep.len()
         );
-        let mut team = team(entry.strategy.as_ref(), &world, effort)?;
-        let mut check = |asks: &[Ask], truth: &[_]| {
-            course::compare(&mut team, asks, truth, &mut entry.compared)
+        let mut team = open_sessions(entry.strategy.as_ref(), &world, effort)?;
+        let mut check = |asks: &[ReaderPage], truth: &[_]| {
+            measurement::compare_pages(&mut team, asks, truth, &mut entry.compared)
         };
         check(&newest, &newest_truth)
             .and_then(|()| match entry.strategy.claim() {
-                Claim::Fresh => check(&deep, &deep_truth),
-                Claim::Capped | Claim::Stale => Ok(()),
+                FreshnessClaim::Fresh => check(&deep, &deep_truth),
+                FreshnessClaim::Capped | FreshnessClaim::Stale => Ok(()),
             })
-            .map_err(named(engine, name))?;
+            .map_err(in_strategy(engine, name))?;
         teams.push(team);
     }
-    read(&mut entries, &mut teams, (&newest, &deep), effort, stop)?;
+    measure_reads(&mut entries, &mut teams, (&newest, &deep), effort, stop)?;
     if let Some(smallest) = smallest {
         let of_headwater = entries.iter_mut().zip(&mut teams);
         let of_headwater = of_headwater.filter(|(entry, _)| accelerated(entry.strategy.as_ref()));
         let mut both: Vec<_> = of_headwater
             .map(|(entry, team)| (entry.strategy.as_ref(), team, &mut entry.beside))
             .collect();
-        beside::measure(kind, smallest, &newest, &mut both, flags, effort, stop)?;
+        size_comparison::measure(kind, smallest, &newest, &mut both, flags, effort, stop)?;
     }
     // Behind the reads: caches are filled by them.
     for entry in &mut entries {
         entry.memory_bytes = world.memory_bytes(entry.strategy.memory())?;
     }
-    let follows = course::some_follows(&world, effort.changes)?;
+    let follows = measurement::some_follows(&world, effort.changes)?;
     for entry in &mut entries {
         let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
         eprintln!("{engine}: {name}: follows, unfollows and deletes");
-        if stop.asked() {
-            return Err(Failure::Stopped);
+        if stop.is_requested() {
+            return Err(StrategyError::Stopped);
         }
-        let changes = course::changes(&world, strategy, &follows, &mut entry.compared);
-        entry.changes = changes.map_err(named(engine, name))?;
+        let changes = measurement::measure_changes(&world, strategy, &follows, &mut entry.compared);
+        entry.changes = changes.map_err(in_strategy(engine, name))?;
     }
-    let (followed, authors) = (course::followed(&world, effort)?, course::writers(&world)?);
+    let (followed, authors) = (
+        measurement::most_followed(&world, effort)?,
+        measurement::writing_authors(&world)?,
+    );
     eprintln!("{engine}: messages written");
     let ids = &world.ids;
-    let once = |session: &mut dyn strategy::Session, place: usize, _: &mut page::Page| {
+    let once = |session: &mut dyn strategy::AppSession, place: usize, _: &mut page::MessagePage| {
         let author = authors.get(place).copied().unwrap_or_default();
-        course::post(ids, session, author).map(drop)
+        measurement::write_message(ids, session, author).map(drop)
     };
-    let sides = teams.iter_mut().map(|team| Side { team, once: &once });
+    let sides = teams.iter_mut().map(|team| SessionGroup {
+        sessions: team,
+        action: &once,
+    });
     let mut sides: Vec<_> = sides.collect();
-    let writes = course::rates(&mut sides, effort.rounds, authors.len(), stop)?;
+    let writes = measurement::measure_rates(&mut sides, effort.rounds, authors.len(), stop)?;
     for ((entry, team), rate) in entries.iter_mut().zip(&mut teams).zip(writes) {
         let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
         entry.writes = rate;
         if let Some(session) = team.first_mut() {
-            let posts = course::posts(&world, session.as_mut(), effort, stop);
-            entry.posts = posts.map_err(named(engine, name))?;
+            let posts = measurement::measure_posts(&world, session.as_mut(), effort, stop);
+            entry.posts = posts.map_err(in_strategy(engine, name))?;
         }
-        let staleness = course::staleness(&world, strategy, effort, (&followed, &authors));
-        entry.staleness = staleness.map_err(named(engine, name))?;
+        let staleness =
+            measurement::measure_staleness(&world, strategy, effort, (&followed, &authors));
+        entry.staleness = staleness.map_err(in_strategy(engine, name))?;
     }
     let measured = entries.into_iter();
-    let measured = measured.map(|entry| entry.measured(engine, base));
+    let measured = measured.map(|entry| entry.into_figures(engine, base));
     Ok((filled, measured.collect()))
 }
 
 /// A strategy's connections.
-fn team(strategy: &dyn Strategy, world: &World, effort: &Effort) -> Result<Team, Failure> {
+fn open_sessions(
+    strategy: &dyn TimelineStrategy,
+    world: &StrategyServers,
+    effort: &MeasurementEffort,
+) -> Result<StrategySessions, StrategyError> {
     let connections = 0..effort.connections;
     connections.map(|_| strategy.session(world)).collect()
 }
 
 /// Leaves out, and names, what would not fit on the disk, or has too many messages to keep.
-fn leave_out(chosen: &mut Vec<Box<dyn Strategy>>, engine: &mut Engine, free: f64, effort: &Effort) {
+fn omit_unfit(
+    chosen: &mut Vec<Box<dyn TimelineStrategy>>,
+    engine: &mut EngineDataset,
+    free: f64,
+    effort: &MeasurementEffort,
+) {
     let pushed = engine.followers_per_message * engine.messages as f64;
-    let mut left = free * FILLED;
+    let mut left = free * MAX_DISK_SHARE;
     chosen.retain(|strategy| {
         let Some(each) = strategy.pushed_bytes() else {
             return true;
@@ -439,7 +460,7 @@ fn leave_out(chosen: &mut Vec<Box<dyn Strategy>>, engine: &mut Engine, free: f64
                 bytes / 1e9,
                 free / 1e9,
             );
-            engine.left_out.push(LeftOut { name, bytes });
+            engine.left_out.push(OmittedStrategy { name, bytes });
         } else {
             left -= bytes;
         }
@@ -447,36 +468,40 @@ fn leave_out(chosen: &mut Vec<Box<dyn Strategy>>, engine: &mut Engine, free: f64
     });
 }
 
-fn build(world: &World, strategy: Box<dyn Strategy>, warmed: f64) -> Result<Entry, Failure> {
+fn build(
+    world: &StrategyServers,
+    strategy: Box<dyn TimelineStrategy>,
+    warmed: f64,
+) -> Result<StrategyProgress, StrategyError> {
     let begun = Instant::now();
     strategy.build(world)?;
     let build_s = match strategy.memory() {
-        Memory::Headwater => warmed,
+        MemoryOwner::Headwater => warmed,
         _ => begun.elapsed().as_secs_f64(),
     };
-    Ok(Entry {
+    Ok(StrategyProgress {
         own_table_bytes: world.table_bytes(strategy.tables())?,
         memory_bytes: 0,
         strategy,
         build_s,
-        compared: Compared::default(),
+        compared: ComparisonCount::default(),
         newest: Rates::default(),
         beside: None,
         deep: Rates::default(),
         writes: Rates::default(),
         posts: Vec::new(),
-        changes: Changes::default(),
-        staleness: Staleness::default(),
+        changes: ChangeCosts::default(),
+        staleness: StalenessSample::default(),
     })
 }
 
-fn read(
-    entries: &mut [Entry],
-    teams: &mut [Team],
-    (newest, deep): (&[Ask], &[Ask]),
-    effort: &Effort,
-    stop: &Stop,
-) -> Result<(), Failure> {
+fn measure_reads(
+    entries: &mut [StrategyProgress],
+    teams: &mut [StrategySessions],
+    (newest, deep): (&[ReaderPage], &[ReaderPage]),
+    effort: &MeasurementEffort,
+    stop: &StopSignal,
+) -> Result<(), StrategyError> {
     // What may be stale is a cache that reads fill, and whose time ends: it is filled right before, in turns with others of its kind alone.
     for (asks, is_deep, may_be_stale) in [
         (newest, false, false),
@@ -485,7 +510,9 @@ fn read(
         (newest, false, true),
     ] {
         let asks = asks.get(..effort.readers).unwrap_or(asks);
-        let of = |entry: &Entry| (entry.strategy.claim() == Claim::Stale) == may_be_stale;
+        let of = |entry: &StrategyProgress| {
+            (entry.strategy.claim() == FreshnessClaim::Stale) == may_be_stale
+        };
         let (mut own, mut own_teams): (Vec<_>, Vec<_>) = entries
             .iter_mut()
             .zip(teams.iter_mut())
@@ -499,16 +526,20 @@ fn read(
         eprintln!("{what} pages read in turn: {}", names.join(", "));
         if may_be_stale && !is_deep {
             for team in &mut own_teams {
-                course::pages(team, asks)?;
+                measurement::read_pages(team, asks)?;
             }
         }
-        let once = |session: &mut dyn strategy::Session, place: usize, page: &mut page::Page| {
-            let (reader, bound) = asks.get(place).copied().unwrap_or_default();
-            session.page(reader, bound, page)
-        };
-        let sides = own_teams.into_iter().map(|team| Side { team, once: &once });
+        let once =
+            |session: &mut dyn strategy::AppSession, place: usize, page: &mut page::MessagePage| {
+                let (reader, bound) = asks.get(place).copied().unwrap_or_default();
+                session.page(reader, bound, page)
+            };
+        let sides = own_teams.into_iter().map(|team| SessionGroup {
+            sessions: team,
+            action: &once,
+        });
         let mut sides: Vec<_> = sides.collect();
-        let rates = course::rates(&mut sides, effort.rounds, asks.len(), stop)?;
+        let rates = measurement::measure_rates(&mut sides, effort.rounds, asks.len(), stop)?;
         for (entry, rate) in own.iter_mut().zip(rates) {
             match is_deep {
                 true => entry.deep = rate,
@@ -519,11 +550,11 @@ fn read(
     Ok(())
 }
 
-impl Entry {
-    fn measured(self, engine: &'static str, base: u64) -> Measured {
-        let mut stale = self.staleness.stale;
-        let looked = self.staleness.looked;
-        Measured {
+impl StrategyProgress {
+    fn into_figures(self, engine: &'static str, base: u64) -> StrategyFigures {
+        let mut stale = self.staleness.stale_ms;
+        let looked = self.staleness.probed;
+        StrategyFigures {
             name: self.strategy.name(),
             about: self.strategy.about(),
             engine,
@@ -554,8 +585,11 @@ impl Entry {
 }
 
 /// Names where it happened.
-fn named(engine: &'static str, strategy: &'static str) -> impl Fn(Failure) -> Failure {
-    move |source| Failure::At {
+fn in_strategy(
+    engine: &'static str,
+    strategy: &'static str,
+) -> impl Fn(StrategyError) -> StrategyError {
+    move |source| StrategyError::InStrategy {
         strategy,
         engine,
         source: Box::new(source),

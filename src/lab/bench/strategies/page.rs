@@ -2,17 +2,17 @@
 
 use std::cmp::Reverse;
 
-use super::Failure;
-use crate::lab::bench::client::Client;
-use crate::lab::bench::way::{PAGE, packet};
-use crate::wire::cursor::Cursor;
+use super::StrategyError;
+use crate::lab::bench::client::BenchClient;
+use crate::lab::bench::query_path::{PAGE_ROWS, query_packet};
+use crate::wire::cursor::PacketCursor;
 
 /// Messages on a page.
-pub const ROWS: usize = PAGE as usize;
+pub const MESSAGES_PER_PAGE: usize = PAGE_ROWS as usize;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct PageMessage {
     /// Its id, which is its time.
     pub id: u64,
     /// Who wrote it.
@@ -23,44 +23,44 @@ pub struct Row {
 
 /// Some messages, and the buffer that their rows came in.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct MessagePage {
     /// Newest first, once it is whole.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PageMessage>,
     buffer: Vec<u8>,
 }
 
-impl Page {
+impl MessagePage {
     /// Asks for messages, as columns id, author and body; they come to those that are here.
     ///
     /// # Errors
     /// When the statement fails, or answers with other columns.
-    pub fn ask(&mut self, client: &mut Client, select: &str) -> Result<(), Failure> {
-        client.ask(&packet(select), &mut self.buffer)?;
-        let mut cursor = Cursor::new(&self.buffer);
+    pub fn query(&mut self, client: &mut BenchClient, select: &str) -> Result<(), StrategyError> {
+        client.query(&query_packet(select), &mut self.buffer)?;
+        let mut cursor = PacketCursor::new(&self.buffer);
         while !cursor.is_empty() {
-            let mut number = || number(cursor.lenenc_bytes().ok()?);
+            let mut number = || parse_number(cursor.lenenc_bytes().ok()?);
             let (id, author) = (number(), number());
             let body = cursor.lenenc_bytes().ok();
             let (Some(id), Some(author), Some(body)) = (id, author, body) else {
-                return Err(Failure::Row);
+                return Err(StrategyError::UnexpectedRow);
             };
             let body = body.to_vec();
-            self.rows.push(Row { id, author, body });
+            self.rows.push(PageMessage { id, author, body });
         }
         Ok(())
     }
 
     /// The newest messages of those that are here, of these ids, once each.
-    pub fn cut(&mut self, bound: Option<u64>) {
+    pub fn trim(&mut self, bound: Option<u64>) {
         self.rows
             .retain(|row| bound.is_none_or(|bound| row.id <= bound));
         self.rows.sort_unstable_by_key(|row| Reverse(row.id));
         self.rows.dedup_by_key(|row| row.id);
-        self.rows.truncate(ROWS);
+        self.rows.truncate(MESSAGES_PER_PAGE);
     }
 }
 
-fn number(text: &[u8]) -> Option<u64> {
+fn parse_number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
@@ -68,13 +68,18 @@ fn number(text: &[u8]) -> Option<u64> {
 ///
 /// # Errors
 /// When the statement fails.
-pub fn column(client: &mut Client, select: &str) -> Result<Vec<Vec<u8>>, Failure> {
+pub fn query_column(client: &mut BenchClient, select: &str) -> Result<Vec<Vec<u8>>, StrategyError> {
     let mut rows = Vec::new();
-    client.ask(&packet(select), &mut rows)?;
-    let mut cursor = Cursor::new(&rows);
+    client.query(&query_packet(select), &mut rows)?;
+    let mut cursor = PacketCursor::new(&rows);
     let mut values = Vec::new();
     while !cursor.is_empty() {
-        values.push(cursor.lenenc_bytes().map_err(|_| Failure::Row)?.to_vec());
+        values.push(
+            cursor
+                .lenenc_bytes()
+                .map_err(|_| StrategyError::UnexpectedRow)?
+                .to_vec(),
+        );
     }
     Ok(values)
 }
@@ -83,8 +88,8 @@ pub fn column(client: &mut Client, select: &str) -> Result<Vec<Vec<u8>>, Failure
 mod tests {
     use super::*;
 
-    fn row(id: u64) -> Row {
-        Row {
+    fn row(id: u64) -> PageMessage {
+        PageMessage {
             id,
             author: 1,
             body: Vec::new(),
@@ -93,15 +98,15 @@ mod tests {
 
     #[test]
     fn a_page_is_the_newest_below_its_bound() {
-        let mut page = Page::default();
+        let mut page = MessagePage::default();
         page.rows.extend([3, 50, 7, 50, 9].map(row));
         page.rows.extend((100..130).map(row));
-        page.cut(Some(102));
+        page.trim(Some(102));
         let ids: Vec<_> = page.rows.iter().map(|row| row.id).collect();
         assert_eq!(ids, [102, 101, 100, 50, 9, 7, 3]);
         page.rows.extend((200..230).map(row));
-        page.cut(None);
-        assert_eq!(page.rows.len(), ROWS);
+        page.trim(None);
+        assert_eq!(page.rows.len(), MESSAGES_PER_PAGE);
         assert_eq!(page.rows.first().map(|row| row.id), Some(229));
     }
 }

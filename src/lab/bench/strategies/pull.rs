@@ -1,18 +1,18 @@
 //! Pull: a message is one row, and a page is put together when it is read; directly, and through Headwater.
 
-use super::Failure;
-use super::base::Base;
-use super::page::Page;
-use super::strategy::{Memory, Session, Strategy};
-use super::world::World;
-use crate::lab::bench::way::{TAIL, Task};
+use super::StrategyError;
+use super::base_tables::BaseTables;
+use super::page::MessagePage;
+use super::servers::StrategyServers;
+use super::strategy::{AppSession, MemoryOwner, TimelineStrategy};
+use crate::lab::bench::query_path::{FOLLOW_UP_SELECT, PageTask};
 
 /// True for every message.
-const SINCE: &str = " AND NOW()>'2000-01-01'";
+const TIME_CONDITION: &str = " AND NOW()>'2000-01-01'";
 
 /// How the page is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum PullForm {
     Join,
     /// The same with a condition that changes with the time.
     JoinNow,
@@ -23,15 +23,15 @@ enum Form {
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Pull {
+pub struct PullStrategy {
     name: &'static str,
     about: &'static str,
-    form: Form,
+    form: PullForm,
     through_headwater: bool,
 }
 
-const fn pull(name: &'static str, about: &'static str, form: Form) -> Pull {
-    Pull {
+const fn pull(name: &'static str, about: &'static str, form: PullForm) -> PullStrategy {
+    PullStrategy {
         name,
         about,
         form,
@@ -40,54 +40,58 @@ const fn pull(name: &'static str, about: &'static str, form: Form) -> Pull {
 }
 
 /// The page in one plain join.
-pub const JOIN: Pull = pull("sql-join", "one join of messages and follows", Form::Join);
+pub const JOIN: PullStrategy = pull(
+    "sql-join",
+    "one join of messages and follows",
+    PullForm::Join,
+);
 /// By a list.
-pub const LIST: Pull = pull(
+pub const LIST: PullStrategy = pull(
     "sql-list",
     "the app reads whom the reader follows, then asks with IN (list)",
-    Form::List,
+    PullForm::List,
 );
 /// By LATERAL: MySQL only.
-pub const LATERAL: Pull = pull(
+pub const LATERAL: PullStrategy = pull(
     "sql-lateral",
     "the newest of each followed author by LATERAL",
-    Form::Lateral,
+    PullForm::Lateral,
 );
 /// By the procedures.
-pub const PROCEDURE: Pull = pull(
+pub const PROCEDURE: PullStrategy = pull(
     "procedure",
     "CALL fetch_timeline_ids and the SELECT behind it",
-    Form::Procedure,
+    PullForm::Procedure,
 );
 /// The same through Headwater.
-pub const CALLS: Pull = Pull {
+pub const HEADWATER_CALL: PullStrategy = PullStrategy {
     through_headwater: true,
     ..pull(
         "headwater-call",
         "the same CALL and SELECT through Headwater",
-        Form::Procedure,
+        PullForm::Procedure,
     )
 };
 /// A feed's SELECT through Headwater, whose rows cannot be kept.
-pub const NARROW: Pull = Pull {
+pub const HEADWATER_NARROWED: PullStrategy = PullStrategy {
     through_headwater: true,
     ..pull(
         "headwater-narrowed",
         "the plain join and a condition on NOW() through Headwater, which narrows it to candidates from memory and keeps no row of it",
-        Form::JoinNow,
+        PullForm::JoinNow,
     )
 };
 /// One whose rows are kept.
-pub const KEEP: Pull = Pull {
+pub const HEADWATER_CACHED: PullStrategy = PullStrategy {
     through_headwater: true,
     ..pull(
         "headwater-kept",
         "the plain join through Headwater, which tells the page from kept rows",
-        Form::Join,
+        PullForm::Join,
     )
 };
 
-impl Strategy for Pull {
+impl TimelineStrategy for PullStrategy {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -96,64 +100,72 @@ impl Strategy for Pull {
         self.about
     }
 
-    fn memory(&self) -> Memory {
+    fn memory(&self) -> MemoryOwner {
         match self.through_headwater {
-            true => Memory::Headwater,
-            false => Memory::None,
+            true => MemoryOwner::Headwater,
+            false => MemoryOwner::None,
         }
     }
 
-    fn session(&self, world: &World) -> Result<Box<dyn Session>, Failure> {
+    fn session(&self, world: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
         let client = match self.through_headwater {
             true => world.through_headwater()?,
             false => world.connect()?,
         };
-        let (base, form) = (Base(client), self.form);
-        Ok(Box::new(Puller { base, form }))
+        let (base, form) = (BaseTables(client), self.form);
+        Ok(Box::new(PullSession { base, form }))
     }
 }
 
-struct Puller {
-    base: Base,
-    form: Form,
+struct PullSession {
+    base: BaseTables,
+    form: PullForm,
 }
 
-impl Session for Puller {
-    fn page(&mut self, reader: u64, bound: Option<u64>, page: &mut Page) -> Result<(), Failure> {
-        let task = Task { reader, bound };
+impl AppSession for PullSession {
+    fn page(
+        &mut self,
+        reader: u64,
+        bound: Option<u64>,
+        page: &mut MessagePage,
+    ) -> Result<(), StrategyError> {
+        let task = PageTask { reader, bound };
         let client = &mut self.base.0;
         match self.form {
-            Form::Join => page.ask(client, &task.join()),
-            Form::JoinNow => {
+            PullForm::Join => page.query(client, &task.join()),
+            PullForm::JoinNow => {
                 let join = task.join();
                 let order = " ORDER BY ";
-                page.ask(client, &join.replacen(order, &format!("{SINCE}{order}"), 1))
+                page.query(
+                    client,
+                    &join.replacen(order, &format!("{TIME_CONDITION}{order}"), 1),
+                )
             }
-            Form::Lateral => page.ask(client, &task.lateral()),
-            Form::List => {
-                let authors = client.numbers(&task.follows())?;
-                page.ask(client, &task.list(&authors))
+            PullForm::Lateral => page.query(client, &task.lateral()),
+            PullForm::List => {
+                let authors = client.query_numbers(&task.follows_select())?;
+                page.query(client, &task.list(&authors))
             }
-            Form::Procedure => {
-                client.run(&task.call())?;
-                page.ask(client, TAIL)
+            PullForm::Procedure => {
+                client.execute(&task.call())?;
+                page.query(client, FOLLOW_UP_SELECT)
             }
         }
     }
 
-    fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), Failure> {
+    fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), StrategyError> {
         self.base.post(id, author, body)
     }
 
-    fn delete(&mut self, id: u64, _: u64) -> Result<(), Failure> {
+    fn delete(&mut self, id: u64, _: u64) -> Result<(), StrategyError> {
         self.base.delete(id)
     }
 
-    fn follow(&mut self, reader: u64, author: u64) -> Result<(), Failure> {
+    fn follow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError> {
         self.base.follow(reader, author)
     }
 
-    fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), Failure> {
+    fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError> {
         self.base.unfollow(reader, author)
     }
 }

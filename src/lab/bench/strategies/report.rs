@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::course::PATIENCE;
-use super::drawn;
-use super::figures::{Engine, Figures, LeftOut, Measured};
-use super::rule::{self, Rule};
-use super::strategy::Claim;
+use super::charts;
+use super::figures::{EngineDataset, OmittedStrategy, StrategiesReport, StrategyFigures};
+use super::measurement::STALENESS_TIMEOUT;
+use super::push_rule::{self, PushRule};
+use super::strategy::FreshnessClaim;
 use crate::lab::bench::table::thousands;
 
 /// What each column of the table is.
@@ -20,29 +20,29 @@ const DIRECT: [&str; 4] = ["sql-join", "sql-list", "sql-lateral", "procedure"];
 
 /// Everything as a table for the terminal.
 #[must_use]
-pub fn table(figures: &Figures) -> String {
+pub fn table(figures: &StrategiesReport) -> String {
     let mut text = String::new();
     for engine in &figures.engines {
-        let _ = writeln!(text, "\n{}", engine.said());
+        let _ = writeln!(text, "\n{}", engine.description());
         let _ = writeln!(
             text,
             "{:<20} {:>9} {:>9} {:>11} {:>8} {:>17} {:>13}",
             "strategy", "pages/s", "deep/s", "messages/s", "MB", "stale", "equal"
         );
-        for it in of(figures, engine) {
+        for it in engine_figures(figures, engine) {
             let _ = writeln!(
                 text,
                 "{:<20} {:>9} {:>9} {:>11} {:>8.1} {:>17} {:>13}",
                 it.name,
                 thousands(it.pages_per_s),
-                deep(it),
+                deep_text(it),
                 thousands(it.messages_per_s),
                 it.bytes as f64 / 1e6,
-                stale(it),
+                stale_text(it),
                 format!("{}/{}", it.equal_pages, it.compared_pages),
             );
         }
-        text.push_str(&left_out(engine));
+        text.push_str(&omitted_text(engine));
     }
     let _ = writeln!(
         text,
@@ -56,12 +56,14 @@ pub fn table(figures: &Figures) -> String {
 ///
 /// # Errors
 /// When a chart cannot be drawn.
-pub fn files(figures: &Figures) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
-    let pages = drawn::bars(figures, "Newest pages read, a second", |it| it.pages_per_s)?;
-    let messages = drawn::bars(figures, "Messages written, a second", |it| {
+pub fn files(
+    figures: &StrategiesReport,
+) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
+    let pages = charts::bar_chart(figures, "Newest pages read, a second", |it| it.pages_per_s)?;
+    let messages = charts::bar_chart(figures, "Messages written, a second", |it| {
         it.messages_per_s
     })?;
-    let room = drawn::bars(figures, "Room on disk and in memory, MB", |it| {
+    let room = charts::bar_chart(figures, "Room on disk and in memory, MB", |it| {
         it.bytes as f64 / 1e6
     })?;
     let mut files = vec![
@@ -72,20 +74,23 @@ pub fn files(figures: &Figures) -> Result<Vec<(String, String)>, Box<dyn std::er
     ];
     for engine in &figures.engines {
         let name = format!("ratio-{}.svg", engine.engine);
-        files.push((name, drawn::by_ratio(figures, engine)?));
+        files.push((name, charts::ratio_chart(figures, engine)?));
     }
     Ok(files)
 }
 
-fn of<'a>(figures: &'a Figures, engine: &'a Engine) -> impl Iterator<Item = &'a Measured> {
+fn engine_figures<'a>(
+    figures: &'a StrategiesReport,
+    engine: &'a EngineDataset,
+) -> impl Iterator<Item = &'a StrategyFigures> {
     let all = figures.strategies.iter();
     all.filter(move |it| it.engine == engine.engine)
 }
 
 /// What is not in a table, and why.
-fn left_out(engine: &Engine) -> String {
+fn omitted_text(engine: &EngineDataset) -> String {
     let mut text = String::new();
-    for LeftOut { name, bytes } in &engine.left_out {
+    for OmittedStrategy { name, bytes } in &engine.left_out {
         let _ = writeln!(
             text,
             "\nLeft out for want of room: {name} would take about {:.1} GB on disk.",
@@ -96,20 +101,20 @@ fn left_out(engine: &Engine) -> String {
 }
 
 /// Where a page ends early, there is no rate of it.
-fn deep(it: &Measured) -> String {
+fn deep_text(it: &StrategyFigures) -> String {
     match it.claims {
-        Claim::Capped => "capped".to_owned(),
+        FreshnessClaim::Capped => "capped".to_owned(),
         _ => thousands(it.deep_pages_per_s),
     }
 }
 
-fn stale(it: &Measured) -> String {
+fn stale_text(it: &StrategyFigures) -> String {
     match it.stale_share > 0.0 {
         true => {
             let share = it.stale_share * 100.0;
-            let time = match it.stale_p50_ms < PATIENCE.as_secs_f64() * 1_000.0 {
+            let time = match it.stale_p50_ms < STALENESS_TIMEOUT.as_secs_f64() * 1_000.0 {
                 true => format!("{:.1} ms", it.stale_p50_ms),
-                false => format!("over {} s", PATIENCE.as_secs()),
+                false => format!("over {} s", STALENESS_TIMEOUT.as_secs()),
             };
             format!("{share:.1}% of {}, {time}", it.stale_looked)
         }
@@ -117,7 +122,7 @@ fn stale(it: &Measured) -> String {
     }
 }
 
-fn markdown(figures: &Figures) -> String {
+fn markdown(figures: &StrategiesReport) -> String {
     let mut text = "# Strategies for timelines, side by side".to_owned();
     if let Some(data) = figures.engines.first() {
         let [users, messages] = [f64::from(data.users), data.messages as f64].map(thousands);
@@ -146,26 +151,26 @@ fn markdown(figures: &Figures) -> String {
         );
     }
     for engine in &figures.engines {
-        let _ = writeln!(text, "\n## {}\n", engine.said());
-        rates(figures, engine, &mut text);
-        text.push_str(&left_out(engine));
-        costs(figures, engine, &mut text);
-        ratios(figures, engine, &mut text);
+        let _ = writeln!(text, "\n## {}\n", engine.description());
+        rate_table(figures, engine, &mut text);
+        text.push_str(&omitted_text(engine));
+        cost_table(figures, engine, &mut text);
+        ratio_table(figures, engine, &mut text);
     }
     let _ = writeln!(text, "\n## What is what\n\n{COLUMNS}\n");
-    for name in figures.names() {
+    for name in figures.strategy_names() {
         let about = figures.strategies.iter().find(|it| it.name == name);
         let _ = writeln!(text, "- `{name}`: {}.", about.map_or("", |it| it.about));
     }
     text
 }
 
-fn rates(figures: &Figures, engine: &Engine, text: &mut String) {
+fn rate_table(figures: &StrategiesReport, engine: &EngineDataset, text: &mut String) {
     let _ = writeln!(
         text,
         "| strategy | pages/s | p50, us | p99, us | deep/s | messages/s | MB | stale | equal |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|"
     );
-    for it in of(figures, engine) {
+    for it in engine_figures(figures, engine) {
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} | {} | {:.1} | {} | {} of {} |",
@@ -173,24 +178,24 @@ fn rates(figures: &Figures, engine: &Engine, text: &mut String) {
             thousands(it.pages_per_s),
             thousands(it.page_p50_us),
             thousands(it.page_p99_us),
-            deep(it),
+            deep_text(it),
             thousands(it.messages_per_s),
             it.bytes as f64 / 1e6,
-            stale(it),
+            stale_text(it),
             it.equal_pages,
             it.compared_pages,
         );
     }
 }
 
-fn costs(figures: &Figures, engine: &Engine, text: &mut String) {
+fn cost_table(figures: &StrategiesReport, engine: &EngineDataset, text: &mut String) {
     let _ = writeln!(
         text,
         "\nMedian times in milliseconds; a message by how many followers its author has; *page then* is the reader's first page behind an \
          unfollow; built from messages and follows, in seconds.\n\n\
          | strategy | message | follow | unfollow | page then | delete | built, s |\n|---|---|--:|--:|--:|--:|--:|"
     );
-    for it in of(figures, engine) {
+    for it in engine_figures(figures, engine) {
         let posts: Vec<String> = it
             .posts
             .iter()
@@ -211,30 +216,34 @@ fn costs(figures: &Figures, engine: &Engine, text: &mut String) {
 }
 
 /// Which one wins at which ratio, and the rule of an edge.
-fn ratios(figures: &Figures, engine: &Engine, text: &mut String) {
-    let all: Vec<&Measured> = of(figures, engine).collect();
+fn ratio_table(figures: &StrategiesReport, engine: &EngineDataset, text: &mut String) {
+    let all: Vec<&StrategyFigures> = engine_figures(figures, engine).collect();
     let _ = writeln!(
         text,
         "\n![Lines: pages and messages a second by how many pages are read for each message](ratio-{}.svg)\n\n\
          Pages and messages a second, reckoned from the two rates above; *fresh and whole* are those that are never stale and end nowhere.{}\n\n\
          | pages read for each message | fastest | fastest whose pages are fresh and whole |\n|--:|---|---|",
         engine.engine,
-        noise(&all)
+        noise_text(&all)
     );
-    for ratio in rule::RATIOS {
-        let (any, fresh) = rule::best(ratio, &all);
-        let named = |it: Option<&Measured>| {
+    for ratio in push_rule::RATIOS {
+        let (any, fresh) = push_rule::fastest(ratio, &all);
+        let named = |it: Option<&StrategyFigures>| {
             it.map_or(String::new(), |it| {
-                format!("{}, {} a second", it.name, thousands(rule::at(ratio, it)))
+                format!(
+                    "{}, {} a second",
+                    it.name,
+                    thousands(push_rule::combined_rate(ratio, it))
+                )
             })
         };
         let _ = writeln!(text, "| {ratio} | {} | {} |", named(any), named(fresh));
     }
-    let _ = writeln!(text, "\n{}", edges(&all, engine));
+    let _ = writeln!(text, "\n{}", push_rule_text(&all, engine));
 }
 
 /// By how much the rates of those differ that write a message by the same statement to the server itself.
-fn noise(all: &[&Measured]) -> String {
+fn noise_text(all: &[&StrategyFigures]) -> String {
     let alike = all.iter().filter(|it| DIRECT.contains(&it.name));
     let rates: Vec<f64> = alike.map(|it| it.messages_per_s).collect();
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -249,7 +258,7 @@ fn noise(all: &[&Measured]) -> String {
 }
 
 /// What Feeding Frenzy's rule says of this data.
-fn edges(all: &[&Measured], engine: &Engine) -> String {
+fn push_rule_text(all: &[&StrategyFigures], engine: &EngineDataset) -> String {
     let named = |name: &str| all.iter().find(|it| it.name == name).copied();
     let Some(push) = named("push-mailbox") else {
         return String::new();
@@ -262,12 +271,12 @@ fn edges(all: &[&Measured], engine: &Engine) -> String {
     );
     for name in ["procedure", "sql-list", "headwater-call", "headwater-kept"] {
         let Some(pull) = named(name) else { continue };
-        let (rule, push_us, pull_us) = rule::rule(pull, push, engine);
+        let (rule, push_us, pull_us) = push_rule::push_rule(pull, push, engine);
         let says = match rule {
-            Rule::Never => format!(
+            PushRule::Never => format!(
                 "a page costs no more than one from the mailbox: push nothing (a push costs {push_us:.1} us an edge)"
             ),
-            Rule::Above(ratio) => format!(
+            PushRule::Above(ratio) => format!(
                 "push an edge whose reader reads {ratio:.2} times as often as its author writes, or more (a push costs {push_us:.1} us, a pull {pull_us:.2} us)"
             ),
         };

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Failure;
-use super::page::Page;
-use super::world::World;
+use super::StrategyError;
+use super::page::MessagePage;
+use super::servers::StrategyServers;
 
 /// What a strategy says of its pages, once a write was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Claim {
+pub enum FreshnessClaim {
     /// Each has all of it, however deep it is.
     Fresh,
     /// The newest ones have all of it; deep ones end where the store was trimmed.
@@ -20,7 +20,7 @@ pub enum Claim {
 
 /// Whose memory counts, besides tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub enum MemoryOwner {
     /// Nobody's.
     None,
     /// Headwater's.
@@ -30,7 +30,7 @@ pub enum Memory {
 }
 
 /// A way to have timelines.
-pub trait Strategy: Sync {
+pub trait TimelineStrategy: Sync {
     /// What it is called in tables and files.
     fn name(&self) -> &'static str;
 
@@ -38,8 +38,8 @@ pub trait Strategy: Sync {
     fn about(&self) -> &'static str;
 
     /// What it promises.
-    fn claim(&self) -> Claim {
-        Claim::Fresh
+    fn claim(&self) -> FreshnessClaim {
+        FreshnessClaim::Fresh
     }
 
     /// Its own tables, besides those of messages and follows.
@@ -53,15 +53,15 @@ pub trait Strategy: Sync {
     }
 
     /// What else takes room.
-    fn memory(&self) -> Memory {
-        Memory::None
+    fn memory(&self) -> MemoryOwner {
+        MemoryOwner::None
     }
 
     /// Fills what it has of its own from messages and follows.
     ///
     /// # Errors
     /// When a statement fails.
-    fn build(&self, _world: &World) -> Result<(), Failure> {
+    fn build(&self, _world: &StrategyServers) -> Result<(), StrategyError> {
         Ok(())
     }
 
@@ -69,38 +69,43 @@ pub trait Strategy: Sync {
     ///
     /// # Errors
     /// When one cannot be had.
-    fn session(&self, world: &World) -> Result<Box<dyn Session>, Failure>;
+    fn session(&self, world: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError>;
 }
 
 /// What an app asks for and tells. A write is acknowledged when it returns.
-pub trait Session: Send {
+pub trait AppSession: Send {
     /// The newest messages of those that the reader follows, up to this id. `page` comes empty.
     ///
     /// # Errors
     /// When a statement fails.
-    fn page(&mut self, reader: u64, bound: Option<u64>, page: &mut Page) -> Result<(), Failure>;
+    fn page(
+        &mut self,
+        reader: u64,
+        bound: Option<u64>,
+        page: &mut MessagePage,
+    ) -> Result<(), StrategyError>;
 
     /// Writes a message under an id that is greater than all that are settled.
     ///
     /// # Errors
     /// When a statement fails.
-    fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), Failure>;
+    fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), StrategyError>;
 
     /// Deletes one again.
     ///
     /// # Errors
     /// When a statement fails.
-    fn delete(&mut self, id: u64, author: u64) -> Result<(), Failure>;
+    fn delete(&mut self, id: u64, author: u64) -> Result<(), StrategyError>;
 
     /// From now on the reader sees this author's messages, those before as well.
     ///
     /// # Errors
     /// When a statement fails.
-    fn follow(&mut self, reader: u64, author: u64) -> Result<(), Failure>;
+    fn follow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError>;
 
     /// And now not any more.
     ///
     /// # Errors
     /// When a statement fails.
-    fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), Failure>;
+    fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError>;
 }

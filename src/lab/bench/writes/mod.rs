@@ -4,46 +4,46 @@
 //! readers, so answers are compared when the writers rest: once with the rows there, and once when they are removed.
 
 pub mod figures;
+pub mod message_writer;
 pub mod pace;
-pub mod pen;
 pub mod removal;
 
-pub use figures::{Load, Sides, Writes};
-pub use pen::Pen;
+pub use figures::{RouteComparison, RouteLoad, WriteFigures};
+pub use message_writer::MessageWriter;
 
-use pace::Pace;
-use removal::Written;
+use pace::InsertPace;
+use removal::WrittenRows;
 
-use super::check::{Difference, Wrong, judge};
-use super::client::{Client, ClientError};
-use super::crew::Crew;
-use super::figures::Figures;
+use super::check::{BenchDifference, UnexpectedAnswer, verify_answers};
+use super::client::{BenchClient, BenchClientError};
+use super::client_pool::ClientPool;
+use super::figures::LatencyFigures;
 use super::flags::BenchFlags;
-use super::login::Account;
-use super::measure::{Job, Lane, SLICE, repeat, together};
-use super::way::{Form, Route, Task, Way};
-use super::work::Work;
-use super::{BenchError, Stop, course};
+use super::login::BenchAccount;
+use super::measure::{ConnectionTally, SLICE_TIME, SliceJob, repeat_for, run_parallel};
+use super::prepared_task::PreparedTask;
+use super::query_path::{ConnectionRoute, PageTask, QueryForm, QueryPath};
+use super::{BenchError, StopSignal, round_runner};
 
 /// Connections that read.
 pub const READERS: usize = 8;
 /// Connections that write.
 const WRITERS: usize = 8;
 /// Paced inserts, by all connections together.
-pub const PER_SECOND: u32 = 1_000;
+pub const INSERTS_PER_SECOND: u32 = 1_000;
 /// No round begins with more rows than this written, less what one round could add.
-const MOST_ROWS: u64 = 200_000;
+const MAX_ROWS: u64 = 200_000;
 /// More than a round adds on any machine in reach: its slices are short.
 const ROUND_ROWS: u64 = 40_000;
-const ROUTES: [Route; 2] = [Route::Direct, Route::Headwater];
+const ROUTES: [ConnectionRoute; 2] = [ConnectionRoute::Direct, ConnectionRoute::Headwater];
 
 /// What was measured, and what was wrong.
 #[derive(Debug)]
-pub struct Measured {
+pub struct WriteMeasurement {
     /// The figures.
-    pub writes: Writes,
+    pub writes: WriteFigures,
     /// Answers that were not the procedure's, when the writers rested.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<BenchDifference>,
 }
 
 /// Writes, measures, and removes what it wrote, whatever happens.
@@ -52,14 +52,14 @@ pub struct Measured {
 /// When a connection fails, a statement is refused, or the rows cannot be removed.
 pub fn measure(
     flags: &BenchFlags,
-    account: &Account,
-    tasks: &[Task],
-    crew: &mut Crew,
-    stop: &Stop,
-) -> Result<Measured, BenchError> {
-    let at = BenchError::at(&flags.upstream);
-    let pen = Pen::new(&mut crew.direct).map_err(&at)?;
-    let written = Written::above_the_newest(&mut crew.direct, &flags.upstream, account, pen.mark());
+    account: &BenchAccount,
+    tasks: &[PageTask],
+    crew: &mut ClientPool,
+    stop: &StopSignal,
+) -> Result<WriteMeasurement, BenchError> {
+    let at = BenchError::for_address(&flags.upstream);
+    let pen = MessageWriter::new(&mut crew.direct).map_err(&at)?;
+    let written = WrittenRows::after_newest(&mut crew.direct, &flags.upstream, account, pen.mark());
     let written = written.map_err(&at)?;
     eprintln!(
         "--writes: inserts messages into {}.message on {} and removes them at the end; should the bench be killed before: {}",
@@ -69,41 +69,41 @@ pub fn measure(
     );
     let mut works = Vec::new();
     for task in tasks {
-        works.push(Work::new(task.newest(), &mut crew.direct).map_err(&at)?);
+        works.push(PreparedTask::new(task.newest(), &mut crew.direct).map_err(&at)?);
     }
-    let mut turns = turns(works.len(), &pen)?;
+    let mut turns = write_turns(works.len(), &pen)?;
     let mut writers = Vec::new();
     for route in ROUTES {
         let address = crew.address(route).to_owned();
         for _ in 0..WRITERS {
-            let client = Client::connect(&address, account);
-            writers.push((route, client.map_err(BenchError::at(&address))?));
+            let client = BenchClient::connect(&address, account);
+            writers.push((route, client.map_err(BenchError::for_address(&address))?));
         }
     }
-    let rounds = rounds(course::rounds(flags), &mut turns, |turn| {
+    let rounds = run_rounds(round_runner::round_count(flags), &mut turns, |turn| {
         let (readers, _) = crew.clients(turn.route, READERS);
         let writers = writers.iter_mut().filter(|(route, _)| *route == turn.route);
         let writers = writers.map(|(_, client)| client).collect();
-        turn.slice(readers, writers, &works, &pen, stop)
+        turn.run_slice(readers, writers, &works, &pen, stop)
             .map_err(&at)?;
-        if stop.asked() {
+        if stop.is_requested() {
             Err(BenchError::Stopped)
         } else {
             Ok(())
         }
     })?;
     drop(writers);
-    let mut differences = compare(&mut works, crew)?;
+    let mut differences = verify_timelines(&mut works, crew)?;
     let removed = written.remove()?;
-    differences.extend(compare(&mut works, crew)?);
-    Ok(Measured {
-        writes: Writes {
+    differences.extend(verify_timelines(&mut works, crew)?);
+    Ok(WriteMeasurement {
+        writes: WriteFigures {
             database: account.database.clone(),
             readers: READERS,
             writers: WRITERS,
-            seconds: SLICE.as_secs_f64() * f64::from(rounds),
-            unpaced: sides(&turns, Kind::Unpaced)?,
-            paced: sides(&turns, Kind::Paced)?,
+            seconds: SLICE_TIME.as_secs_f64() * f64::from(rounds),
+            unpaced: route_comparison(&turns, PacingKind::Unpaced)?,
+            paced: route_comparison(&turns, PacingKind::Paced)?,
             removed,
             compared: 2 * works.len(),
         },
@@ -113,7 +113,7 @@ pub fn measure(
 
 /// How messages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum PacingKind {
     /// As fast as it goes.
     Unpaced,
     /// At [`PER_SECOND`].
@@ -122,22 +122,22 @@ enum Kind {
 
 /// What takes turns: a kind of writing on a route, and what was counted.
 #[derive(Debug)]
-struct Turn {
-    kind: Kind,
-    route: Route,
-    readers: Vec<Lane>,
-    writers: Vec<Lane>,
+struct WriteTurn {
+    kind: PacingKind,
+    route: ConnectionRoute,
+    readers: Vec<ConnectionTally>,
+    writers: Vec<ConnectionTally>,
 }
 
-fn turns(works: usize, pen: &Pen) -> Result<Vec<Turn>, BenchError> {
+fn write_turns(works: usize, pen: &MessageWriter) -> Result<Vec<WriteTurn>, BenchError> {
     let mut turns = Vec::new();
-    for kind in [Kind::Unpaced, Kind::Paced] {
+    for kind in [PacingKind::Unpaced, PacingKind::Paced] {
         for route in ROUTES {
-            turns.push(Turn {
+            turns.push(WriteTurn {
                 kind,
                 route,
-                readers: Lane::several(READERS, works)?,
-                writers: Lane::several(WRITERS, pen.places())?,
+                readers: ConnectionTally::for_connections(READERS, works)?,
+                writers: ConnectionTally::for_connections(WRITERS, pen.author_count())?,
             });
         }
     }
@@ -145,14 +145,14 @@ fn turns(works: usize, pen: &Pen) -> Result<Vec<Turn>, BenchError> {
 }
 
 /// Lets everybody take turns; the first round warms up. Ends early when enough was written; returns how many counted.
-fn rounds(
+fn run_rounds(
     most: u32,
-    turns: &mut [Turn],
-    mut turn: impl FnMut(&mut Turn) -> Result<(), BenchError>,
+    turns: &mut [WriteTurn],
+    mut turn: impl FnMut(&mut WriteTurn) -> Result<(), BenchError>,
 ) -> Result<u32, BenchError> {
     let mut rows = 0;
     for round in 0..=most {
-        if rows + ROUND_ROWS > MOST_ROWS {
+        if rows + ROUND_ROWS > MAX_ROWS {
             return Ok(round.saturating_sub(1));
         }
         for each in turns.iter_mut() {
@@ -161,113 +161,121 @@ fn rounds(
             rows += each.rows() - before;
             if round == 0 {
                 let lanes = each.readers.iter_mut().chain(&mut each.writers);
-                lanes.for_each(Lane::forget);
+                lanes.for_each(ConnectionTally::reset);
             }
         }
     }
     Ok(most)
 }
 
-impl Turn {
+impl WriteTurn {
     fn rows(&self) -> u64 {
         self.writers.iter().map(|lane| lane.answers).sum()
     }
 
-    fn slice(
+    fn run_slice(
         &mut self,
-        readers: &mut [Client],
-        writers: Vec<&mut Client>,
-        works: &[Work],
-        pen: &Pen,
-        stop: &Stop,
-    ) -> Result<(), ClientError> {
+        readers: &mut [BenchClient],
+        writers: Vec<&mut BenchClient>,
+        works: &[PreparedTask],
+        pen: &MessageWriter,
+        stop: &StopSignal,
+    ) -> Result<(), BenchClientError> {
         let form = match self.kind {
-            Kind::Unpaced => Form::CallAndTail,
-            Kind::Paced => Form::Call,
+            PacingKind::Unpaced => QueryForm::CallAndTail,
+            PacingKind::Paced => QueryForm::Call,
         };
-        let mut jobs: Vec<Job<'_, ()>> = Vec::new();
+        let mut jobs: Vec<SliceJob<'_, ()>> = Vec::new();
         for (client, lane) in readers.iter_mut().zip(&mut self.readers) {
             jobs.push(Box::new(move || {
                 let mut rows = Vec::new();
-                repeat(SLICE, works.len(), lane, stop, |index| {
+                repeat_for(SLICE_TIME, works.len(), lane, stop, |index| {
                     works
                         .get(index)
-                        .map_or(Ok(()), |work| work.ask(form, client, &mut rows))
+                        .map_or(Ok(()), |work| work.query(form, client, &mut rows))
                 })
             }));
         }
-        let paced = self.kind == Kind::Paced;
+        let paced = self.kind == PacingKind::Paced;
         for (hand, (client, lane)) in (0..).zip(writers.into_iter().zip(&mut self.writers)) {
             jobs.push(Box::new(move || {
                 if paced {
                     write_paced(hand, client, lane, pen, stop)
                 } else {
-                    write(client, lane, pen, stop)
+                    write_unpaced(client, lane, pen, stop)
                 }
             }));
         }
-        together(jobs).map(drop)
+        run_parallel(jobs).map(drop)
     }
 }
 
-fn write(client: &mut Client, lane: &mut Lane, pen: &Pen, stop: &Stop) -> Result<(), ClientError> {
+fn write_unpaced(
+    client: &mut BenchClient,
+    lane: &mut ConnectionTally,
+    pen: &MessageWriter,
+    stop: &StopSignal,
+) -> Result<(), BenchClientError> {
     let mut none = Vec::new();
-    repeat(SLICE, pen.places(), lane, stop, |place| {
-        client.ask(&pen.insert(pen.author(place)), &mut none)
+    repeat_for(SLICE_TIME, pen.author_count(), lane, stop, |place| {
+        client.query(&pen.insert(pen.author(place)), &mut none)
     })
 }
 
 fn write_paced(
     hand: u32,
-    client: &mut Client,
-    lane: &mut Lane,
-    pen: &Pen,
-    stop: &Stop,
-) -> Result<(), ClientError> {
-    let pace = Pace {
-        per_second: PER_SECOND,
-        hands: u32::try_from(WRITERS).unwrap_or(u32::MAX),
+    client: &mut BenchClient,
+    lane: &mut ConnectionTally,
+    pen: &MessageWriter,
+    stop: &StopSignal,
+) -> Result<(), BenchClientError> {
+    let pace = InsertPace {
+        per_second: INSERTS_PER_SECOND,
+        connections: u32::try_from(WRITERS).unwrap_or(u32::MAX),
     };
     let mut none = Vec::new();
-    pace.keep(hand, pen.places(), lane, stop, |place| {
-        client.ask(&pen.insert(pen.author(place)), &mut none)
+    pace.run_slice(hand, pen.author_count(), lane, stop, |place| {
+        client.query(&pen.insert(pen.author(place)), &mut none)
     })
 }
 
 /// Asks for every timeline through Headwater when nobody of the bench writes, and judges the answers.
-fn compare(works: &mut [Work], crew: &mut Crew) -> Result<Vec<Difference>, BenchError> {
-    let way = Way::new(Route::Headwater, Form::CallAndTail);
-    let at = BenchError::at(crew.address(way.route));
+fn verify_timelines(
+    works: &mut [PreparedTask],
+    crew: &mut ClientPool,
+) -> Result<Vec<BenchDifference>, BenchError> {
+    let way = QueryPath::new(ConnectionRoute::Headwater, QueryForm::CallAndTail);
+    let at = BenchError::for_address(crew.address(way.route));
     let (clients, direct) = crew.clients(way.route, 1);
     let Some(client) = clients.first_mut() else {
         return Ok(Vec::new());
     };
     let (mut wrong, mut rows) = (Vec::new(), Vec::new());
     for (index, work) in works.iter_mut().enumerate() {
-        work.learn(way.form, direct).map_err(&at)?;
-        work.ask(way.form, client, &mut rows).map_err(&at)?;
+        work.load_expected(way.form, direct).map_err(&at)?;
+        work.query(way.form, client, &mut rows).map_err(&at)?;
         if rows != work.expected(way.form) {
-            Wrong::note(&mut wrong, index, &rows);
+            UnexpectedAnswer::record(&mut wrong, index, &rows);
         }
     }
-    judge(way, wrong, works, client, direct).map_err(&at)
+    verify_answers(way, wrong, works, client, direct).map_err(&at)
 }
 
-fn sides(turns: &[Turn], kind: Kind) -> Result<Sides, BenchError> {
+fn route_comparison(turns: &[WriteTurn], kind: PacingKind) -> Result<RouteComparison, BenchError> {
     let load = |route| {
         let turn = turns
             .iter()
             .find(|turn| (turn.kind, turn.route) == (kind, route));
-        turn.map_or(Ok(Load::default()), |turn| {
-            Ok::<_, BenchError>(Load {
-                inserts: Figures::of(&turn.writers)?,
-                timelines: Figures::of(&turn.readers)?,
+        turn.map_or(Ok(RouteLoad::default()), |turn| {
+            Ok::<_, BenchError>(RouteLoad {
+                inserts: LatencyFigures::from_lanes(&turn.writers)?,
+                timelines: LatencyFigures::from_lanes(&turn.readers)?,
             })
         })
     };
-    Ok(Sides {
-        direct: load(Route::Direct)?,
-        headwater: load(Route::Headwater)?,
+    Ok(RouteComparison {
+        direct: load(ConnectionRoute::Direct)?,
+        headwater: load(ConnectionRoute::Headwater)?,
     })
 }
 
@@ -276,38 +284,40 @@ fn sides(turns: &[Turn], kind: Kind) -> Result<Sides, BenchError> {
 mod tests {
     use super::*;
 
-    fn one_turn() -> Vec<Turn> {
-        vec![Turn {
-            kind: Kind::Unpaced,
-            route: Route::Direct,
+    fn one_turn() -> Vec<WriteTurn> {
+        vec![WriteTurn {
+            kind: PacingKind::Unpaced,
+            route: ConnectionRoute::Direct,
             readers: Vec::new(),
-            writers: Lane::several(1, 1).unwrap(),
+            writers: ConnectionTally::for_connections(1, 1).unwrap(),
         }]
     }
 
     #[test]
     fn the_first_round_does_not_count() {
         let mut turns = one_turn();
-        let write = |turn: &mut Turn| {
-            turn.writers.iter_mut().for_each(|lane| lane.record(SLICE));
+        let write = |turn: &mut WriteTurn| {
+            turn.writers
+                .iter_mut()
+                .for_each(|lane| lane.record(SLICE_TIME));
             Ok(())
         };
-        assert_eq!(rounds(3, &mut turns, write).unwrap(), 3);
-        assert_eq!(turns.iter().map(Turn::rows).sum::<u64>(), 3);
+        assert_eq!(run_rounds(3, &mut turns, write).unwrap(), 3);
+        assert_eq!(turns.iter().map(WriteTurn::rows).sum::<u64>(), 3);
     }
 
     #[test]
     fn no_more_rounds_when_enough_was_written() {
         let mut turns = one_turn();
         let mut written = 0;
-        let write = |turn: &mut Turn| {
+        let write = |turn: &mut WriteTurn| {
             turn.writers
                 .iter_mut()
                 .for_each(|lane| lane.answers += ROUND_ROWS);
             written += ROUND_ROWS;
             Ok(())
         };
-        let counted = rounds(1_000, &mut turns, write).unwrap();
-        assert!(counted < 1_000 && written <= MOST_ROWS, "{written} rows");
+        let counted = run_rounds(1_000, &mut turns, write).unwrap();
+        assert!(counted < 1_000 && written <= MAX_ROWS, "{written} rows");
     }
 }

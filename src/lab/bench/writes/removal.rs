@@ -4,40 +4,40 @@ use std::thread;
 use std::time::Duration;
 
 use crate::lab::bench::BenchError;
-use crate::lab::bench::client::{Client, ClientError};
-use crate::lab::bench::login::Account;
+use crate::lab::bench::client::{BenchClient, BenchClientError};
+use crate::lab::bench::login::BenchAccount;
 
 /// Rows that one statement removes, so that it holds its locks for a short time.
-const AT_ONCE: u32 = 5_000;
+const DELETED_AT_ONCE: u32 = 5_000;
 /// A connection that broke may have left a statement that the server still runs.
-const STRAGGLERS: Duration = Duration::from_millis(200);
+const STRAGGLER_WAIT: Duration = Duration::from_millis(200);
 
 /// The rows of this run. Dropped, they are removed.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenRows {
     address: String,
-    account: Account,
+    account: BenchAccount,
     condition: String,
-    gone: bool,
+    removed: bool,
 }
 
-impl Written {
+impl WrittenRows {
     /// To be called before anything is written: rows above the newest id, whose bodies begin with the mark, are ours.
     ///
     /// # Errors
     /// When the server does not tell its newest id.
-    pub fn above_the_newest(
-        direct: &mut Client,
+    pub fn after_newest(
+        direct: &mut BenchClient,
         address: &str,
-        account: &Account,
+        account: &BenchAccount,
         mark: &str,
-    ) -> Result<Written, ClientError> {
-        let newest = direct.numbers("SELECT COALESCE(MAX(id),0) FROM message")?;
-        Ok(Written {
+    ) -> Result<WrittenRows, BenchClientError> {
+        let newest = direct.query_numbers("SELECT COALESCE(MAX(id),0) FROM message")?;
+        Ok(WrittenRows {
             address: address.to_owned(),
             account: account.clone(),
             condition: condition(newest.first().copied().unwrap_or_default(), mark),
-            gone: false,
+            removed: false,
         })
     }
 
@@ -55,37 +55,39 @@ impl Written {
     /// # Errors
     /// When the server does not.
     pub fn remove(mut self) -> Result<u64, BenchError> {
-        let rows = self.sweep().map_err(BenchError::at(&self.address))?;
-        self.gone = true;
+        let rows = self
+            .delete_rows()
+            .map_err(BenchError::for_address(&self.address))?;
+        self.removed = true;
         Ok(rows)
     }
 
-    fn sweep(&self) -> Result<u64, ClientError> {
-        let mut client = Client::connect(&self.address, &self.account)?;
+    fn delete_rows(&self) -> Result<u64, BenchClientError> {
+        let mut client = BenchClient::connect(&self.address, &self.account)?;
         let count = format!("SELECT COUNT(*) FROM message WHERE {}", self.condition);
-        let some = format!("{} ORDER BY id LIMIT {AT_ONCE}", self.statement());
+        let some = format!("{} ORDER BY id LIMIT {DELETED_AT_ONCE}", self.statement());
         let mut rows = 0;
         for last in [false, true] {
             if last {
-                thread::sleep(STRAGGLERS);
+                thread::sleep(STRAGGLER_WAIT);
             }
-            let mut left = first(&client.numbers(&count)?);
+            let mut left = first_number(&client.query_numbers(&count)?);
             rows += left;
             while left > 0 {
-                client.run(&some)?;
-                left = first(&client.numbers(&count)?);
+                client.execute(&some)?;
+                left = first_number(&client.query_numbers(&count)?);
             }
         }
         Ok(rows)
     }
 }
 
-impl Drop for Written {
+impl Drop for WrittenRows {
     fn drop(&mut self) {
-        if self.gone {
+        if self.removed {
             return;
         }
-        match self.sweep() {
+        match self.delete_rows() {
             Ok(rows) => eprintln!("removed the {rows} rows that were written"),
             Err(error) => eprintln!(
                 "COULD NOT REMOVE what was written ({error}): {}",
@@ -95,7 +97,7 @@ impl Drop for Written {
     }
 }
 
-fn first(numbers: &[u64]) -> u64 {
+fn first_number(numbers: &[u64]) -> u64 {
     numbers.first().copied().unwrap_or_default()
 }
 

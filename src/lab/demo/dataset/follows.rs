@@ -1,41 +1,41 @@
 //! Who follows whom.
 
 use super::Dataset;
-use super::random::Random;
+use super::random::SeededRandom;
 
 /// One row of the follow table. In the classic schema `reader` is the column `user_id` and
 /// `author` is `follower_id`, whatever the name suggests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Follow {
+pub struct FollowRow {
     /// Who reads.
     pub reader: u32,
     /// Who is followed.
     pub author: u32,
 }
 
-/// Iterates over [`Follow`]s, reader by reader.
+/// Iterates over [`FollowRow`]s, reader by reader.
 #[derive(Debug)]
-pub struct Follows<'a> {
+pub struct FollowRowIter<'a> {
     dataset: &'a Dataset,
-    random: Random,
+    random: SeededRandom,
     reader: u32,
     /// Pairs of the readers so far.
-    given: u64,
+    emitted: u64,
     /// Authors of the current reader, the smallest id last.
     authors: Vec<u32>,
     /// By author less one: the last reader that took it.
-    taken_by: Vec<u32>,
+    last_reader: Vec<u32>,
 }
 
-impl<'a> Follows<'a> {
-    pub(super) fn new(dataset: &'a Dataset, random: Random) -> Follows<'a> {
-        Follows {
+impl<'a> FollowRowIter<'a> {
+    pub(super) fn new(dataset: &'a Dataset, random: SeededRandom) -> FollowRowIter<'a> {
+        FollowRowIter {
             dataset,
             random,
             reader: 0,
-            given: 0,
+            emitted: 0,
             authors: Vec::new(),
-            taken_by: (0..dataset.size.users).map(|_| 0).collect(),
+            last_reader: (0..dataset.size.users).map(|_| 0).collect(),
         }
     }
 
@@ -46,13 +46,13 @@ impl<'a> Follows<'a> {
             .following
             .share_up_to(self.reader, size.follows());
         let count = due
-            .saturating_sub(self.given)
+            .saturating_sub(self.emitted)
             .min(u64::from(size.users - 1));
-        self.given += count;
+        self.emitted += count;
         self.reader += 1;
 
         // One cannot follow oneself: the reader is taken from the start.
-        self.take(self.reader - 1);
+        self.mark_taken(self.reader - 1);
         self.authors.clear();
         let mut draws_left = 8 * count + 64;
         while (self.authors.len() as u64) < count && draws_left > 0 {
@@ -74,29 +74,29 @@ impl<'a> Follows<'a> {
     }
 
     fn follow(&mut self, author: u32) {
-        if self.take(author) {
+        if self.mark_taken(author) {
             self.authors.push(author + 1);
         }
     }
 
     /// Whether the current reader had not taken it yet.
-    fn take(&mut self, author: u32) -> bool {
+    fn mark_taken(&mut self, author: u32) -> bool {
         let reader = self.reader;
         let slot = usize::try_from(author)
             .ok()
-            .and_then(|author| self.taken_by.get_mut(author));
+            .and_then(|author| self.last_reader.get_mut(author));
         slot.is_some_and(|slot| std::mem::replace(slot, reader) != reader)
     }
 }
 
-impl Iterator for Follows<'_> {
-    type Item = Follow;
+impl Iterator for FollowRowIter<'_> {
+    type Item = FollowRow;
 
-    fn next(&mut self) -> Option<Follow> {
+    fn next(&mut self) -> Option<FollowRow> {
         loop {
             if let Some(author) = self.authors.pop() {
                 let reader = self.reader;
-                return Some(Follow { reader, author });
+                return Some(FollowRow { reader, author });
             }
             if self.reader >= self.dataset.size.users {
                 return None;

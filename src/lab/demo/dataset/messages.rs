@@ -1,11 +1,11 @@
 //! Who wrote what.
 
 use super::Dataset;
-use super::random::Random;
+use super::random::SeededRandom;
 
 /// One row of the message table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct MessageRow {
     /// From 1, in the order of time.
     pub id: u64,
     /// Who wrote it.
@@ -14,17 +14,17 @@ pub struct Message {
     pub body: String,
 }
 
-/// Iterates over [`Message`]s, oldest first.
+/// Iterates over [`MessageRow`]s, oldest first.
 #[derive(Debug)]
-pub struct Messages<'a> {
+pub struct MessageRowIter<'a> {
     dataset: &'a Dataset,
-    random: Random,
+    random: SeededRandom,
     last_id: u64,
 }
 
-impl<'a> Messages<'a> {
-    pub(super) fn new(dataset: &'a Dataset, random: Random) -> Messages<'a> {
-        Messages {
+impl<'a> MessageRowIter<'a> {
+    pub(super) fn new(dataset: &'a Dataset, random: SeededRandom) -> MessageRowIter<'a> {
+        MessageRowIter {
             dataset,
             random,
             last_id: 0,
@@ -32,16 +32,16 @@ impl<'a> Messages<'a> {
     }
 }
 
-impl Iterator for Messages<'_> {
-    type Item = Message;
+impl Iterator for MessageRowIter<'_> {
+    type Item = MessageRow;
 
-    fn next(&mut self) -> Option<Message> {
+    fn next(&mut self) -> Option<MessageRow> {
         if self.last_id >= self.dataset.size.messages {
             return None;
         }
         let author = self.dataset.posting.draw(&mut self.random)? + 1;
         self.last_id += 1;
-        Some(Message {
+        Some(MessageRow {
             id: self.last_id,
             author,
             body: body(&mut self.random),
@@ -60,11 +60,11 @@ const WORDS: [&str; 64] = [
     "street", "summer", "sunday", "sunshine", "theatre", "ticket", "today", "train", "walking",
     "window",
 ];
-const LETTERS_LEAST: u64 = 40;
-const LETTERS_MOST: u64 = 240;
+const MIN_LETTERS: u64 = 40;
+const MAX_LETTERS: u64 = 240;
 
-fn body(random: &mut Random) -> String {
-    let letters = LETTERS_LEAST + random.below(LETTERS_MOST - LETTERS_LEAST);
+fn body(random: &mut SeededRandom) -> String {
+    let letters = MIN_LETTERS + random.below(MAX_LETTERS - MIN_LETTERS);
     let letters = usize::try_from(letters).unwrap_or_default();
     let mut body = String::with_capacity(256);
     // Ten words from one number.

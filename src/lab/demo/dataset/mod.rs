@@ -1,6 +1,6 @@
 //! Users who follow each other and write messages: the classic data set, and any other size.
 //!
-//! Deterministic: the same [`Size`], seed included, gives the same rows in the same order on
+//! Deterministic: the same [`DatasetSize`], seed included, gives the same rows in the same order on
 //! every machine. Streamed: what is held in memory grows with the users, never with the messages.
 
 mod follows;
@@ -8,15 +8,15 @@ mod messages;
 mod random;
 mod weights;
 
-pub use self::follows::{Follow, Follows};
-pub use self::messages::{Message, Messages};
+pub use self::follows::{FollowRow, FollowRowIter};
+pub use self::messages::{MessageRow, MessageRowIter};
 
-use self::random::Random;
-use self::weights::{Skew, Weighted};
+use self::random::SeededRandom;
+use self::weights::{WeightSkew, WeightSums};
 
 /// How much there is of everything.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Size {
+pub struct DatasetSize {
     /// User ids are `1..=users`.
     pub users: u32,
     /// Message ids are `1..=messages`, in the order of time.
@@ -27,9 +27,9 @@ pub struct Size {
     pub seed: u64,
 }
 
-impl Size {
+impl DatasetSize {
     /// 10,000 users, 1,000,000 messages, 42.9 follows: what the procedures were first measured on.
-    pub const CLASSIC: Size = Size {
+    pub const CLASSIC: DatasetSize = DatasetSize {
         users: 10_000,
         messages: 1_000_000,
         mean_follows: 42.9,
@@ -57,17 +57,17 @@ impl Size {
 /// these the top tenth writes two thirds of the messages and the busiest of 10,000 users 0.4% of
 /// them; the most followed one has 7% of the others behind it; half of the readers follow fewer
 /// than 20.
-const POSTING: Skew = Skew {
+const POSTING_SKEW: WeightSkew = WeightSkew {
     exponent: 1.3,
     offset: 0.01,
     silent: 0.05,
 };
-const FOLLOWED: Skew = Skew {
+const FOLLOWED_SKEW: WeightSkew = WeightSkew {
     exponent: 0.9,
     offset: 0.01,
     silent: 0.0,
 };
-const FOLLOWING: Skew = Skew {
+const FOLLOWING_SKEW: WeightSkew = WeightSkew {
     exponent: 0.9,
     offset: 0.005,
     silent: 0.02,
@@ -75,51 +75,57 @@ const FOLLOWING: Skew = Skew {
 
 /// Independent streams of random numbers, so that one table does not depend on another's length.
 #[derive(Debug, Clone, Copy)]
-enum Purpose {
+enum RandomStream {
     Ranks = 1,
     Follows = 2,
     Messages = 3,
 }
 
-/// The rows of one [`Size`].
+/// The rows of one [`DatasetSize`].
 #[derive(Debug)]
 pub struct Dataset {
-    size: Size,
+    size: DatasetSize,
     /// By user id less one: how much it writes, is followed, and follows.
-    posting: Weighted,
-    followed: Weighted,
-    following: Weighted,
+    posting: WeightSums,
+    followed: WeightSums,
+    following: WeightSums,
 }
 
 impl Dataset {
     /// Ranks the users; takes time and memory in proportion to their number.
-    pub fn new(size: Size) -> Dataset {
-        let mut random = Random::new(size.seed, Purpose::Ranks);
+    pub fn new(size: DatasetSize) -> Dataset {
+        let mut random = SeededRandom::new(size.seed, RandomStream::Ranks);
         let posting = random.permutation(size.users);
         // Who writes much is followed much, but not in the same order.
         let followed = random.shuffled_by(&posting, 0.5);
         let following = random.permutation(size.users);
         Dataset {
             size,
-            posting: POSTING.weights(&posting),
-            followed: FOLLOWED.weights(&followed),
-            following: FOLLOWING.weights(&following),
+            posting: POSTING_SKEW.weights(&posting),
+            followed: FOLLOWED_SKEW.weights(&followed),
+            following: FOLLOWING_SKEW.weights(&following),
         }
     }
 
     /// What it was made from.
-    pub fn size(&self) -> Size {
+    pub fn size(&self) -> DatasetSize {
         self.size
     }
 
     /// Who follows whom, ordered by reader, then author.
-    pub fn follows(&self) -> Follows<'_> {
-        Follows::new(self, Random::new(self.size.seed, Purpose::Follows))
+    pub fn follows(&self) -> FollowRowIter<'_> {
+        FollowRowIter::new(
+            self,
+            SeededRandom::new(self.size.seed, RandomStream::Follows),
+        )
     }
 
     /// All messages, oldest first, authors interleaved.
-    pub fn messages(&self) -> Messages<'_> {
-        Messages::new(self, Random::new(self.size.seed, Purpose::Messages))
+    pub fn messages(&self) -> MessageRowIter<'_> {
+        MessageRowIter::new(
+            self,
+            SeededRandom::new(self.size.seed, RandomStream::Messages),
+        )
     }
 }
 
@@ -133,8 +139,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn small(users: u32, messages: u64, mean_follows: f64) -> Size {
-        Size {
+    fn small(users: u32, messages: u64, mean_follows: f64) -> DatasetSize {
+        DatasetSize {
             users,
             messages,
             mean_follows,
@@ -144,13 +150,13 @@ mod tests {
 
     #[test]
     fn the_classic_set_has_the_classic_shape() {
-        let dataset = Dataset::new(Size {
+        let dataset = Dataset::new(DatasetSize {
             messages: 200_000,
-            ..Size::CLASSIC
+            ..DatasetSize::CLASSIC
         });
         let (mut following, mut followed) = (vec![0_u32; 10_001], vec![0_u32; 10_001]);
         let mut pairs = 0;
-        for Follow { reader, author } in dataset.follows() {
+        for FollowRow { reader, author } in dataset.follows() {
             following[reader as usize] += 1;
             followed[author as usize] += 1;
             pairs += 1;
@@ -179,7 +185,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_rows_and_another_one_gives_others() {
         let rows = |seed| {
-            let dataset = Dataset::new(Size {
+            let dataset = Dataset::new(DatasetSize {
                 seed,
                 ..small(50, 40, 5.0)
             });
@@ -194,10 +200,13 @@ mod tests {
 
     #[test]
     fn the_first_rows_of_the_classic_set_never_change() {
-        let dataset = Dataset::new(Size::CLASSIC);
+        let dataset = Dataset::new(DatasetSize::CLASSIC);
         let follows: Vec<_> = dataset.follows().take(3).collect();
         let authors = [6, 10, 18];
-        assert_eq!(follows, authors.map(|author| Follow { reader: 1, author }));
+        assert_eq!(
+            follows,
+            authors.map(|author| FollowRow { reader: 1, author })
+        );
         let message = dataset.messages().nth(1_000).unwrap();
         let body = "lunch rain market mountain corner kitchen mountain found";
         let row = (message.id, message.author, message.body.as_str());
@@ -218,7 +227,7 @@ mod tests {
             let pairs: Vec<_> = dataset.follows().collect();
             let distinct: BTreeSet<_> = pairs.iter().map(|f| (f.reader, f.author)).collect();
             assert_eq!(distinct.len(), pairs.len(), "{users} users");
-            for Follow { reader, author } in pairs {
+            for FollowRow { reader, author } in pairs {
                 assert!(
                     reader != author && (1..=users).contains(&author),
                     "{reader} {author}"

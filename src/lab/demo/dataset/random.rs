@@ -3,14 +3,14 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use super::Purpose;
+use super::RandomStream;
 
 #[derive(Debug, Clone)]
-pub(super) struct Random(Pcg64);
+pub(super) struct SeededRandom(Pcg64);
 
-impl Random {
-    pub(super) fn new(seed: u64, purpose: Purpose) -> Random {
-        Random(Pcg64::new(u128::from(seed), purpose as u128))
+impl SeededRandom {
+    pub(super) fn new(seed: u64, purpose: RandomStream) -> SeededRandom {
+        SeededRandom(Pcg64::new(u128::from(seed), purpose as u128))
     }
 
     pub(super) fn bits(&mut self) -> u64 {

@@ -1,19 +1,19 @@
 //! How unequal users are, and drawing them by it.
 
-use super::random::Random;
+use super::random::SeededRandom;
 
 /// The weight of the user at rank r of n is `(r / n + offset) ^ -exponent`: a power law whose head
 /// is bent by `offset`, so that the first does not tower over all. The last `silent` share has 0.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Skew {
+pub(super) struct WeightSkew {
     pub(super) exponent: f64,
     pub(super) offset: f64,
     pub(super) silent: f64,
 }
 
-impl Skew {
+impl WeightSkew {
     /// By user, given the rank of each.
-    pub(super) fn weights(&self, ranks: &[u32]) -> Weighted {
+    pub(super) fn weights(&self, ranks: &[u32]) -> WeightSums {
         let users = ranks.len().max(1) as f64;
         let weight = |&rank: &u32| {
             let place = f64::from(rank) / users;
@@ -30,7 +30,7 @@ impl Skew {
             *sum += weight;
             Some(*sum)
         });
-        Weighted {
+        WeightSums {
             sums: sums.collect(),
         }
     }
@@ -38,13 +38,13 @@ impl Skew {
 
 /// Running sums of weights; users count from 0 here.
 #[derive(Debug)]
-pub(super) struct Weighted {
+pub(super) struct WeightSums {
     sums: Vec<u64>,
 }
 
-impl Weighted {
+impl WeightSums {
     /// A user, drawn by weight; `None` if there are none.
-    pub(super) fn draw(&self, random: &mut Random) -> Option<u32> {
+    pub(super) fn draw(&self, random: &mut SeededRandom) -> Option<u32> {
         let point = random.below(*self.sums.last()?);
         u32::try_from(self.sums.partition_point(|&sum| sum <= point)).ok()
     }

@@ -4,17 +4,25 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn judged(text: &[u8], whole: bool, schema: &str, selects: Selects) -> Statement {
-    let text = Text {
+fn judged(
+    text: &[u8],
+    whole: bool,
+    schema: &str,
+    selects: CreateSelectEffect,
+) -> LoggedStatementClass {
+    let text = StatementText {
         bytes: text,
-        whole,
-        selects,
+        is_complete: whole,
+        create_select: selects,
     };
-    Statement::judge(text, schema.as_bytes(), &routes())
+    LoggedStatementClass::classify(text, schema.as_bytes(), &routes())
 }
 
-fn is_harmless(judged: Statement) -> bool {
-    matches!(judged, Statement::Harmless | Statement::Redefines)
+fn is_harmless(judged: LoggedStatementClass) -> bool {
+    matches!(
+        judged,
+        LoggedStatementClass::Harmless | LoggedStatementClass::Redefines
+    )
 }
 
 /// Beginnings that name all that the statement can be about, whatever follows; `elsewhere` is the default database.
@@ -76,11 +84,21 @@ const OPEN: &[&str] = &[
 #[test]
 fn a_statement_in_another_database_is_harmless_as_far_as_its_head_proves_it() {
     for text in PROVED {
-        let judged = judged(text.as_bytes(), false, "elsewhere", Selects::Never);
+        let judged = judged(
+            text.as_bytes(),
+            false,
+            "elsewhere",
+            CreateSelectEffect::Never,
+        );
         assert!(is_harmless(judged), "{text}: {judged:?}");
     }
     for text in OPEN {
-        let judged = judged(text.as_bytes(), false, "elsewhere", Selects::Never);
+        let judged = judged(
+            text.as_bytes(),
+            false,
+            "elsewhere",
+            CreateSelectEffect::Never,
+        );
         assert!(!is_harmless(judged), "{text}: {judged:?}");
     }
 }
@@ -96,10 +114,15 @@ fn what_is_made_without_a_database_is_the_timelines_own_where_it_ran() {
             text.as_bytes(),
             false,
             "elsewhere",
-            Selects::Never
+            CreateSelectEffect::Never
         )));
         assert!(
-            !is_harmless(judged(text.as_bytes(), false, "tl", Selects::Never)),
+            !is_harmless(judged(
+                text.as_bytes(),
+                false,
+                "tl",
+                CreateSelectEffect::Never
+            )),
             "{text}"
         );
     }
@@ -111,22 +134,22 @@ fn a_table_that_a_query_may_fill_is_not_proved_by_its_name() {
     for (text, selects, harmless) in [
         (
             "CREATE TABLE other.t COMMENT 'long",
-            Selects::Perhaps,
+            CreateSelectEffect::Possible,
             false,
         ),
         (
             "CREATE TABLE other.t COMMENT 'long",
-            Selects::Temporary,
+            CreateSelectEffect::Temporary,
             true,
         ),
         (
             "CREATE TEMPORARY TABLE other.t COMMENT 'long",
-            Selects::Temporary,
+            CreateSelectEffect::Temporary,
             false,
         ),
         (
             "CREATE TEMPORARY TABLE other.t COMMENT 'long",
-            Selects::Never,
+            CreateSelectEffect::Never,
             true,
         ),
     ] {
@@ -143,28 +166,41 @@ fn what_cannot_be_read_behind_the_head_counts_as_little_as_what_is_cut_off() {
         ("ALTER TABLE other.t $a$ message $a$", false),
         ("TRUNCATE tl \0 .message", false),
     ] {
-        let judged = judged(text.as_bytes(), true, "elsewhere", Selects::Never);
+        let judged = judged(
+            text.as_bytes(),
+            true,
+            "elsewhere",
+            CreateSelectEffect::Never,
+        );
         assert_eq!(is_harmless(judged), harmless, "{text}");
     }
 }
 
 #[test]
 fn nobody_makes_a_statement_unreadable_by_padding_it() {
-    let long = "x' \" ` \\ [ \u{e9} ".repeat(LONGEST / 8);
+    let long = "x' \" ` \\ [ \u{e9} ".repeat(MAX_STATEMENT_BYTES / 8);
     for text in [
         format!(
             "CREATE TABLE other.t (a int) COMMENT '{}'",
-            "x".repeat(2 * LONGEST)
+            "x".repeat(2 * MAX_STATEMENT_BYTES)
         ),
         format!("CREATE TABLE /* {long} */ other.t (a int)"),
         format!(
             "/* {long} */ ALTER /* {long} */ TABLE `other`/**/./*{long}*/`t` /*{long}*/ ADD a int /* {long}"
         ),
         format!("# {long}\nTRUNCATE -- {long}\n other.t"),
-        format!("DROP {} DATABASE other", " \t\n".repeat(LONGEST)),
+        format!(
+            "DROP {} DATABASE other",
+            " \t\n".repeat(MAX_STATEMENT_BYTES)
+        ),
         format!("RENAME TABLE other.a TO /* {long} */ other.b"),
     ] {
-        let judged = judged(text.as_bytes(), true, "elsewhere", Selects::Never);
+        let judged = judged(
+            text.as_bytes(),
+            true,
+            "elsewhere",
+            CreateSelectEffect::Never,
+        );
         assert!(
             is_harmless(judged),
             "{judged:?}: {}",
@@ -175,8 +211,13 @@ fn nobody_makes_a_statement_unreadable_by_padding_it() {
         format!("TRUNCATE /* {long} */ tl /* {long} */ . /**/ message"),
         format!("RENAME TABLE other.a TO /* {long} */ other.b, tl.message TO other.c"),
     ] {
-        let judged = judged(text.as_bytes(), true, "elsewhere", Selects::Never);
-        assert_eq!(judged, Statement::Schema);
+        let judged = judged(
+            text.as_bytes(),
+            true,
+            "elsewhere",
+            CreateSelectEffect::Never,
+        );
+        assert_eq!(judged, LoggedStatementClass::Schema);
     }
 }
 
@@ -271,27 +312,32 @@ fn words() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 /// How much a judgement empties.
-fn strictness(judged: Statement) -> u8 {
+fn strictness(judged: LoggedStatementClass) -> u8 {
     match judged {
-        Statement::Harmless => 0,
-        Statement::Redefines => 1,
+        LoggedStatementClass::Harmless => 0,
+        LoggedStatementClass::Redefines => 1,
         _ => 2,
     }
 }
 
 /// The same of what is known for certain of a whole text, in whatever way some server may have read it.
-fn known(text: &[u8], schema: &str, selects: Selects) -> u8 {
+fn known(text: &[u8], schema: &str, selects: CreateSelectEffect) -> u8 {
     let routes = routes();
-    let names = Names {
+    let names = RoutedTableNames {
         routes: &routes,
         schema: schema.as_bytes(),
     };
-    let worst = Reading::all(text).filter_map(|reading| {
-        let read = meaning(Lexer::new(text, true, reading), &names, selects)?;
+    let worst = ReadingMode::applicable_to(text).filter_map(|reading| {
+        let read = meaning(
+            LoggedStatementLexer::new(text, true, reading),
+            &names,
+            selects,
+        )?;
         Some(match read {
-            Meaning::Tables | Meaning::Rows => 2,
-            Meaning::Redefines | Meaning::Unsure(Scope::NewNames) => 1,
-            Meaning::Harmless | Meaning::Unsure(_) => 0,
+            StatementMeaning::Tables | StatementMeaning::Rows => 2,
+            StatementMeaning::Redefines
+            | StatementMeaning::Unreadable(UncertaintyScope::NewNames) => 1,
+            StatementMeaning::Harmless | StatementMeaning::Unreadable(_) => 0,
         })
     });
     worst.max().unwrap_or_default()
@@ -307,7 +353,7 @@ proptest! {
         blank in prop::sample::select(vec![&b" "[..], b"\n", b"\xa0", b"/**/"]),
         from in 0.0_f64..1.0,
         in_timeline: bool,
-        selects in prop::sample::select(vec![Selects::Never, Selects::Temporary, Selects::Perhaps]),
+        selects in prop::sample::select(vec![CreateSelectEffect::Never, CreateSelectEffect::Temporary, CreateSelectEffect::Possible]),
     ) {
         let text = words.join(blank);
         let schema = if in_timeline { "tl" } else { "elsewhere" };
@@ -339,8 +385,8 @@ proptest! {
             _ => b" \n\t".repeat(8_000),
         };
         let blank: &[u8] = if gap.contains(&b'\n') { b"\n" } else { b" " };
-        let short = judged(&words.join(blank), true, schema, Selects::Perhaps);
-        let long = judged(&words.join(&gap[..]), true, schema, Selects::Perhaps);
+        let short = judged(&words.join(blank), true, schema, CreateSelectEffect::Possible);
+        let long = judged(&words.join(&gap[..]), true, schema, CreateSelectEffect::Possible);
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" .,()=@".contains(byte);
         if words.iter().flatten().all(plain) {
             prop_assert_eq!(short, long);

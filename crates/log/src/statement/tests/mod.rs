@@ -7,26 +7,26 @@ use proptest::prelude::*;
 mod heads;
 
 use super::*;
-use crate::events::tests::routes;
+use crate::assembler::tests::routes;
 
-fn judge(text: &[u8], schema: &str) -> Statement {
-    Statement::judge(Text::whole(text), schema.as_bytes(), &routes())
+fn judge(text: &[u8], schema: &str) -> LoggedStatementClass {
+    LoggedStatementClass::classify(StatementText::complete(text), schema.as_bytes(), &routes())
 }
 
 /// Of each kind, statements that run in the tables' database.
-const JUDGED: &[(Statement, &[&str])] = &[
+const JUDGED: &[(LoggedStatementClass, &[&str])] = &[
     (
-        Statement::Begin,
+        LoggedStatementClass::Begin,
         &["BEGIN", "SAVEPOINT `a`", "BEGIN /* app */"],
     ),
-    (Statement::Commit, &["COMMIT"]),
-    (Statement::Rollback, &["ROLLBACK"]),
+    (LoggedStatementClass::Commit, &["COMMIT"]),
+    (LoggedStatementClass::Rollback, &["ROLLBACK"]),
     (
-        Statement::RollbackTo,
+        LoggedStatementClass::RollbackTo,
         &["ROLLBACK TO `a`", "ROLLBACK TO `message`"],
     ),
     (
-        Statement::Harmless,
+        LoggedStatementClass::Harmless,
         &[
             "",
             "# Dummy event replacing event type 162",
@@ -79,7 +79,7 @@ const JUDGED: &[(Statement, &[&str])] = &[
         ],
     ),
     (
-        Statement::Redefines,
+        LoggedStatementClass::Redefines,
         &[
             "GRANT SELECT ON tl.message TO a",
             "REVOKE SELECT ON tl.message FROM a",
@@ -101,7 +101,7 @@ const JUDGED: &[(Statement, &[&str])] = &[
         ],
     ),
     (
-        Statement::Schema,
+        LoggedStatementClass::Schema,
         &[
             "TRUNCATE follower",
             "TRUNCATE TABLE tl . message WAIT 1",
@@ -143,7 +143,7 @@ const JUDGED: &[(Statement, &[&str])] = &[
         ],
     ),
     (
-        Statement::Unknown,
+        LoggedStatementClass::Unknown,
         &[
             "INSERT INTO other VALUES (1)",
             "XA COMMIT X'61'",
@@ -162,7 +162,7 @@ const JUDGED: &[(Statement, &[&str])] = &[
         ],
     ),
     (
-        Statement::Unreadable,
+        LoggedStatementClass::Unreadable,
         &[
             "ALTER TABLE other $a$ message",
             "ALTER TABLE other --\u{1} RENAME message",
@@ -193,12 +193,16 @@ fn names_without_a_database_are_of_the_one_that_the_statement_ran_in() {
     for text in ["DROP TABLE message", "ALTER TABLE message RENAME tl.a"] {
         assert_eq!(
             judge(text.as_bytes(), "other"),
-            Statement::Harmless,
+            LoggedStatementClass::Harmless,
             "{text}"
         );
     }
     for text in ["DROP TABLE tl.message", "RENAME TABLE a TO tl.message"] {
-        assert_eq!(judge(text.as_bytes(), "other"), Statement::Schema, "{text}");
+        assert_eq!(
+            judge(text.as_bytes(), "other"),
+            LoggedStatementClass::Schema,
+            "{text}"
+        );
     }
 }
 
@@ -221,24 +225,36 @@ fn what_only_some_character_set_or_mode_reads_as_the_table_is_not_harmless() {
         b"RENAME TABLE `\xe3\x81\x82` TO a, message TO `b`",
     ] {
         let judged = judge(text, "tl");
-        let harmless = matches!(judged, Statement::Harmless | Statement::Redefines);
+        let harmless = matches!(
+            judged,
+            LoggedStatementClass::Harmless | LoggedStatementClass::Redefines
+        );
         assert!(!harmless, "{}: {judged:?}", text.escape_ascii());
     }
 }
 
-/// A server that folds case takes the Kelvin sign for a `k`; one that does not tells `Message` from `message`.
+/// A server that folds case takes the Kelvin sign for a `k`; one that does not tells `MessageAttributes` from `message`.
 #[test]
 fn case_counts_where_the_server_says_so() {
     let mut routes = routes();
     for route in &mut routes.routes {
         route.name = "likes".into();
     }
-    let judge =
-        |text: &str, routes: &Routes| Statement::judge(Text::whole(text.as_bytes()), b"tl", routes);
+    let judge = |text: &str, routes: &TableRoutes| {
+        LoggedStatementClass::classify(StatementText::complete(text.as_bytes()), b"tl", routes)
+    };
     for text in ["DROP TABLE LIKES", "DROP TABLE `li\u{212a}es`"] {
-        assert_eq!(judge(text, &routes), Statement::Harmless, "{text}");
+        assert_eq!(
+            judge(text, &routes),
+            LoggedStatementClass::Harmless,
+            "{text}"
+        );
         routes.caseless = true;
-        assert_ne!(judge(text, &routes), Statement::Harmless, "{text}");
+        assert_ne!(
+            judge(text, &routes),
+            LoggedStatementClass::Harmless,
+            "{text}"
+        );
         routes.caseless = false;
     }
 }
@@ -255,39 +271,64 @@ fn names_beyond_ascii_are_found_in_every_character_set() {
         b"DROP TABLE \xc3\xa9t\xc3\xa9.message",
         b"DROP DATABASE `\xe9t\xe9`",
     ] {
-        let judged = Statement::judge(Text::whole(text), b"", &routes);
-        assert_ne!(judged, Statement::Harmless, "{}", text.escape_ascii());
+        let judged = LoggedStatementClass::classify(StatementText::complete(text), b"", &routes);
+        assert_ne!(
+            judged,
+            LoggedStatementClass::Harmless,
+            "{}",
+            text.escape_ascii()
+        );
     }
-    let other = Statement::judge(Text::whole(b"DROP TABLE \xe9te.message"), b"", &routes);
-    assert_eq!(other, Statement::Harmless);
+    let other = LoggedStatementClass::classify(
+        StatementText::complete(b"DROP TABLE \xe9te.message"),
+        b"",
+        &routes,
+    );
+    assert_eq!(other, LoggedStatementClass::Harmless);
 }
 
 #[test]
 fn of_a_statement_that_is_cut_off_only_its_first_words_prove_anything() {
     for (text, expected) in [
-        ("CREATE PROCEDURE p() BEGIN", Statement::Redefines),
-        ("GRANT SELECT", Statement::Redefines),
-        ("ANALYZE TABLE a, b", Statement::Harmless),
-        ("DROP TABLE a, b", Statement::Unreadable),
-        ("ALTER TABLE other ADD a int", Statement::Redefines),
-        ("ALTER TABLE other ADD", Statement::Unreadable),
-        ("CREATE TABLE a (b int", Statement::Unreadable),
-        ("CREATE TABLE message (b int", Statement::Schema),
-        ("/* a comment that goes on", Statement::Unreadable),
+        (
+            "CREATE PROCEDURE p() BEGIN",
+            LoggedStatementClass::Redefines,
+        ),
+        ("GRANT SELECT", LoggedStatementClass::Redefines),
+        ("ANALYZE TABLE a, b", LoggedStatementClass::Harmless),
+        ("DROP TABLE a, b", LoggedStatementClass::Unreadable),
+        (
+            "ALTER TABLE other ADD a int",
+            LoggedStatementClass::Redefines,
+        ),
+        ("ALTER TABLE other ADD", LoggedStatementClass::Unreadable),
+        ("CREATE TABLE a (b int", LoggedStatementClass::Unreadable),
+        ("CREATE TABLE message (b int", LoggedStatementClass::Schema),
+        (
+            "/* a comment that goes on",
+            LoggedStatementClass::Unreadable,
+        ),
     ] {
-        let cut = Text {
-            whole: false,
-            ..Text::whole(text.as_bytes())
+        let cut = StatementText {
+            is_complete: false,
+            ..StatementText::complete(text.as_bytes())
         };
-        assert_eq!(Statement::judge(cut, b"tl", &routes()), expected, "{text}");
+        assert_eq!(
+            LoggedStatementClass::classify(cut, b"tl", &routes()),
+            expected,
+            "{text}"
+        );
     }
-    let long = format!("DROP TABLE {} other", "a, ".repeat(LONGEST / 3));
-    assert_eq!(judge(long.as_bytes(), "tl"), Statement::Unreadable);
+    let long = format!("DROP TABLE {} other", "a, ".repeat(MAX_STATEMENT_BYTES / 3));
+    assert_eq!(
+        judge(long.as_bytes(), "tl"),
+        LoggedStatementClass::Unreadable
+    );
 }
 
 /// How a server has read a text, for texts that are made to be read so.
 #[derive(Clone, Copy, Debug)]
-struct World {
+struct ServerDialect {
     space: &'static [u8],
     /// Whole characters, of which one byte alone would mean something else.
     character: &'static [u8],
@@ -296,7 +337,7 @@ struct World {
     brackets: bool,
 }
 
-fn worlds() -> impl Strategy<Value = World> {
+fn server_dialects() -> impl Strategy<Value = ServerDialect> {
     let charset = prop::sample::select(vec![
         (&b"\xa0"[..], &b"\xe9"[..]),
         (b"\xff", b"\x80"),
@@ -309,7 +350,7 @@ fn worlds() -> impl Strategy<Value = World> {
         (b" ", b"\x81\x30\x84\x32"),
     ]);
     (charset, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |((space, character), escapes, ansi, brackets)| World {
+        |((space, character), escapes, ansi, brackets)| ServerDialect {
             space,
             character,
             escapes,
@@ -319,7 +360,7 @@ fn worlds() -> impl Strategy<Value = World> {
     )
 }
 
-impl World {
+impl ServerDialect {
     /// Something between two words.
     fn gap(self, choice: u8) -> Vec<u8> {
         match choice % 8 {
@@ -384,7 +425,7 @@ proptest! {
     /// Whatever stands in between, in strings and in other names, and however it was read.
     #[test]
     fn a_statement_about_the_tables_is_never_harmless(
-        world in worlds(),
+        world in server_dialects(),
         gaps in prop::collection::vec(any::<u8>(), 8),
         inner in prop::collection::vec(prop::sample::select(b"c'`\"\\]-/*# ma".to_vec()), 0..8),
         other in prop::collection::vec(prop::sample::select(b"c'`\"\\- ma".to_vec()), 1..6),
@@ -411,7 +452,7 @@ proptest! {
             text.extend(*word);
         }
         let judged = judge(&text, "tl");
-        let harmless = matches!(judged, Statement::Harmless | Statement::Redefines);
+        let harmless = matches!(judged, LoggedStatementClass::Harmless | LoggedStatementClass::Redefines);
         prop_assert!(!harmless, "{judged:?}: {}", text.escape_ascii());
     }
 

@@ -1,69 +1,69 @@
 //! What either side may say until the client is in, or is not.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use super::super::tests::{State, Told, client, server};
+use super::super::tests::{ExpectedState, ExpectedStep, client, server};
 use super::*;
-use crate::legs::{Legs, ServerLeg};
 use crate::machine::tests::{LIMITS, OK, WAYS, encoded};
-use headwater_wire::compression::Algorithm;
+use crate::tls_policy::{ServerLegTls, TlsPolicy};
+use headwater_wire::compression::CompressionAlgorithm;
 
 const SWITCH: &[u8] = b"\xfemysql_native_password\0scramblescramblescra\0";
 const ERR: &[u8] = b"\xff\x15\x04#28000Access denied";
 
 /// What a row begins with.
 #[derive(Default)]
-struct Given {
-    own_user: Option<OwnUser>,
+struct AuthenticationCase {
+    own_user: Option<ProcessUser>,
     /// The client's leg alone has TLS.
     mixed: bool,
     /// The server's leg alone has frames.
     framed: bool,
 }
 
-impl Given {
-    fn guarded() -> Given {
-        Given {
-            own_user: Some(OwnUser::named("hw")),
-            ..Given::default()
+impl AuthenticationCase {
+    fn guarded() -> AuthenticationCase {
+        AuthenticationCase {
+            own_user: Some(ProcessUser::named("hw")),
+            ..AuthenticationCase::default()
         }
     }
 
-    fn mixed() -> Given {
-        Given {
+    fn mixed() -> AuthenticationCase {
+        AuthenticationCase {
             mixed: true,
-            ..Given::default()
+            ..AuthenticationCase::default()
         }
     }
 
-    fn framed() -> Given {
-        Given {
+    fn framed() -> AuthenticationCase {
+        AuthenticationCase {
             framed: true,
-            ..Given::default()
+            ..AuthenticationCase::default()
         }
     }
 
-    fn state(self) -> Box<Authenticating> {
-        let legs = Legs {
+    fn state(self) -> Box<AuthenticationState> {
+        let legs = TlsPolicy {
             offered: true,
-            server: ServerLeg::Never,
-            ..Legs::PLAIN
+            server: ServerLegTls::Never,
+            ..TlsPolicy::PLAIN
         };
-        let account = Account {
-            server: Server { mariadb: false },
+        let account = LoginAccount {
+            server: ServerFlavor { mariadb: false },
             capabilities: Capabilities::PROTOCOL_41.union(Capabilities::SESSION_TRACK),
             user: b"root".to_vec(),
             database: Some(b"tl".to_vec()),
-            frames: Frames {
+            compression_frames: CompressionFrames {
                 client: None,
-                server: self.framed.then_some(Algorithm::Zlib),
+                server: self.framed.then_some(CompressionAlgorithm::Zlib),
             },
         };
-        let ways = Ways {
-            own_user: self.own_user,
+        let ways = SessionPolicy {
+            process_user: self.own_user,
             ..WAYS
         };
         let agreed = legs.agree(self.mixed, true).unwrap();
-        Box::new(Authenticating::new(ways, LIMITS, account, agreed))
+        Box::new(AuthenticationState::new(ways, LIMITS, account, agreed))
     }
 }
 
@@ -72,30 +72,85 @@ fn the_client_answers_and_commands_wait_where_both_legs_are_not_alike() {
     let answer = encoded(3, &[7; 20]);
     let answers = [&answer[..], &answer].concat();
     let command = encoded(0, b"\x0e");
-    let stay = |told| (told, State::Authentication);
-    let pass = |bytes: &[u8]| stay(Told::Pass(bytes.len()));
-    let replaced = |seq| stay(Told::Replace(24, encoded(seq, &[7; 20])));
-    let refused = stay(Told::Refuse("A login that cannot be read"));
+    let stay = |told| (told, ExpectedState::Authentication);
+    let pass = |bytes: &[u8]| stay(ExpectedStep::Pass(bytes.len()));
+    let replaced = |seq| stay(ExpectedStep::Replace(24, encoded(seq, &[7; 20])));
+    let refused = stay(ExpectedStep::Refuse("A login that cannot be read"));
     let long = &[0xff; 600][..];
     for (what, given, input, expected) in [
-        ("a part", Given::default(), &answer[..7], pass(&answer[..7])),
-        ("answers", Given::default(), &answers, pass(&answers)),
-        ("a command", Given::default(), &command, pass(&command)),
-        ("a part", Given::mixed(), &answer[..7], stay(Told::Need)),
-        ("answers", Given::mixed(), &answers, replaced(2)),
+        (
+            "a part",
+            AuthenticationCase::default(),
+            &answer[..7],
+            pass(&answer[..7]),
+        ),
+        (
+            "answers",
+            AuthenticationCase::default(),
+            &answers,
+            pass(&answers),
+        ),
+        (
+            "a command",
+            AuthenticationCase::default(),
+            &command,
+            pass(&command),
+        ),
+        (
+            "a part",
+            AuthenticationCase::mixed(),
+            &answer[..7],
+            stay(ExpectedStep::Need),
+        ),
+        (
+            "answers",
+            AuthenticationCase::mixed(),
+            &answers,
+            replaced(2),
+        ),
         (
             "what is long",
-            Given::mixed(),
+            AuthenticationCase::mixed(),
             long,
-            (Told::Pass(600), State::Pump),
+            (ExpectedStep::Pass(600), ExpectedState::Pump),
         ),
-        ("a part", Given::framed(), &answer[..7], stay(Told::Need)),
-        ("answers", Given::framed(), &answers, replaced(3)),
-        ("a command", Given::framed(), &command, stay(Told::Hold)),
-        ("what is long", Given::framed(), long, refused.clone()),
-        ("answers", Given::guarded(), &answers, replaced(3)),
-        ("a command", Given::guarded(), &command, stay(Told::Hold)),
-        ("what is long", Given::guarded(), long, refused),
+        (
+            "a part",
+            AuthenticationCase::framed(),
+            &answer[..7],
+            stay(ExpectedStep::Need),
+        ),
+        (
+            "answers",
+            AuthenticationCase::framed(),
+            &answers,
+            replaced(3),
+        ),
+        (
+            "a command",
+            AuthenticationCase::framed(),
+            &command,
+            stay(ExpectedStep::Hold),
+        ),
+        (
+            "what is long",
+            AuthenticationCase::framed(),
+            long,
+            refused.clone(),
+        ),
+        (
+            "answers",
+            AuthenticationCase::guarded(),
+            &answers,
+            replaced(3),
+        ),
+        (
+            "a command",
+            AuthenticationCase::guarded(),
+            &command,
+            stay(ExpectedStep::Hold),
+        ),
+        ("what is long", AuthenticationCase::guarded(), long, refused),
     ] {
         client(what, given.state().client(input), expected);
     }
@@ -104,45 +159,71 @@ fn the_client_answers_and_commands_wait_where_both_legs_are_not_alike() {
 #[test]
 fn the_server_asks_and_ends_the_dialogue() {
     let (switch, ok, error) = (encoded(2, SWITCH), encoded(2, OK), encoded(2, ERR));
-    let pass = |bytes: &[u8], state| (Told::Pass(bytes.len()), state);
-    let stay = |told| (told, State::Authentication);
+    let pass = |bytes: &[u8], state| (ExpectedStep::Pass(bytes.len()), state);
+    let stay = |told| (told, ExpectedState::Authentication);
     let long = &[0xff; 600][..];
     let full = encoded(4, b"\x01\x04");
-    let obstacle = stay(Told::Refuse("caching_sha2_password cannot send"));
-    let mixed_ok = (Told::Replace(ok.len(), encoded(3, OK)), State::In);
-    let unread = (Told::Refuse("A login that cannot be read"), State::Pump);
+    let obstacle = stay(ExpectedStep::Refuse("caching_sha2_password cannot send"));
+    let mixed_ok = (
+        ExpectedStep::Replace(ok.len(), encoded(3, OK)),
+        ExpectedState::In,
+    );
+    let unread = (
+        ExpectedStep::Refuse("A login that cannot be read"),
+        ExpectedState::Pump,
+    );
     for (what, given, input, expected) in [
-        ("a part", Given::default(), &switch[..9], stay(Told::Need)),
+        (
+            "a part",
+            AuthenticationCase::default(),
+            &switch[..9],
+            stay(ExpectedStep::Need),
+        ),
         (
             "a plugin",
-            Given::default(),
+            AuthenticationCase::default(),
             &switch,
-            pass(&switch, State::Authentication),
+            pass(&switch, ExpectedState::Authentication),
         ),
         (
             "a secret",
-            Given::default(),
+            AuthenticationCase::default(),
             &full,
-            pass(&full, State::Authentication),
+            pass(&full, ExpectedState::Authentication),
         ),
-        ("an OK", Given::default(), &ok, pass(&ok, State::In)),
+        (
+            "an OK",
+            AuthenticationCase::default(),
+            &ok,
+            pass(&ok, ExpectedState::In),
+        ),
         (
             "an error",
-            Given::default(),
+            AuthenticationCase::default(),
             &error,
-            pass(&error, State::Pump),
+            pass(&error, ExpectedState::Pump),
         ),
         (
             "what is long",
-            Given::default(),
+            AuthenticationCase::default(),
             long,
-            pass(long, State::Pump),
+            pass(long, ExpectedState::Pump),
         ),
-        ("an OK", Given::mixed(), &ok, mixed_ok),
-        ("a secret", Given::mixed(), &full, obstacle),
-        ("an OK", Given::framed(), &ok, pass(&ok, State::In)),
-        ("what is long", Given::framed(), long, unread),
-        ("an OK", Given::guarded(), &ok, pass(&ok, State::In)),
+        ("an OK", AuthenticationCase::mixed(), &ok, mixed_ok),
+        ("a secret", AuthenticationCase::mixed(), &full, obstacle),
+        (
+            "an OK",
+            AuthenticationCase::framed(),
+            &ok,
+            pass(&ok, ExpectedState::In),
+        ),
+        ("what is long", AuthenticationCase::framed(), long, unread),
+        (
+            "an OK",
+            AuthenticationCase::guarded(),
+            &ok,
+            pass(&ok, ExpectedState::In),
+        ),
     ] {
         server(what, given.state().server(input), expected);
     }
@@ -153,11 +234,11 @@ fn the_server_asks_and_ends_the_dialogue() {
 fn behind_a_command_that_went_ahead_nothing_is_read() {
     let ok = encoded(2, OK);
     let command = encoded(0, b"\x0e");
-    let (_, next) = Given::default().state().client(&command);
-    let Next::LoggingIn(login) = next else {
+    let (_, next) = AuthenticationCase::default().state().client(&command);
+    let LoginTransition::LoggingIn(login) = next else {
         unreachable!("a login goes on")
     };
-    let expected = (Told::Pass(ok.len()), State::Pump);
+    let expected = (ExpectedStep::Pass(ok.len()), ExpectedState::Pump);
     server("an OK", login.server(&ok), expected);
 }
 
@@ -165,11 +246,15 @@ fn behind_a_command_that_went_ahead_nothing_is_read() {
 fn nobody_is_led_past_us() {
     let ok = b"\0\0\0\x02\x40\0\0\0\x1a\0\x18\x0credirect_url\x0amysql://a/";
     let with = encoded(2, ok);
-    let expected = Told::Replace(with.len(), encoded(2, OK));
-    let mut state = Given::default().state();
-    server("a redirect", state.server(&with), (expected, State::In));
-    state = Given::default().state();
+    let expected = ExpectedStep::Replace(with.len(), encoded(2, OK));
+    let mut state = AuthenticationCase::default().state();
+    server(
+        "a redirect",
+        state.server(&with),
+        (expected, ExpectedState::In),
+    );
+    state = AuthenticationCase::default().state();
     state.redirects = true;
-    let expected = (Told::Pass(with.len()), State::In);
+    let expected = (ExpectedStep::Pass(with.len()), ExpectedState::In);
     server("where it may", state.server(&with), expected);
 }

@@ -1,31 +1,31 @@
 //! What a client may answer to the greeting, with each kind of TLS and compression.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use super::super::LoggingIn;
-use super::super::tests::{State, Told, client, server};
+use super::super::LoginState;
+use super::super::tests::{ExpectedState, ExpectedStep, client, server};
 use super::*;
-use crate::frames::{ClientFrames, ServerFrames};
-use crate::legs::{Legs, ServerLeg};
+use crate::compression_frames::{ClientCompression, ServerCompression};
 use crate::machine::tests::{LIMITS, LOGIN_FLAGS, WAYS, encoded, greeting, login};
-use crate::peer::OwnUser;
+use crate::process_user::ProcessUser;
+use crate::tls_policy::{ServerLegTls, TlsPolicy};
 
 const SSL: u32 = 1 << 11;
 const ZLIB: u32 = 1 << 5;
 
-const OFFERED: Legs = Legs {
+const OFFERED: TlsPolicy = TlsPolicy {
     offered: true,
-    ..Legs::PLAIN
+    ..TlsPolicy::PLAIN
 };
 
-fn with_legs(legs: Legs) -> Ways {
-    Ways { legs, ..WAYS }
+fn with_legs(legs: TlsPolicy) -> SessionPolicy {
+    SessionPolicy { tls: legs, ..WAYS }
 }
 
 /// Behind a greeting that shows all that the server can do.
-fn awaiting(ways: Ways) -> Box<AwaitingResponse> {
-    let greeting = Greeting::parse(&greeting()).unwrap();
+fn awaiting(ways: SessionPolicy) -> Box<ResponseState> {
+    let greeting = ServerGreeting::parse(&greeting()).unwrap();
     let shown = greeting.capabilities;
-    Box::new(AwaitingResponse::new(ways, LIMITS, greeting, shown))
+    Box::new(ResponseState::new(ways, LIMITS, greeting, shown))
 }
 
 /// The request for TLS that stands before a login with these flags.
@@ -33,19 +33,19 @@ fn request(flags: u32, seq: u8) -> Vec<u8> {
     encoded(seq, &login(flags | SSL)[..32])
 }
 
-fn refused(why: &'static str) -> (Told, State) {
-    (Told::Refuse(why), State::Response)
+fn refused(why: &'static str) -> (ExpectedStep, ExpectedState) {
+    (ExpectedStep::Refuse(why), ExpectedState::Response)
 }
 
-fn pumped(bytes: &[u8]) -> (Told, State) {
-    (Told::Pass(bytes.len()), State::Pump)
+fn pumped(bytes: &[u8]) -> (ExpectedStep, ExpectedState) {
+    (ExpectedStep::Pass(bytes.len()), ExpectedState::Pump)
 }
 
 /// Plays what the client says against what is told about it, and what comes of it.
-fn play(what: &str, ways: Ways, turns: &[(Vec<u8>, (Told, State))]) {
-    let mut state = Next::from(awaiting(ways));
+fn play(what: &str, ways: SessionPolicy, turns: &[(Vec<u8>, (ExpectedStep, ExpectedState))]) {
+    let mut state = LoginTransition::from(awaiting(ways));
     for (input, expected) in turns {
-        let Next::LoggingIn(LoggingIn::AwaitingResponse(awaiting)) = state else {
+        let LoginTransition::LoggingIn(LoginState::AwaitingResponse(awaiting)) = state else {
             panic!("{what}: nothing is awaited any more");
         };
         state = client(what, awaiting.client(input), expected.clone());
@@ -59,8 +59,11 @@ fn a_login_goes_on_as_it_is_and_what_is_none_goes_on_unread() {
     let old = encoded(1, b"\x05\0\0\0\0root\0\0");
     let cut = encoded(1, &login(LOGIN_FLAGS)[..20]);
     let enciphered = encoded(1, &login(LOGIN_FLAGS | SSL));
-    let need = (Told::Need, State::Response);
-    let on = (Told::Pass(whole.len()), State::Authentication);
+    let need = (ExpectedStep::Need, ExpectedState::Response);
+    let on = (
+        ExpectedStep::Pass(whole.len()),
+        ExpectedState::Authentication,
+    );
     for (what, input, expected) in [
         ("a part of a header", &whole[..2], need.clone()),
         ("a part of a login", &whole[..whole.len() - 1], need),
@@ -79,27 +82,43 @@ fn a_login_goes_on_as_it_is_and_what_is_none_goes_on_unread() {
         client(what, awaiting(WAYS).client(input), expected);
     }
     let row = awaiting(WAYS).server(b"unasked");
-    server("a server", row, (Told::Pass(7), State::Response));
+    server(
+        "a server",
+        row,
+        (ExpectedStep::Pass(7), ExpectedState::Response),
+    );
 }
 
 #[test]
 fn tls_begins_where_the_settings_have_it() {
     let tls = LOGIN_FLAGS | SSL;
     let asks = request(LOGIN_FLAGS, 1);
-    let secure =
-        |length, on_client, server| (Told::Secure(length, on_client, server), State::Response);
-    let on = |length, bytes| (Told::Replace(length, bytes), State::Authentication);
+    let secure = |length, on_client, server| {
+        (
+            ExpectedStep::Secure(length, on_client, server),
+            ExpectedState::Response,
+        )
+    };
+    let on = |length, bytes| {
+        (
+            ExpectedStep::Replace(length, bytes),
+            ExpectedState::Authentication,
+        )
+    };
 
     let behind = encoded(2, &login(tls));
-    let same = (Told::Pass(behind.len()), State::Authentication);
+    let same = (
+        ExpectedStep::Pass(behind.len()),
+        ExpectedState::Authentication,
+    );
     let mirror = [
         (asks.clone(), secure(36, true, Some(asks.clone()))),
         (behind.clone(), same),
     ];
     play("on both legs", with_legs(OFFERED), &mirror);
 
-    let never = Legs {
-        server: ServerLeg::Never,
+    let never = TlsPolicy {
+        server: ServerLegTls::Never,
         ..OFFERED
     };
     let plain = encoded(1, &login(LOGIN_FLAGS));
@@ -109,9 +128,9 @@ fn tls_begins_where_the_settings_have_it() {
     ];
     play("on the client's", with_legs(never), &client_alone);
 
-    let always = Legs {
-        server: ServerLeg::Always,
-        ..Legs::PLAIN
+    let always = TlsPolicy {
+        server: ServerLegTls::Always,
+        ..TlsPolicy::PLAIN
     };
     let server_alone = [
         (plain.clone(), secure(0, false, Some(asks.clone()))),
@@ -125,7 +144,7 @@ fn tls_begins_where_the_settings_have_it() {
     ];
     play("asked for twice", with_legs(OFFERED), &twice);
 
-    let passthrough = Legs {
+    let passthrough = TlsPolicy {
         passthrough: true,
         ..OFFERED
     };
@@ -135,22 +154,22 @@ fn tls_begins_where_the_settings_have_it() {
 
 #[test]
 fn who_evades_what_is_set_is_refused() {
-    let required = with_legs(Legs {
+    let required = with_legs(TlsPolicy {
         client_required: true,
         ..OFFERED
     });
-    let to_server = with_legs(Legs {
-        server: ServerLeg::Always,
-        ..Legs::PLAIN
+    let to_server = with_legs(TlsPolicy {
+        server: ServerLegTls::Always,
+        ..TlsPolicy::PLAIN
     });
-    let guarded = Ways {
-        own_user: Some(OwnUser::named("root")),
+    let guarded = SessionPolicy {
+        process_user: Some(ProcessUser::named("root")),
         ..WAYS
     };
-    let framed = Ways {
-        compression: Compression {
-            clients: ClientFrames::Offer,
-            server: ServerFrames::Never,
+    let framed = SessionPolicy {
+        compression: CompressionPolicy {
+            clients: ClientCompression::Offer,
+            server: ServerCompression::Never,
         },
         ..WAYS
     };
@@ -183,27 +202,31 @@ fn who_evades_what_is_set_is_refused() {
 fn the_server_is_asked_for_the_frames_of_its_own_leg() {
     let asks = encoded(1, &login(LOGIN_FLAGS | ZLIB));
     let plain = encoded(1, &login(LOGIN_FLAGS));
-    let never = ServerFrames::Never;
-    let offered = ServerFrames::WhereOffered;
+    let never = ServerCompression::Never;
+    let offered = ServerCompression::WhereOffered;
     for (server, said, heard) in [
         (never, &asks, Some(&plain)),
         (never, &plain, None),
         (offered, &plain, Some(&asks)),
         (offered, &asks, None),
     ] {
-        let compression = Compression {
-            clients: ClientFrames::Mirror,
+        let compression = CompressionPolicy {
+            clients: ClientCompression::Mirror,
             server,
         };
-        let ways = Ways {
+        let ways = SessionPolicy {
             compression,
             ..WAYS
         };
         let told = match heard {
-            Some(heard) => Told::Replace(said.len(), heard.clone()),
-            None => Told::Pass(said.len()),
+            Some(heard) => ExpectedStep::Replace(said.len(), heard.clone()),
+            None => ExpectedStep::Pass(said.len()),
         };
         let row = awaiting(ways).client(said);
-        client(&format!("{server:?}"), row, (told, State::Authentication));
+        client(
+            &format!("{server:?}"),
+            row,
+            (told, ExpectedState::Authentication),
+        );
     }
 }

@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::upkeep::Pace;
+use super::super::maintenance::SweepPace;
 use super::super::*;
-use super::{Head, at};
+use super::{AuthorHead, at};
 
 /// What the tables hold.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tables {
+pub(super) struct TablesModel {
     /// Message to author.
     pub(super) messages: BTreeMap<u64, u64>,
     pub(super) follows: BTreeSet<(u64, u64)>,
 }
 
-impl Tables {
+impl TablesModel {
     fn authors(&self, reader: u64) -> Vec<u64> {
         let of = self.follows.range((reader, 0)..=(reader, u64::MAX));
         of.map(|(_, author)| *author).collect()
@@ -28,14 +28,14 @@ impl Tables {
     }
 
     /// The procedure's answer.
-    pub(super) fn page(&self, reader: u64, bound: Option<u64>, n: usize) -> Page {
+    pub(super) fn page(&self, reader: u64, bound: Option<u64>, n: usize) -> TimelinePage {
         let below = bound.and_then(|bound| bound.checked_add(1));
         let authors = self.authors(reader);
-        let heads: Vec<Head> = authors
+        let heads: Vec<AuthorHead> = authors
             .iter()
             .filter_map(|author| {
                 let id = *self.ids(*author, below).first()?;
-                Some(Head {
+                Some(AuthorHead {
                     author: *author,
                     id,
                 })
@@ -49,13 +49,13 @@ impl Tables {
             .flat_map(|head| self.ids(head.author, below).into_iter().take(n))
             .collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
-        Page { ids, heads }
+        TimelinePage { ids, heads }
     }
 }
 
-impl Tables {
+impl TablesModel {
     /// The newest messages of these authors in a range.
-    pub(super) fn newest(&self, authors: &[u64], range: Range) -> Newest {
+    pub(super) fn newest(&self, authors: &[u64], range: MessageRange) -> NewestMessages {
         let below = range.upper.and_then(|upper| upper.checked_add(1));
         let of = |author: &u64| {
             let author = *author;
@@ -65,20 +65,20 @@ impl Tables {
         let all = authors.iter().flat_map(of);
         let mut found: Vec<(u64, u64)> = all.filter(|(id, _)| *id >= range.lower).collect();
         found.sort_unstable_by(|a, b| b.cmp(a));
-        let all = found.len() < range.most;
-        found.truncate(range.most);
+        let all = found.len() < range.limit;
+        found.truncate(range.limit);
         let (items, authors) = found.into_iter().unzip();
-        Newest {
+        NewestMessages {
             items,
             authors,
-            all,
+            complete: all,
         }
     }
 }
 
 /// One statement of a transaction.
 #[derive(Clone, Debug)]
-pub(super) enum Write {
+pub(super) enum TableWrite {
     /// A new message; or, if there is one with this id, it changes its author.
     Post {
         id: u64,
@@ -97,56 +97,56 @@ pub(super) enum Write {
     LoseFollows(u64),
 }
 
-enum Wanted {
-    Reader(Ticket, u64),
-    Author(AuthorAsk),
+enum ModelLoad {
+    Reader(LoadTicket, u64),
+    Author(AuthorLoadRequest),
 }
 
-struct Asked {
-    wanted: Wanted,
+struct PendingModelLoad {
+    request: ModelLoad,
     since: usize,
 }
 
 /// A server that is ahead of an index.
-pub(super) struct World {
-    pub(super) index: Index,
+pub(super) struct ServerModel {
+    pub(super) index: TimelineIndex,
     /// What the tables held at each position.
-    history: Vec<Tables>,
+    history: Vec<TablesModel>,
     /// The changes that led to each position from the one before.
-    log: Vec<Vec<Change>>,
+    log: Vec<Vec<TimelineChange>>,
     /// Only what can happen is logged.
     pub(super) truthful: bool,
     /// Of each so many that cannot have happened so.
     untrue: Vec<u64>,
     /// The index's position.
     reached: usize,
-    asked: Vec<Asked>,
+    pending_loads: Vec<PendingModelLoad>,
     /// Another server had other rows under the same log.
     drifted: bool,
 }
 
-impl World {
-    pub(super) fn new(memory_bytes: usize, start: Tables) -> Self {
-        let mut index = Index::new(memory_bytes);
-        index.pace = Pace {
-            tombstones: 3,
+impl ServerModel {
+    pub(super) fn new(memory_bytes: usize, start: TablesModel) -> Self {
+        let mut index = TimelineIndex::new(memory_bytes);
+        index.sweep_pace = SweepPace {
+            max_tombstones: 3,
             sweep_within: 6,
             sweep_work: 4,
         };
-        World {
+        ServerModel {
             index,
             history: vec![start],
             log: vec![Vec::new()],
             truthful: false,
             untrue: vec![0],
             reached: 0,
-            asked: Vec::new(),
+            pending_loads: Vec::new(),
             drifted: false,
         }
     }
 
     /// The index goes on beside another server, which has the same log, and whose tables differ by these writes.
-    pub(super) fn move_to(&mut self, drift: &[Write]) {
+    pub(super) fn move_to(&mut self, drift: &[TableWrite]) {
         self.follow_log(usize::MAX);
         self.index.resume_unconfirmed(at(self.reached));
         let tables = &mut self.history[self.reached];
@@ -161,11 +161,11 @@ impl World {
     }
 
     /// The state that the index is to know.
-    pub(super) fn now(&self) -> &Tables {
+    pub(super) fn now(&self) -> &TablesModel {
         &self.history[self.reached]
     }
 
-    pub(super) fn commit(&mut self, writes: &[Write]) {
+    pub(super) fn commit(&mut self, writes: &[TableWrite]) {
         let mut tables = self.history[self.latest()].clone();
         let mut changes = Vec::new();
         let mut untrue = 0;
@@ -190,48 +190,51 @@ impl World {
             assert_eq!(self.index.position(), at(self.reached));
             // Nothing is called a contradiction that is none.
             let untrue: u64 = self.untrue[..=self.reached].iter().sum();
-            assert!(self.index.contradictions() <= untrue);
+            assert!(self.index.contradiction_count() <= untrue);
         }
     }
 
     pub(super) fn begin_reader(&mut self, reader: u64) {
-        if let Some(ticket) = self.index.begin_reader(reader) {
-            let wanted = Wanted::Reader(ticket, reader);
+        if let Some(ticket) = self.index.begin_reader_load(reader) {
+            let wanted = ModelLoad::Reader(ticket, reader);
             self.ask(wanted);
         }
     }
 
     pub(super) fn begin_author(&mut self, author: u64, bound: Option<u64>, n: usize) {
-        if let Some(ask) = self.index.begin_author(author, bound, n) {
+        if let Some(ask) = self.index.begin_author_load(author, bound, n) {
             assert_eq!(ask.author, author);
-            self.ask(Wanted::Author(ask));
+            self.ask(ModelLoad::Author(ask));
         }
     }
 
-    fn ask(&mut self, wanted: Wanted) {
+    fn ask(&mut self, wanted: ModelLoad) {
         let since = self.reached;
-        self.asked.push(Asked { wanted, since });
+        self.pending_loads.push(PendingModelLoad {
+            request: wanted,
+            since,
+        });
     }
 
     pub(super) fn loads(&self) -> usize {
-        self.asked.len()
+        self.pending_loads.len()
     }
 
     /// A load ends, having read the tables somewhere between its beginning and now.
     pub(super) fn finish(&mut self, which: usize, cut: usize, later: usize, limit: usize) {
-        if self.asked.is_empty() {
+        if self.pending_loads.is_empty() {
             return;
         }
-        let asked = self.asked.remove(which % self.asked.len());
+        let asked = self.pending_loads.remove(which % self.pending_loads.len());
         let cut = asked.since + cut % (self.latest() - asked.since + 1);
         let valid_from = at(cut + later % (self.latest() - cut + 1));
         let tables = &self.history[cut];
-        let compared = match asked.wanted {
-            Wanted::Reader(ticket, reader) => {
+        let compared = match asked.request {
+            ModelLoad::Reader(ticket, reader) => {
                 let rows = tables.authors(reader);
-                self.index.loaded_reader(ticket, rows, valid_from)
+                self.index.accept_reader_rows(ticket, rows, valid_from)
             }
-            Wanted::Author(ask) => {
+            ModelLoad::Author(ask) => {
                 let mut rows = tables.ids(ask.author, ask.below);
                 let down_to = if later.is_multiple_of(2) {
                     // A number of them; then all there are, or down to the last one.
@@ -245,24 +248,34 @@ impl World {
                     Some(from)
                 };
                 self.index
-                    .loaded_author(ask.ticket, rows, down_to, valid_from)
+                    .accept_author_rows(ask.ticket, rows, down_to, valid_from)
             }
         };
-        assert!(self.drifted || compared != Comparison::Different);
+        assert!(self.drifted || compared != LoadComparison::Different);
     }
 
     pub(super) fn give_up(&mut self, which: usize) {
-        if self.asked.is_empty() {
+        if self.pending_loads.is_empty() {
             return;
         }
-        match self.asked.remove(which % self.asked.len()).wanted {
-            Wanted::Reader(ticket, _) => self.index.give_up(ticket),
-            Wanted::Author(ask) => self.index.give_up(ask.ticket),
+        match self
+            .pending_loads
+            .remove(which % self.pending_loads.len())
+            .request
+        {
+            ModelLoad::Reader(ticket, _) => self.index.abandon_load(ticket),
+            ModelLoad::Author(ask) => self.index.abandon_load(ask.ticket),
         }
     }
 
     /// Begins what a page lacks.
-    pub(super) fn begin(&mut self, reader: u64, bound: Option<u64>, n: usize, missing: &Missing) {
+    pub(super) fn begin(
+        &mut self,
+        reader: u64,
+        bound: Option<u64>,
+        n: usize,
+        missing: &MissingEntries,
+    ) {
         if missing.reader {
             self.begin_reader(reader);
         }
@@ -273,17 +286,17 @@ impl World {
 }
 
 /// Returns how many of the changes cannot have happened so.
-fn perform(tables: &mut Tables, write: &Write, changes: &mut Vec<Change>) -> u64 {
+fn perform(tables: &mut TablesModel, write: &TableWrite, changes: &mut Vec<TimelineChange>) -> u64 {
     let mut untrue = false;
-    let mut remove = |tables: &mut Tables, id, named: bool| {
+    let mut remove = |tables: &mut TablesModel, id, named: bool| {
         let owner = tables.messages.remove(&id);
         untrue |= owner.is_none();
         // Of one that is not there it may say anything.
         let author = owner.or(Some(id % 5)).filter(|_| named);
-        changes.push(Change::Removed { author, key: 0, id });
+        changes.push(TimelineChange::Removed { author, key: 0, id });
     };
     match *write {
-        Write::Post { id, author, named } => {
+        TableWrite::Post { id, author, named } => {
             if tables
                 .messages
                 .get(&id)
@@ -292,24 +305,24 @@ fn perform(tables: &mut Tables, write: &Write, changes: &mut Vec<Change>) -> u64
                 remove(tables, id, named);
             }
             untrue |= tables.messages.insert(id, author).is_some();
-            changes.push(Change::Posted { author, key: 0, id });
+            changes.push(TimelineChange::Posted { author, key: 0, id });
         }
-        Write::Remove { id, named } => remove(tables, id, named),
-        Write::Follow(reader, author) => {
+        TableWrite::Remove { id, named } => remove(tables, id, named),
+        TableWrite::Follow(reader, author) => {
             untrue |= !tables.follows.insert((reader, author));
-            changes.push(Change::Followed { reader, author });
+            changes.push(TimelineChange::Followed { reader, author });
         }
-        Write::Unfollow(reader, author) => {
+        TableWrite::Unfollow(reader, author) => {
             untrue |= !tables.follows.remove(&(reader, author));
-            changes.push(Change::Unfollowed { reader, author });
+            changes.push(TimelineChange::Unfollowed { reader, author });
         }
-        Write::LoseMessages(modulus) => {
+        TableWrite::LoseMessages(modulus) => {
             tables.messages.retain(|id, _| id % modulus != 0);
-            changes.push(Change::MessagesLost);
+            changes.push(TimelineChange::MessagesLost);
         }
-        Write::LoseFollows(modulus) => {
+        TableWrite::LoseFollows(modulus) => {
             tables.follows.retain(|(_, author)| author % modulus != 0);
-            changes.push(Change::FollowsLost);
+            changes.push(TimelineChange::FollowsLost);
         }
     }
     u64::from(untrue)

@@ -1,0 +1,392 @@
+//! What one statement of a template asks for: its literals read, its parameters put in.
+
+use std::ops::Range;
+
+use headwater_timeline::datetime::MAX_FRACTION_DIGITS;
+use headwater_timeline::{DatetimeValue, IntegerColumnType, KeyType};
+
+use crate::bounds::PageBound;
+use crate::plain_check::LiteralCheck;
+use crate::query::{Literal, LiteralList};
+use crate::refusal::NarrowingRefusal;
+use crate::schema::ComparisonClass;
+use crate::shape::StatementShape;
+use crate::words::{ListKind, StatementWords, WordKind};
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParameterValue {
+    /// A whole number, of a type of whole numbers.
+    Integer(i128),
+    /// A whole number of another type of numbers, no greater than one that has another one beside it.
+    Whole(i128),
+    /// A string, as it is.
+    Text(Vec<u8>),
+    /// A date, with a time or not.
+    Moment(DatetimeValue),
+    /// NULL.
+    Null,
+    /// Anything else.
+    Other,
+}
+
+/// The type of a parameter, and whether it has a sign, as an execution gives them: servers compare values of one text or number in other ways
+/// where their types are others.
+pub type ParameterType = [u8; 2];
+
+/// Types of a feed's columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedColumnTypes {
+    /// Of the id.
+    pub id: IntegerColumnType,
+    /// Of the author, and of readers and authors of the table of who follows whom: what all of them hold.
+    pub author: IntegerColumnType,
+    /// Of the key, where there is one beside the id.
+    pub key: Option<KeyType>,
+}
+
+/// Where a statement's values come from.
+#[derive(Clone, Copy, Debug)]
+pub struct FeedStatement<'a> {
+    /// Its text.
+    pub text: &'a [u8],
+    /// Its words.
+    pub words: &'a StatementWords,
+    /// Values of its parameters.
+    pub parameters: &'a [ParameterValue],
+    /// The type that each was given, as the protocol has it: none, where there are parameters and that is not known.
+    pub types: &'a [ParameterType],
+    /// How far the session's time zone is ahead of UTC, in microseconds, if that is always the same.
+    pub utc_offset: Option<i64>,
+}
+
+/// A place in a feed's order. Where the id alone orders, the key is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FeedPosition {
+    /// 0 stands for NULL, which is last; all values are above.
+    pub key: u64,
+    /// By its place in its type.
+    pub id: u64,
+}
+
+/// What a statement asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedPageRequest {
+    /// Whom these follow.
+    pub readers: Vec<u64>,
+    /// These, ascending.
+    pub authors: Vec<u64>,
+    /// At most here.
+    pub upper: Option<FeedPosition>,
+    /// At least here.
+    pub lower: Option<FeedPosition>,
+    /// LIMIT, at least 1.
+    pub limit: u64,
+    /// OFFSET.
+    pub offset: u64,
+}
+
+impl StatementShape {
+    /// True where a parameter is text that is compared as such.
+    #[must_use]
+    pub fn compares_text(&self, of: FeedStatement<'_>) -> bool {
+        let mut looks = self
+            .literal_checks
+            .iter()
+            .filter(|look| look.class == ComparisonClass::Text);
+        looks.any(|look| match look.literal {
+            Literal::Parameter(at) => of.parameters(at).is_some_and(|values| {
+                let mut values = values.iter();
+                values.any(|value| matches!(value, ParameterValue::Text(_)))
+            }),
+            _ => false,
+        })
+    }
+
+    /// Reads a statement's values.
+    ///
+    /// # Errors
+    /// One that is not plain where that matters.
+    pub fn bind(
+        &self,
+        of: FeedStatement<'_>,
+        types: FeedColumnTypes,
+    ) -> Result<FeedPageRequest, NarrowingRefusal> {
+        if !self
+            .literal_checks
+            .iter()
+            .all(|look| of.passes_check(*look))
+        {
+            return Err(NarrowingRefusal::Types);
+        }
+        let number = |literal: &Literal| {
+            of.integer(*literal, types.author)
+                .ok_or(NarrowingRefusal::Types)
+        };
+        let lists = |lists: &[LiteralList], found: &mut Vec<u64>| {
+            let mut each = lists.iter();
+            each.try_for_each(|list| of.push_list_members(list, types.author, found))
+                .ok_or(NarrowingRefusal::Types)
+        };
+        let mut readers = Vec::new();
+        lists(&self.authors.readers, &mut readers)?;
+        let single = self.authors.single.iter().map(number);
+        let mut authors: Vec<u64> = single.collect::<Result<_, _>>()?;
+        lists(&self.authors.lists, &mut authors)?;
+        readers.sort_unstable();
+        readers.dedup();
+        authors.sort_unstable();
+        authors.dedup();
+        let limit = of
+            .row_count(self.limit)
+            .filter(|limit| *limit > 0)
+            .ok_or(NarrowingRefusal::Limit)?;
+        let offset = match self.offset {
+            Some(at) => of.row_count(at).ok_or(NarrowingRefusal::Limit)?,
+            None => 0,
+        };
+        // What is not read may be another value each time, wherever it stands.
+        if of.parameters.contains(&ParameterValue::Other) {
+            return Err(NarrowingRefusal::Types);
+        }
+        let ends = |upper| {
+            let own = self.bounds.iter().filter(move |bound| bound.upper == upper);
+            own.filter_map(|bound| of.bound_position(bound, types))
+        };
+        Ok(FeedPageRequest {
+            readers,
+            authors,
+            upper: ends(true).min(),
+            lower: ends(false).max(),
+            limit,
+            offset,
+        })
+    }
+}
+
+impl ParameterValue {
+    /// A whole number that a type holds.
+    fn integer(&self, of: IntegerColumnType) -> Option<u64> {
+        match self {
+            ParameterValue::Integer(value) | ParameterValue::Whole(value) => of.encode(*value),
+            ParameterValue::Text(text) => exact_integer(text, of),
+            _ => None,
+        }
+    }
+}
+
+/// So many digits a double tells apart.
+const EXACT_DIGITS: usize = 15;
+/// So many fit an integer of either sign.
+const INTEGER_DIGITS: usize = 18;
+
+/// A string that is a whole number: servers may compare it as a double, in which longer ones fall together.
+fn exact_integer(text: &[u8], of: IntegerColumnType) -> Option<u64> {
+    of.parse(plain_digits(text, EXACT_DIGITS)?, false)
+}
+
+/// A string that is a number as servers write it: at most so many digits, without a zero in front.
+fn plain_digits(text: &[u8], most: usize) -> Option<&[u8]> {
+    let plain = (1..=most).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
+    (plain && (text.len() == 1 || text.first() != Some(&b'0'))).then_some(text)
+}
+
+/// What stands between a string's quotes.
+fn unquoted(text: &[u8]) -> Option<&[u8]> {
+    text.get(1..text.len().checked_sub(1)?)
+}
+
+impl FeedStatement<'_> {
+    /// The values of a parameter, or of a list of them.
+    pub(crate) fn parameters(&self, at: usize) -> Option<&[ParameterValue]> {
+        self.parameters.get(self.parameter_range(at)?)
+    }
+
+    /// The types of these.
+    pub(crate) fn types(&self, at: usize) -> Option<&[ParameterType]> {
+        self.types.get(self.parameter_range(at)?)
+    }
+
+    fn parameter_range(&self, at: usize) -> Option<Range<usize>> {
+        let first = self.words.words.get(at)?.parameters_before;
+        let count = self.words.literals(at, self.text).count();
+        Some(first..first.checked_add(count)?)
+    }
+
+    fn parameter(&self, at: usize) -> Option<&ParameterValue> {
+        self.parameters(at)?.first()
+    }
+
+    /// What stands in a string's quotes.
+    fn string(&self, at: usize) -> Option<&[u8]> {
+        unquoted(self.words.text(at, self.text))
+    }
+
+    /// A plain integer that its type holds.
+    fn integer(&self, literal: Literal, of: IntegerColumnType) -> Option<u64> {
+        match literal {
+            Literal::Number(at) => of.parse(self.words.text(at, self.text), false),
+            Literal::Negative(at) => of.parse(self.words.text(at, self.text), true),
+            Literal::Text(at) => exact_integer(self.string(at)?, of),
+            Literal::Parameter(at) => self.parameter(at)?.integer(of),
+            _ => None,
+        }
+    }
+
+    /// A whole number from 0 on.
+    pub(crate) fn number(&self, literal: Literal) -> Option<u64> {
+        let from_zero = IntegerColumnType {
+            bits: 64,
+            signed: false,
+        };
+        self.integer(literal, from_zero)
+    }
+
+    fn row_count(&self, at: usize) -> Option<u64> {
+        match self.words.words.get(at)?.kind {
+            WordKind::Number => std::str::from_utf8(self.words.text(at, self.text))
+                .ok()?
+                .parse()
+                .ok(),
+            WordKind::Parameter => match self.parameter(at)? {
+                ParameterValue::Integer(value) => u64::try_from(*value).ok(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Adds the members of a list, if each is a plain integer of this type.
+    fn push_list_members(
+        &self,
+        list: &LiteralList,
+        of: IntegerColumnType,
+        found: &mut Vec<u64>,
+    ) -> Option<()> {
+        let at = match list {
+            LiteralList::Each(all) => {
+                for literal in all {
+                    found.push(self.integer(*literal, of)?);
+                }
+                return Some(());
+            }
+            LiteralList::Whole(at) => *at,
+        };
+        let word = self.words.words.get(at)?;
+        match word.kind {
+            WordKind::List(ListKind::Numbers) => {
+                for number in self.words.literals(at, self.text) {
+                    found.push(of.parse(number.text, false)?);
+                }
+            }
+            WordKind::List(ListKind::Texts) => {
+                for text in self.words.literals(at, self.text) {
+                    found.push(exact_integer(unquoted(text.text)?, of)?);
+                }
+            }
+            WordKind::List(ListKind::Parameters) => {
+                for value in self.parameters(at)? {
+                    found.push(value.integer(of)?);
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Whether a value may be compared with its class: no error and no warning comes of it.
+    fn passes_check(&self, look: LiteralCheck) -> bool {
+        let text = |text: &[u8]| {
+            DatetimeValue::parse(text, MAX_FRACTION_DIGITS)
+                .is_some_and(|read| read.day_number().is_some())
+        };
+        match look.literal {
+            Literal::Text(at) => self.words.literals(at, self.text).all(|one| {
+                unquoted(one.text).is_some_and(|value| match look.class {
+                    ComparisonClass::Integer => plain_digits(value, EXACT_DIGITS).is_some(),
+                    _ => text(value),
+                })
+            }),
+            Literal::Parameter(at) => self.parameters(at).is_some_and(|values| {
+                values.iter().all(|value| match (value, look.class) {
+                    (ParameterValue::Null, _)
+                    | (
+                        ParameterValue::Integer(_),
+                        ComparisonClass::Integer | ComparisonClass::Number,
+                    )
+                    | (ParameterValue::Whole(_), ComparisonClass::Integer)
+                    | (ParameterValue::Text(_), ComparisonClass::Text)
+                    | (ParameterValue::Moment(_), ComparisonClass::Moment(_)) => true,
+                    (ParameterValue::Text(value), ComparisonClass::Moment(_)) => text(value),
+                    (ParameterValue::Text(value), ComparisonClass::Integer) => {
+                        plain_digits(value, INTEGER_DIGITS).is_some()
+                    }
+                    _ => false,
+                })
+            }),
+            _ => true,
+        }
+    }
+
+    /// Where a bound lies: the last place that is within. `None`: it is not read for certain, and the server alone heeds it.
+    pub(crate) fn bound_position(
+        &self,
+        bound: &PageBound,
+        types: FeedColumnTypes,
+    ) -> Option<FeedPosition> {
+        let Some(of) = types.key else {
+            let id = self.integer(bound.key, types.id)?;
+            return bound.last_within(FeedPosition { key: 0, id });
+        };
+        let key = self.key_number(bound.key, of)?;
+        if let Some(same) = bound.equal_key
+            && self.key_number(same, of) != Some(key)
+        {
+            return None;
+        }
+        let id = match bound.id {
+            Some(id) => self.integer(id, types.id)?,
+            // All ids of this key, or none.
+            None if bound.upper && bound.inclusive => u64::MAX,
+            None => 0,
+        };
+        bound.last_within(FeedPosition { key, id })
+    }
+
+    /// A key's number: above that of NULL.
+    fn key_number(&self, literal: Literal, of: KeyType) -> Option<u64> {
+        let digits = match of {
+            KeyType::Integer(kind) => {
+                return of.encode_integer(kind.decode(self.integer(literal, kind)?));
+            }
+            KeyType::Datetime(digits) | KeyType::Timestamp(digits) => digits,
+        };
+        let moment = match literal {
+            Literal::Text(at) => DatetimeValue::parse(self.string(at)?, digits)?,
+            Literal::Parameter(at) => match self.parameter(at)? {
+                ParameterValue::Text(text) => DatetimeValue::parse(text, digits)?,
+                ParameterValue::Moment(moment) if moment.has_at_most_digits(digits) => *moment,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        of.encode_datetime(moment, self.utc_offset)
+    }
+}
+
+impl PageBound {
+    /// The place itself, or the next one inside.
+    fn last_within(&self, at: FeedPosition) -> Option<FeedPosition> {
+        match (self.inclusive, self.upper) {
+            // A lower bound that lets one too many pass costs nothing.
+            (true, _) | (false, false) => Some(at),
+            (false, true) => match at.id.checked_sub(1) {
+                Some(id) => Some(FeedPosition { id, ..at }),
+                None => Some(FeedPosition {
+                    key: at.key.checked_sub(1)?,
+                    id: u64::MAX,
+                }),
+            },
+        }
+    }
+}

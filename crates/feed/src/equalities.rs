@@ -1,0 +1,126 @@
+//! Which columns are equal in every row of a SELECT, and to which literals, or to one of which list.
+
+use std::collections::BTreeMap;
+
+use crate::query::{
+    ComparisonOperator, ConditionKind, Literal, LiteralList, Operand, SelectCondition,
+    TableReference,
+};
+use crate::schema::ComparisonClass;
+use crate::scope::{NameScope, ScopedColumn};
+
+/// Columns that are equal wherever all conditions hold, joined into classes.
+#[derive(Clone, Debug, Default)]
+pub struct ColumnEqualities {
+    /// From a column to one that stands for it.
+    parents: BTreeMap<ScopedColumn, ScopedColumn>,
+    /// What a class is equal to.
+    literals: BTreeMap<ScopedColumn, Literal>,
+    /// Of what it is one.
+    lists: BTreeMap<ScopedColumn, LiteralList>,
+}
+
+/// The conditions that hold in every row: WHERE and each ON of an inner join, taken apart at AND.
+pub fn conditions_of_every_row<'q>(
+    sources: &'q [TableReference],
+    filter: Option<&'q SelectCondition>,
+) -> Vec<&'q SelectCondition> {
+    let inner = sources.iter().filter(|source| !source.outer);
+    let mut all = Vec::new();
+    for condition in inner.filter_map(|source| source.on.as_ref()).chain(filter) {
+        conjuncts(condition, &mut all);
+    }
+    all
+}
+
+/// A condition, taken apart at AND.
+pub fn conjuncts<'q>(condition: &'q SelectCondition, all: &mut Vec<&'q SelectCondition>) {
+    match &condition.kind {
+        ConditionKind::And(parts) => parts.iter().for_each(|part| conjuncts(part, all)),
+        _ => all.push(condition),
+    }
+}
+
+impl ColumnEqualities {
+    /// With what these conditions say; names were resolved before, so one that cannot be says nothing.
+    pub fn add_conditions(&mut self, conditions: &[&SelectCondition], scope: &NameScope<'_>) {
+        for condition in conditions {
+            let (left, right) = match &condition.kind {
+                ConditionKind::Compare(left, ComparisonOperator::Equal, right) => (left, right),
+                ConditionKind::In(Operand::Column(column), list, true) => {
+                    if let Ok(of) = scope.resolve(column) {
+                        let of = self.representative(of);
+                        self.lists.entry(of).or_insert_with(|| list.clone());
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            match (left, right) {
+                (Operand::Column(left), Operand::Column(right)) => {
+                    if let (Ok(left), Ok(right)) = (scope.resolve(left), scope.resolve(right))
+                        && scope.class(left) == ComparisonClass::Integer
+                        && scope.class(right) == ComparisonClass::Integer
+                    {
+                        self.join(left, right);
+                    }
+                }
+                (Operand::Column(column), Operand::Literal(literal))
+                | (Operand::Literal(literal), Operand::Column(column)) => {
+                    if let Ok(of) = scope.resolve(column) {
+                        let of = self.representative(of);
+                        self.literals.entry(of).or_insert(*literal);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// These two are equal.
+    pub fn join(&mut self, left: ScopedColumn, right: ScopedColumn) {
+        let (left, right) = (self.representative(left), self.representative(right));
+        if left == right {
+            return;
+        }
+        self.parents.insert(right, left);
+        if let Some(literal) = self.literals.remove(&right) {
+            self.literals.entry(left).or_insert(literal);
+        }
+        if let Some(list) = self.lists.remove(&right) {
+            self.lists.entry(left).or_insert(list);
+        }
+    }
+
+    fn representative(&self, mut of: ScopedColumn) -> ScopedColumn {
+        while let Some(next) = self.parents.get(&of) {
+            of = *next;
+        }
+        of
+    }
+
+    /// Whether two columns are equal in every row.
+    #[must_use]
+    pub fn are_equal(&self, left: ScopedColumn, right: ScopedColumn) -> bool {
+        self.representative(left) == self.representative(right)
+    }
+
+    /// The literal that a column is equal to in every row.
+    #[must_use]
+    pub fn literal(&self, of: ScopedColumn) -> Option<Literal> {
+        self.literals.get(&self.representative(of)).copied()
+    }
+
+    /// The list that a column is one of in every row.
+    #[must_use]
+    pub fn list(&self, of: ScopedColumn) -> Option<&LiteralList> {
+        self.lists.get(&self.representative(of))
+    }
+
+    /// The columns that this one is known to be equal to.
+    pub fn equal_columns(&self, of: ScopedColumn) -> impl Iterator<Item = ScopedColumn> + '_ {
+        let own = self.representative(of);
+        let all = self.parents.iter().flat_map(|(a, b)| [*a, *b]);
+        all.filter(move |other| self.representative(*other) == own)
+    }
+}

@@ -1,0 +1,100 @@
+//! Which columns a statement names where somebody may be meant: in lower case, of whichever table.
+
+use std::collections::BTreeSet;
+
+use crate::query::{
+    ColumnReference, ComparisonOperator, ConditionKind, FeedSelect, Operand, SelectCondition,
+    Subquery, TableReference,
+};
+
+/// Names of columns, by where they stand.
+#[derive(Debug, Default)]
+pub(super) struct ColumnMentions {
+    /// Before IN: a list of literals, or a SELECT.
+    pub(super) listed: BTreeSet<String>,
+    /// Equal to another column, before IN and a SELECT, or what that SELECT gives.
+    pub(super) equal_to_column: BTreeSet<String>,
+    /// Equal to a literal.
+    pub(super) equal_to_literal: BTreeSet<String>,
+    /// Tables of an EXISTS.
+    pub(super) exists_tables: BTreeSet<String>,
+}
+
+impl ColumnMentions {
+    pub(super) fn of(query: &FeedSelect) -> ColumnMentions {
+        let mut names = ColumnMentions::default();
+        names.sources(&query.sources);
+        if let Some((_, filter)) = &query.filter {
+            names.condition(filter);
+        }
+        names
+    }
+
+    fn sources(&mut self, sources: &[TableReference]) {
+        for on in sources.iter().filter_map(|source| source.on.as_ref()) {
+            self.condition(on);
+        }
+    }
+
+    fn condition(&mut self, condition: &SelectCondition) {
+        match &condition.kind {
+            ConditionKind::And(all) | ConditionKind::Or(all) => {
+                all.iter().for_each(|one| self.condition(one))
+            }
+            ConditionKind::Compare(
+                Operand::Column(a),
+                ComparisonOperator::Equal,
+                Operand::Column(b),
+            ) => {
+                self.equal_to_column.extend([lower(a), lower(b)]);
+            }
+            ConditionKind::Compare(
+                Operand::Column(column),
+                ComparisonOperator::Equal,
+                Operand::Literal(_),
+            )
+            | ConditionKind::Compare(
+                Operand::Literal(_),
+                ComparisonOperator::Equal,
+                Operand::Column(column),
+            ) => {
+                self.equal_to_literal.insert(lower(column));
+            }
+            ConditionKind::In(Operand::Column(column), _, true) => {
+                self.listed.insert(lower(column));
+            }
+            ConditionKind::InSubquery(Operand::Column(column), rows, true) => {
+                self.listed.insert(lower(column));
+                self.equal_to_column.insert(lower(column));
+                self.equal_to_column.extend(rows.columns.first().map(lower));
+                self.rows(rows);
+            }
+            ConditionKind::Exists(rows) => {
+                let tables = rows.sources.iter().map(|source| source.table.text.clone());
+                self.exists_tables.extend(tables);
+                self.rows(rows);
+            }
+            // What is not so, and what bounds nobody, names nobody.
+            ConditionKind::Not(_)
+            | ConditionKind::Compare(..)
+            | ConditionKind::ComparePairs(..)
+            | ConditionKind::Null(..)
+            | ConditionKind::Between(..)
+            | ConditionKind::Like(..)
+            | ConditionKind::In(..)
+            | ConditionKind::InSubquery(..)
+            | ConditionKind::Truth(_) => {}
+        }
+    }
+
+    fn rows(&mut self, rows: &Subquery) {
+        self.sources(&rows.sources);
+        if let Some(filter) = &rows.filter {
+            self.condition(filter);
+        }
+    }
+}
+
+fn lower(column: &ColumnReference) -> String {
+    column.name.text.to_ascii_lowercase()
+}

@@ -1,0 +1,405 @@
+//! Which feed a statement would be one of: the section of the settings that would have it narrowed, found by trial.
+//!
+//! Names that the statement holds are put into a definition, and [`shape`] says whether it is the statement's. So what is proposed is
+//! recognised by the same code that serves it, and there is no second recogniser. Where the statement came from does not matter.
+
+mod column_mentions;
+mod proposal;
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use headwater_sql::NameCase;
+use headwater_sql::lexer::Lexer;
+use headwater_sql::word_search::contains_whole_word;
+
+use crate::catalogue::DatabaseCatalogue;
+use crate::definition::{FeedDefinition, FollowDefinition, MessageDefinition};
+use crate::parser::parse_as;
+use crate::query::{ColumnReference, FeedSelect, TableReference};
+use crate::refusal::NarrowingRefusal;
+use crate::schema::ComparisonClass;
+use crate::scope::NameScope;
+use crate::shape::{StatementShape, shape};
+use crate::table_check::{FeedObstacle, check};
+use crate::template::TableName;
+use crate::words::StatementWords;
+use column_mentions::ColumnMentions;
+pub use proposal::{AuthorClause, FeedProposal};
+
+/// More definitions are not tried for one statement.
+const MOST_TRIALS: usize = 500;
+/// A column of so few bits is a flag: nobody is called by it.
+const FLAG_BITS: u32 = 8;
+
+/// What a statement is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProposalOutcome {
+    /// Nothing that resembles a feed.
+    Nothing,
+    /// One of this feed.
+    Feed(Box<FeedProposal>),
+    /// It resembles one, and is relayed for this.
+    Refused(NarrowingRefusal),
+    /// It resembles one, and these tables are not known.
+    UnknownTables(Vec<TableName>),
+}
+
+/// The tables that have to be known before a statement can be judged, where it may be one of a feed.
+#[must_use]
+pub fn required_tables(text: &[u8], case: NameCase) -> Vec<TableName> {
+    let words = StatementWords::read(text).filter(|_| resembles(text));
+    let query = words.and_then(|words| parse_as(text, &words, case).ok());
+    query.map(|query| query.tables()).unwrap_or_default()
+}
+
+/// What a statement is that was sent with these tables' database as its own. Tables that it names and that are not among them are taken
+/// for unknown.
+#[must_use]
+pub fn propose(text: &[u8], known: &DatabaseCatalogue) -> ProposalOutcome {
+    if !resembles(text) {
+        return ProposalOutcome::Nothing;
+    }
+    let read = StatementWords::read(text).ok_or(NarrowingRefusal::NotUnderstood);
+    match read.and_then(|words| Ok((parse_as(text, &words, known.case)?, words))) {
+        Ok((query, words)) => ProposalSearch::new(&query, &words, known).outcome(),
+        Err(why) if is_of_several(text) => ProposalOutcome::Refused(why),
+        Err(_) => ProposalOutcome::Nothing,
+    }
+}
+
+/// A glance at a text: a SELECT, in descending order, so many.
+#[must_use]
+pub fn resembles(text: &[u8]) -> bool {
+    let mut words = Lexer::new(text);
+    words.next().is_some_and(|first| first.is_word("SELECT"))
+        && ["ORDER", "DESC", "LIMIT"]
+            .iter()
+            .all(|word| contains_whole_word(text, word))
+}
+
+/// A glance at a text that is not understood: of several authors, or of several tables.
+#[must_use]
+pub fn is_of_several(text: &[u8]) -> bool {
+    ["IN", "JOIN", "EXISTS"]
+        .iter()
+        .any(|word| contains_whole_word(text, word))
+}
+
+/// A definition that was tried.
+struct DefinitionTrial {
+    proposal: FeedProposal,
+    /// The statement is of its shape.
+    matches_shape: bool,
+    /// Bits of the column of readers: what says no more than yes or no has few.
+    reader_bits: u32,
+}
+
+impl DefinitionTrial {
+    /// The less there is in its way, the better it is.
+    fn rank(&self) -> impl Ord + use<> {
+        let alone = self.proposal.definition.follow.is_none();
+        (
+            !self.matches_shape,
+            !self.matches_shape && alone,
+            self.proposal.obstacles.len(),
+            Reverse(self.reader_bits),
+        )
+    }
+}
+
+struct ProposalSearch<'a> {
+    query: &'a FeedSelect,
+    words: &'a StatementWords,
+    known: &'a DatabaseCatalogue,
+    mentions: ColumnMentions,
+}
+
+impl<'a> ProposalSearch<'a> {
+    fn new(query: &'a FeedSelect, words: &'a StatementWords, known: &'a DatabaseCatalogue) -> Self {
+        ProposalSearch {
+            query,
+            words,
+            known,
+            mentions: ColumnMentions::of(query),
+        }
+    }
+
+    fn outcome(&self) -> ProposalOutcome {
+        let unseen: Vec<TableName> = self
+            .query
+            .tables()
+            .into_iter()
+            .filter(|named| !self.is_known(named))
+            .collect();
+        if !unseen.is_empty() {
+            return ProposalOutcome::UnknownTables(unseen);
+        }
+        let Some(message) = self.message_definition() else {
+            return ProposalOutcome::Nothing;
+        };
+        let authors = self.author_columns(&message);
+        let follows = self.follow_definitions(&message);
+        let mut tried: Vec<DefinitionTrial> = Vec::new();
+        let mut refused: Option<NarrowingRefusal> = None;
+        let pairs = authors.iter().flat_map(|author| {
+            let alone = std::iter::once((author, None));
+            alone.chain(follows.iter().map(move |follow| (author, Some(follow))))
+        });
+        for (author, follow) in pairs.take(MOST_TRIALS) {
+            match self.trial(&message, author, follow.cloned()) {
+                Ok(Some(trial)) => tried.push(trial),
+                Ok(None) => {}
+                // That nobody is named says least: another definition may have the names.
+                Err(why) if refused.is_none_or(|before| before == NarrowingRefusal::Authors) => {
+                    refused = Some(why)
+                }
+                Err(_) => {}
+            }
+        }
+        let best = tried.into_iter().min_by_key(DefinitionTrial::rank);
+        match (best, refused) {
+            (Some(trial), _) => ProposalOutcome::Feed(Box::new(trial.proposal)),
+            (None, Some(NarrowingRefusal::Authors)) if !self.names_authors(&message) => {
+                ProposalOutcome::Nothing
+            }
+            (None, Some(why)) => ProposalOutcome::Refused(why),
+            (None, None) => ProposalOutcome::Nothing,
+        }
+    }
+
+    fn is_known(&self, named: &TableName) -> bool {
+        let own = named
+            .database
+            .as_ref()
+            .is_none_or(|database| *database == self.known.database);
+        own && self.known.catalogue_table(&named.table).is_some()
+    }
+
+    /// The messages are what is ordered, newest first: their table, their id, and what they are ordered by.
+    fn message_definition(&self) -> Option<MessageDefinition> {
+        let first = self.query.order.first().filter(|key| key.descending)?;
+        let scope = NameScope::default()
+            .within(&self.query.sources, self.known)
+            .ok();
+        let table = match scope.and_then(|scope| Some((scope.resolve(&first.column).ok()?, scope)))
+        {
+            Some((of, scope)) => scope.table(of.table)?.source.table.text.clone(),
+            // A view, or a name that is not certain: the check says more.
+            None => self.query.sources.first()?.table.text.clone(),
+        };
+        let facts = self.known.catalogue_table(&table)?;
+        let columns = &facts.table.columns;
+        let own = |column: &ColumnReference| {
+            let place = facts.table.column_position(&column.name.text)?;
+            columns.get(place).map(|column| column.name.clone())
+        };
+        let mut order: Vec<String> = self
+            .query
+            .order
+            .iter()
+            .filter_map(|key| own(&key.column))
+            .collect();
+        let primary =
+            facts
+                .indexes
+                .get("PRIMARY")
+                .and_then(|index| match index.columns.as_slice() {
+                    [Some(only)] => columns.get(*only),
+                    _ => None,
+                });
+        // Without one the check says that it is missing.
+        let id =
+            primary.map_or_else(|| order.last().cloned(), |column| Some(column.name.clone()))?;
+        order.truncate(1);
+        if order.first().is_some_and(|key| *key != id) {
+            order.push(id.clone());
+        }
+        Some(MessageDefinition {
+            table,
+            id,
+            author: String::new(),
+            order,
+        })
+    }
+
+    /// Columns of the messages that may be the author's.
+    fn author_columns(&self, message: &MessageDefinition) -> Vec<String> {
+        let listed = self.listed_columns(message);
+        let compared = self.columns(&message.table, &self.mentions.equal_to_column, false);
+        let all = listed.into_iter().chain(compared);
+        let mut authors: Vec<String> = Vec::new();
+        for name in all {
+            if !message.order.contains(&name) && name != message.id && !authors.contains(&name) {
+                authors.push(name);
+            }
+        }
+        authors
+    }
+
+    /// Those that stand before IN: of integers, and each is called an id or begins an index. Else it is a state or a kind.
+    fn listed_columns(&self, message: &MessageDefinition) -> Vec<String> {
+        let Some(facts) = self.known.catalogue_table(&message.table) else {
+            return Vec::new();
+        };
+        let begins_index = |name: &str| {
+            let place = facts.table.column_position(name);
+            let mut indexes = facts.indexes.values();
+            indexes.any(|index| index.columns.first().is_some_and(|first| *first == place))
+        };
+        let is_id = |name: &String| name.to_ascii_lowercase().ends_with("id") || begins_index(name);
+        let named = self.columns(&message.table, &self.mentions.listed, true);
+        named.into_iter().filter(is_id).collect()
+    }
+
+    /// Tables that may say who follows whom, each with each pair of columns.
+    fn follow_definitions(&self, message: &MessageDefinition) -> Vec<FollowDefinition> {
+        let mut follows = Vec::new();
+        for named in self.query.tables() {
+            if named.table == message.table {
+                continue;
+            }
+            let unique = |reader: &String| {
+                let facts = self.known.catalogue_table(&named.table);
+                facts.is_some_and(|facts| {
+                    let place = facts.table.column_position(reader);
+                    let mut keys = facts.table.unique_keys.iter();
+                    keys.any(|key| key.len() == 1 && key.first().copied() == place)
+                })
+            };
+            let readers = self.columns(&named.table, &self.mentions.equal_to_literal, false);
+            // Who is there once follows one author at most.
+            for reader in readers.into_iter().filter(|reader| !unique(reader)) {
+                for author in self.columns(&named.table, &self.mentions.equal_to_column, false) {
+                    if author != reader {
+                        follows.push(FollowDefinition {
+                            table: named.table.clone(),
+                            reader: reader.clone(),
+                            author,
+                        });
+                    }
+                }
+            }
+        }
+        follows
+    }
+
+    /// Columns of a table with these names by which somebody may be called: in their order there. `integers`: no others.
+    fn columns(&self, table: &str, names: &BTreeSet<String>, integers: bool) -> Vec<String> {
+        let Some(facts) = self.known.catalogue_table(table) else {
+            return Vec::new();
+        };
+        let is = |at: usize, class: ComparisonClass| match facts.integer_type(at) {
+            Some(integer) => integer.bits > FLAG_BITS,
+            // UUIDs: the check says that they are none.
+            None => {
+                !integers
+                    && (class == ComparisonClass::Text
+                        || facts.sql_type(at).starts_with("binary(16"))
+            }
+        };
+        let all = facts.table.columns.iter().enumerate();
+        let own = all.filter(|(at, column)| {
+            names.contains(&column.name.to_ascii_lowercase()) && is(*at, column.class)
+        });
+        own.map(|(_, column)| column.name.clone()).collect()
+    }
+
+    /// Whether the statement is one of this feed. `None`: it is, but does not need all of it, or is about one author only.
+    fn trial(
+        &self,
+        message: &MessageDefinition,
+        author: &str,
+        follow: Option<FollowDefinition>,
+    ) -> Result<Option<DefinitionTrial>, NarrowingRefusal> {
+        let definition = FeedDefinition {
+            name: message.table.clone(),
+            database: Some(self.known.database.clone()),
+            message: MessageDefinition {
+                author: author.to_owned(),
+                ..message.clone()
+            },
+            follow,
+        };
+        if definition.validate().is_err() {
+            return Ok(None);
+        }
+        let feed = definition.feed_names(&self.known.database);
+        let obstacles = check(&definition, self.known).err().unwrap_or_default();
+        let (fits, or_one) = match shape(self.query, self.words, &feed, self.known) {
+            Ok(shape) if !is_of(&shape, &definition) => return Ok(None),
+            Ok(shape) => (true, !shape.authors.single.is_empty()),
+            Err(why)
+                if self.names_definition(&definition)
+                    && obstacles.iter().any(|one| resolves_refusal(one, why)) =>
+            {
+                (false, false)
+            }
+            Err(why) => return Err(why),
+        };
+        let bits = definition.follow.as_ref().and_then(|follow| {
+            let facts = self.known.catalogue_table(&follow.table)?;
+            facts.integer_type(facts.table.column_position(&follow.reader)?)
+        });
+        let proposal = FeedProposal {
+            author_clause: self.author_clause(&definition),
+            or_single_author: or_one,
+            obstacles,
+            definition,
+        };
+        Ok(Some(DefinitionTrial {
+            proposal,
+            matches_shape: fits,
+            reader_bits: bits.map_or(0, |integer| integer.bits),
+        }))
+    }
+
+    /// The statement names all that a definition is made of, in places that suit.
+    fn names_definition(&self, definition: &FeedDefinition) -> bool {
+        let author = definition.message.author.to_ascii_lowercase();
+        definition.follow.is_some() || self.mentions.listed.contains(&author)
+    }
+
+    fn author_clause(&self, definition: &FeedDefinition) -> AuthorClause {
+        let Some(follow) = &definition.follow else {
+            return AuthorClause::List;
+        };
+        let is = |source: &&TableReference| source.table.text == follow.table;
+        match self.query.sources.iter().find(is) {
+            Some(source) if source.outer => AuthorClause::OuterJoin,
+            Some(_) => AuthorClause::Join,
+            None if self.mentions.exists_tables.contains(&follow.table) => AuthorClause::Exists,
+            None => AuthorClause::Subquery,
+        }
+    }
+
+    /// It says whose messages it wants, in a way that is not understood: by IN, of a column that may be the author's.
+    fn names_authors(&self, message: &MessageDefinition) -> bool {
+        let listed = self.columns(&message.table, &self.mentions.listed, true);
+        listed
+            .iter()
+            .any(|name| *name != message.id && !message.order.contains(name))
+    }
+}
+
+/// The statement needs all of the definition, and is about several authors.
+fn is_of(shape: &StatementShape, definition: &FeedDefinition) -> bool {
+    match definition.follow {
+        Some(_) => !shape.authors.readers.is_empty(),
+        None => !shape.authors.lists.is_empty(),
+    }
+}
+
+/// Once this obstacle is gone, the statement may not be refused for that reason any more.
+fn resolves_refusal(obstacle: &FeedObstacle, why: NarrowingRefusal) -> bool {
+    matches!(
+        (why, obstacle),
+        (
+            NarrowingRefusal::Types | NarrowingRefusal::Names,
+            FeedObstacle::Type { .. } | FeedObstacle::Kind { .. }
+        ) | (NarrowingRefusal::Joins, FeedObstacle::NotUnique { .. })
+    )
+}

@@ -1,0 +1,57 @@
+//! What is proposed: a section of the settings, what stands in its way, and the statement's shape in words.
+
+use std::fmt;
+
+use crate::definition::{FeedDefinition, MessageDefinition};
+use crate::table_check::FeedObstacle;
+
+/// A feed that a statement would be one of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedProposal {
+    /// Its section, called by its messages' table.
+    pub definition: FeedDefinition,
+    /// How the statement says whose messages it wants.
+    pub author_clause: AuthorClause,
+    /// Or it wants one author's besides.
+    pub or_single_author: bool,
+    /// What stands in the way, as the feed's check says.
+    pub obstacles: Vec<FeedObstacle>,
+}
+
+/// How a statement says whose messages it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthorClause {
+    /// By a list.
+    List,
+    /// By a join with who follows whom.
+    Join,
+    /// By a LEFT JOIN with that, and a condition that wants it to have found a row.
+    OuterJoin,
+    /// By IN and a SELECT.
+    Subquery,
+    /// By EXISTS.
+    Exists,
+}
+
+impl fmt::Display for FeedProposal {
+    /// The statement's shape in words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MessageDefinition { table, author, .. } = &self.definition.message;
+        let follow = self.definition.follow.as_ref();
+        let follow = follow.map_or("", |follow| follow.table.as_str());
+        match self.author_clause {
+            AuthorClause::List => write!(f, "{table} whose {author} is in a list")?,
+            AuthorClause::Join => write!(f, "join of {table} with {follow}")?,
+            AuthorClause::OuterJoin => write!(f, "LEFT JOIN of {table} with {follow}")?,
+            AuthorClause::Subquery => {
+                write!(f, "{table} whose {author} is IN (SELECT ... FROM {follow})")?
+            }
+            AuthorClause::Exists => write!(f, "{table} for which EXISTS finds a row of {follow}")?,
+        }
+        match (self.or_single_author, self.author_clause) {
+            (true, AuthorClause::List) => write!(f, ", or is one more"),
+            (true, _) => write!(f, ", or which one author wrote"),
+            (false, _) => Ok(()),
+        }
+    }
+}

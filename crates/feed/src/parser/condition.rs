@@ -1,0 +1,391 @@
+//! Conditions and operands.
+
+use super::word_reader::WordReader;
+use crate::query::{
+    ColumnReference, ComparisonOperator, ConditionKind, Literal, LiteralList, Operand,
+    SelectCondition, Subquery,
+};
+use crate::refusal::NarrowingRefusal;
+use crate::words::WordKind;
+
+/// What a comparison of pairs compares.
+type OperandPair = [Operand; 2];
+
+/// What stands left of a predicate.
+enum LeftOperand {
+    Single(Operand),
+    Pair(OperandPair),
+}
+
+impl WordReader<'_> {
+    /// Conditions with OR between them.
+    pub(super) fn condition(&mut self) -> Result<SelectCondition, NarrowingRefusal> {
+        self.nested(|reader| reader.joined_by("OR", WordReader::conjunction, ConditionKind::Or))
+    }
+
+    fn conjunction(&mut self) -> Result<SelectCondition, NarrowingRefusal> {
+        self.joined_by("AND", WordReader::negation, ConditionKind::And)
+    }
+
+    fn joined_by(
+        &mut self,
+        keyword: &str,
+        mut one: impl FnMut(&mut Self) -> Result<SelectCondition, NarrowingRefusal>,
+        says: fn(Vec<SelectCondition>) -> ConditionKind,
+    ) -> Result<SelectCondition, NarrowingRefusal> {
+        let start = self.position();
+        let first = one(self)?;
+        if !self.is_next(keyword) {
+            return Ok(first);
+        }
+        let mut all = vec![first];
+        while self.take_keyword(keyword) {
+            all.push(one(self)?);
+        }
+        Ok(SelectCondition {
+            kind: says(all),
+            words: start..self.position(),
+        })
+    }
+
+    /// NOT stands before what has one meaning only in every mode: a parenthesis, EXISTS, a column alone.
+    fn negation(&mut self) -> Result<SelectCondition, NarrowingRefusal> {
+        let start = self.position();
+        if !self.take_keyword("NOT") {
+            return self.predicate();
+        }
+        let inner = if self.is_next("EXISTS") {
+            self.predicate()?
+        } else if self.is_next_punct(b'(') {
+            let inner = self.predicate()?;
+            // `NOT (a) = b`, `NOT (a, b) < (c, d)`: of what it is a negation depends on the mode.
+            match self.is_in_parentheses(&inner.words) {
+                true => inner,
+                false => return Err(NarrowingRefusal::NotUnderstood),
+            }
+        } else {
+            let at = self.position();
+            let column = self.column()?;
+            SelectCondition {
+                kind: ConditionKind::Truth(column),
+                words: at..self.position(),
+            }
+        };
+        self.expect_predicate_end()?;
+        Ok(SelectCondition {
+            kind: ConditionKind::Not(Box::new(inner)),
+            words: start..self.position(),
+        })
+    }
+
+    /// One predicate, or a condition in parentheses.
+    fn predicate(&mut self) -> Result<SelectCondition, NarrowingRefusal> {
+        let start = self.position();
+        let says = if self.take_keyword("EXISTS") {
+            self.expect_punct(b'(')?;
+            let rows = self.subquery(true)?;
+            self.expect_punct(b')')?;
+            ConditionKind::Exists(Box::new(rows))
+        } else if self.is_next_punct(b'(') && !self.begins_pair() {
+            self.advance();
+            let inner = self.condition()?;
+            self.expect_punct(b')')?;
+            inner.kind
+        } else {
+            let left = match self.is_next_punct(b'(') {
+                true => LeftOperand::Pair(self.pair()?),
+                false => LeftOperand::Single(self.operand()?),
+            };
+            self.predicate_after(left)?
+        };
+        self.expect_predicate_end()?;
+        Ok(SelectCondition {
+            kind: says,
+            words: start..self.position(),
+        })
+    }
+
+    /// `(a, b)`: the parenthesis of a row, not of a condition.
+    fn begins_pair(&mut self) -> bool {
+        let start = self.position();
+        self.advance();
+        let is = self.operand().is_ok() && self.is_next_punct(b',');
+        self.rewind(start);
+        is
+    }
+
+    fn pair(&mut self) -> Result<OperandPair, NarrowingRefusal> {
+        self.expect_punct(b'(')?;
+        let first = self.operand()?;
+        self.expect_punct(b',')?;
+        let second = self.operand()?;
+        self.expect_punct(b')')?;
+        Ok([first, second])
+    }
+
+    fn predicate_after(&mut self, left: LeftOperand) -> Result<ConditionKind, NarrowingRefusal> {
+        let left = match left {
+            LeftOperand::Pair(pair) => {
+                let comparison = self.comparison().ok_or_else(|| self.refusal())?;
+                return Ok(ConditionKind::ComparePairs(pair, comparison, self.pair()?));
+            }
+            LeftOperand::Single(operand) => operand,
+        };
+        if let Some(comparison) = self.comparison() {
+            if self.is_next("ALL") || self.is_next("ANY") || self.is_next("SOME") {
+                return Err(NarrowingRefusal::NotPlain);
+            }
+            return Ok(ConditionKind::Compare(
+                left,
+                comparison,
+                self.right_operand()?,
+            ));
+        }
+        if self.take_keyword("IS") {
+            let is = !self.take_keyword("NOT");
+            self.expect_keyword("NULL")?;
+            return Ok(ConditionKind::Null(left, is));
+        }
+        let is = !self.take_keyword("NOT");
+        if self.take_keyword("BETWEEN") {
+            let from = self.operand()?;
+            self.expect_keyword("AND")?;
+            return Ok(ConditionKind::Between(left, from, self.operand()?, is));
+        }
+        if self.take_keyword("LIKE") {
+            let pattern = self.literal()?.ok_or(NarrowingRefusal::NotPlain)?;
+            if self.is_next("ESCAPE") {
+                return Err(NarrowingRefusal::NotPlain);
+            }
+            return Ok(ConditionKind::Like(left, pattern, is));
+        }
+        if self.take_keyword("IN") {
+            return self.in_predicate(left, is);
+        }
+        match (is, left) {
+            (true, Operand::Column(column)) => Ok(ConditionKind::Truth(column)),
+            _ => Err(self.refusal()),
+        }
+    }
+
+    fn in_predicate(&mut self, left: Operand, is: bool) -> Result<ConditionKind, NarrowingRefusal> {
+        if let Some(WordKind::List(_)) = self.peek() {
+            return Ok(ConditionKind::In(
+                left,
+                LiteralList::Whole(self.advance()),
+                is,
+            ));
+        }
+        self.expect_punct(b'(')?;
+        if self.is_next("SELECT") {
+            let rows = self.subquery(false)?;
+            self.expect_punct(b')')?;
+            return Ok(ConditionKind::InSubquery(left, Box::new(rows), is));
+        }
+        let all = self.separated(|reader| reader.literal()?.ok_or_else(|| reader.refusal()))?;
+        self.expect_punct(b')')?;
+        Ok(ConditionKind::In(left, LiteralList::Each(all), is))
+    }
+
+    /// A SELECT within a condition. `exists`: it is asked only whether there is a row.
+    fn subquery(&mut self, exists: bool) -> Result<Subquery, NarrowingRefusal> {
+        self.nested(|reader| {
+            reader.expect_keyword("SELECT")?;
+            if !reader.take_keyword("DISTINCT") {
+                reader.take_keyword("ALL");
+            }
+            let columns = match exists {
+                true => reader.separated(WordReader::exists_column)?,
+                false => vec![Some(reader.aliased_column()?)],
+            };
+            reader.expect_keyword("FROM")?;
+            let sources = reader.table_references()?;
+            let filter = match reader.take_keyword("WHERE") {
+                true => Some(reader.condition()?),
+                false => None,
+            };
+            // LIMIT 1 behind EXISTS, as some write it, makes no difference; LIMIT 0 does.
+            if exists && reader.take_keyword("LIMIT") {
+                let limit = reader
+                    .verbatim_number()
+                    .ok_or(NarrowingRefusal::NotUnderstood)?;
+                if limit.iter().all(|digit| *digit == b'0') {
+                    return Err(NarrowingRefusal::NotUnderstood);
+                }
+            }
+            match reader.is_next_punct(b')') {
+                true => Ok(Subquery {
+                    columns: columns.into_iter().flatten().collect(),
+                    sources,
+                    filter,
+                }),
+                false => Err(reader.refusal()),
+            }
+        })
+    }
+
+    /// A column of a SELECT that is asked only whether it has a row.
+    fn exists_column(&mut self) -> Result<Option<ColumnReference>, NarrowingRefusal> {
+        if self.take_punct(b'*') || self.all_of().is_some() {
+            return Ok(None);
+        }
+        match self.literal()? {
+            Some(_) => self.optional_alias().map(|_| None),
+            None => self.aliased_column().map(Some),
+        }
+    }
+
+    /// A column, and a name that nothing can call it by here.
+    fn aliased_column(&mut self) -> Result<ColumnReference, NarrowingRefusal> {
+        let column = self.column()?;
+        self.optional_alias()?;
+        Ok(column)
+    }
+
+    /// Behind a predicate no further operator may follow: `a = b = c`, `a BETWEEN 0 AND b IN (1)`.
+    fn expect_predicate_end(&self) -> Result<(), NarrowingRefusal> {
+        const NEXT: [&str; 12] = [
+            "AND", "OR", "GROUP", "ORDER", "LIMIT", "JOIN", "INNER", "LEFT", "CROSS", "WHERE",
+            "HAVING", "FOR",
+        ];
+        let ends = self.is_at_end()
+            || self.is_next_punct(b')')
+            || self.is_next_punct(b',')
+            || NEXT.iter().any(|word| self.is_next(word));
+        match ends {
+            true => Ok(()),
+            false => Err(self.refusal()),
+        }
+    }
+
+    fn comparison(&mut self) -> Option<ComparisonOperator> {
+        // `<=>` first: it is none of these.
+        let start = self.position();
+        if self.take_punct_pair(b'<', b'=') {
+            if self.is_next_punct(b'>') && self.is_adjacent() {
+                self.rewind(start);
+                return None;
+            }
+            return Some(ComparisonOperator::AtMost);
+        }
+        for (first, second, is) in [
+            (b'>', b'=', ComparisonOperator::AtLeast),
+            (b'<', b'>', ComparisonOperator::Unequal),
+            (b'!', b'=', ComparisonOperator::Unequal),
+        ] {
+            if self.take_punct_pair(first, second) {
+                return Some(is);
+            }
+        }
+        for (byte, is) in [
+            (b'=', ComparisonOperator::Equal),
+            (b'<', ComparisonOperator::Less),
+            (b'>', ComparisonOperator::Greater),
+        ] {
+            if self.take_punct(byte) {
+                return Some(is);
+            }
+        }
+        None
+    }
+
+    /// An operand behind a comparison: a column may have parentheses of its own.
+    fn right_operand(&mut self) -> Result<Operand, NarrowingRefusal> {
+        if !self.take_punct(b'(') {
+            return self.operand();
+        }
+        let column = self.column()?;
+        self.expect_punct(b')')?;
+        Ok(Operand::Column(column))
+    }
+
+    /// A column, a literal, or one of the functions that neither fail nor warn.
+    pub(super) fn operand(&mut self) -> Result<Operand, NarrowingRefusal> {
+        if let Some(literal) = self.literal()? {
+            return Ok(Operand::Literal(literal));
+        }
+        let calls = |reader: &Self, name: &str| reader.is_next(name) && reader.is_call();
+        if calls(self, "COALESCE") || calls(self, "IFNULL") {
+            self.advance();
+            self.advance();
+            let all = self.separated(|reader| reader.nested(WordReader::operand))?;
+            self.expect_punct(b')')?;
+            return Ok(Operand::Coalesce(all));
+        }
+        if calls(self, "NOW") || self.is_next("CURRENT_TIMESTAMP") {
+            return self.now();
+        }
+        self.column().map(Operand::Column)
+    }
+
+    /// NOW(), CURRENT_TIMESTAMP, with a precision or not, and INTERVAL behind it.
+    fn now(&mut self) -> Result<Operand, NarrowingRefusal> {
+        self.advance();
+        if self.take_punct(b'(') {
+            if self.peek() == Some(WordKind::Number) {
+                match self.verbatim_number() {
+                    Some([b'0'..=b'6']) => {}
+                    _ => return Err(NarrowingRefusal::NotPlain),
+                }
+            }
+            self.expect_punct(b')')?;
+        }
+        if self.take_punct(b'-') || self.take_punct(b'+') {
+            const UNITS: [&str; 6] = ["SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH"];
+            // More than that could leave the range of dates, which warns.
+            const MOST_DIGITS: usize = 4;
+            self.expect_keyword("INTERVAL")?;
+            let count = self.verbatim_number().ok_or(NarrowingRefusal::NotPlain)?;
+            if count.len() > MOST_DIGITS {
+                return Err(NarrowingRefusal::NotPlain);
+            }
+            if !UNITS.iter().any(|unit| self.take_keyword(unit)) {
+                return Err(NarrowingRefusal::NotPlain);
+            }
+        }
+        Ok(Operand::Now)
+    }
+
+    /// A literal, if one is next.
+    pub(super) fn literal(&mut self) -> Result<Option<Literal>, NarrowingRefusal> {
+        let literal = match self.peek() {
+            Some(WordKind::Number) => {
+                let at = self.advance();
+                if !(self.is_next_punct(b'.') && self.is_adjacent()) {
+                    return Ok(Some(Literal::Number(at)));
+                }
+                self.advance();
+                if self.peek() != Some(WordKind::Number) || !self.is_adjacent() {
+                    return Err(NarrowingRefusal::Types);
+                }
+                self.advance();
+                Literal::Decimal
+            }
+            Some(WordKind::Punct(b'-')) => {
+                self.advance();
+                if self.peek() != Some(WordKind::Number) {
+                    return Err(NarrowingRefusal::NotPlain);
+                }
+                let at = self.advance();
+                match self.is_next_punct(b'.') {
+                    true => return Err(NarrowingRefusal::Types),
+                    false => Literal::Negative(at),
+                }
+            }
+            Some(WordKind::Text) => {
+                let at = self.advance();
+                // Two side by side are one.
+                if self.peek() == Some(WordKind::Text) || self.is_next("COLLATE") {
+                    return Err(NarrowingRefusal::NotUnderstood);
+                }
+                Literal::Text(at)
+            }
+            Some(WordKind::Parameter) => Literal::Parameter(self.advance()),
+            Some(WordKind::Name) if self.take_keyword("TRUE") => Literal::Truth(true),
+            Some(WordKind::Name) if self.take_keyword("FALSE") => Literal::Truth(false),
+            Some(WordKind::Name) if self.take_keyword("NULL") => Literal::Null,
+            _ => return Ok(None),
+        };
+        Ok(Some(literal))
+    }
+}

@@ -1,0 +1,282 @@
+//! The grammar: what of a SELECT both servers read alike under every `sql_mode`, and nothing else.
+//!
+//! It is a part of the servers' own (MySQL 9.7 and MariaDB 10.11, `sql_yacc.yy`), without operators whose meaning or whose
+//! precedence a mode changes: `||`, `NOT` before a comparison, comparisons of comparisons.
+
+mod condition;
+mod derived_table;
+mod word_reader;
+
+#[cfg(test)]
+mod tests;
+
+use headwater_sql::NameCase;
+
+use crate::query::{
+    ColumnReference, FeedSelect, Literal, Operand, OrderKey, SelectCondition, SelectItem,
+    SqlIdentifier, TableReference,
+};
+use crate::refusal::NarrowingRefusal;
+use crate::words::{StatementWords, WordKind};
+use word_reader::WordReader;
+
+/// Reads a text whose words are known.
+///
+/// # Errors
+/// Why it is none that can be narrowed.
+pub fn parse(text: &[u8], words: &StatementWords) -> Result<FeedSelect, NarrowingRefusal> {
+    parse_as(text, words, NameCase::Sensitive)
+}
+
+/// The same for a server that compares names so. All names are folded: those of columns have no case anyway.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_as(
+    text: &[u8],
+    words: &StatementWords,
+    case: NameCase,
+) -> Result<FeedSelect, NarrowingRefusal> {
+    let mut reader = WordReader::new(text, words, case);
+    let query = reader.query()?;
+    match reader.is_at_end() {
+        true => Ok(query),
+        false => Err(reader.refusal()),
+    }
+}
+
+impl WordReader<'_> {
+    fn query(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
+        self.expect_keyword("SELECT")?;
+        let distinct = self.take_keyword("DISTINCT") || self.take_keyword("DISTINCTROW");
+        if !distinct {
+            self.take_keyword("ALL");
+        }
+        let items = self.separated(WordReader::item)?;
+        self.expect_keyword("FROM")?;
+        let derived = self.derived()?;
+        let (sources, filter) = match &derived {
+            Some(_) => (Vec::new(), None),
+            None => (self.table_references()?, self.filter()?),
+        };
+        let filter_end = self.position();
+        let mut group = Vec::new();
+        if self.take_keyword("GROUP") {
+            self.expect_keyword("BY")?;
+            group = self.separated(WordReader::column)?;
+        }
+        if self.is_at_end() || self.is_next("LIMIT") {
+            return Err(NarrowingRefusal::Order);
+        }
+        self.expect_keyword("ORDER")?;
+        self.expect_keyword("BY")?;
+        let order = self.separated(WordReader::order_key)?;
+        if order.iter().any(|key| self.may_sort_by_string(key, &items)) {
+            return Err(NarrowingRefusal::Order);
+        }
+        if self.is_at_end() {
+            return Err(NarrowingRefusal::Limit);
+        }
+        self.expect_keyword("LIMIT")?;
+        let first = self.row_count()?;
+        let (limit, offset) = if self.take_punct(b',') {
+            (self.row_count()?, Some(first))
+        } else if self.take_keyword("OFFSET") {
+            (first, Some(self.row_count()?))
+        } else {
+            (first, None)
+        };
+        let query = FeedSelect {
+            distinct,
+            items,
+            sources,
+            filter,
+            filter_end,
+            group,
+            order,
+            limit,
+            offset,
+            derived_items: Vec::new(),
+        };
+        match derived {
+            Some(derived) => derived.read_through(query),
+            None => Ok(query),
+        }
+    }
+
+    /// WHERE, if it is next: where the word stands, and its condition.
+    fn filter(&mut self) -> Result<Option<(usize, SelectCondition)>, NarrowingRefusal> {
+        match self.take_keyword_position("WHERE") {
+            Some(at) => Ok(Some((at, self.condition()?))),
+            None => Ok(None),
+        }
+    }
+
+    /// A plain number, or a parameter.
+    fn row_count(&mut self) -> Result<usize, NarrowingRefusal> {
+        match self.peek() {
+            Some(WordKind::Number | WordKind::Parameter) => Ok(self.advance()),
+            _ => Err(NarrowingRefusal::Limit),
+        }
+    }
+
+    fn item(&mut self) -> Result<SelectItem, NarrowingRefusal> {
+        if self.take_punct(b'*') {
+            return Ok(SelectItem::All);
+        }
+        if let Some(qualifier) = self.all_of() {
+            return Ok(SelectItem::AllOf(qualifier));
+        }
+        let operand = self.operand()?;
+        Ok(SelectItem::Operand(operand, self.optional_alias()?))
+    }
+
+    /// Whether this may sort by a string of the answer, which orders nothing: servers call a string that is given no name by what stands in
+    /// it, without white space in front.
+    fn may_sort_by_string(&self, key: &OrderKey, items: &[SelectItem]) -> bool {
+        let name = key.column.name.text.as_bytes();
+        let may_be_called_so = |item: &SelectItem| {
+            let SelectItem::Operand(Operand::Literal(Literal::Text(at)), None) = item else {
+                return false;
+            };
+            let quoted = self.word_text(*at);
+            let string = quoted.get(1..quoted.len() - 1).unwrap_or_default();
+            // A letter of another alphabet may be folded to one of the name's.
+            let is_plain = |byte: &u8| (b' '..=b'~').contains(byte);
+            !string.iter().all(is_plain) || string.trim_ascii().eq_ignore_ascii_case(name)
+        };
+        key.column.qualifier.is_empty() && items.iter().any(may_be_called_so)
+    }
+
+    /// The name that a column or a table is given, with AS or without.
+    fn optional_alias(&mut self) -> Result<Option<SqlIdentifier>, NarrowingRefusal> {
+        match self.take_keyword("AS") {
+            true => self.name().map(Some),
+            false => Ok(self.alias()),
+        }
+    }
+
+    /// `t.*` or `db.t.*`.
+    fn all_of(&mut self) -> Option<Vec<SqlIdentifier>> {
+        let start = self.position();
+        let mut qualifier = Vec::new();
+        while qualifier.len() < 2 {
+            let Ok(name) = self.name_after_point(!qualifier.is_empty()) else {
+                break;
+            };
+            qualifier.push(name);
+            if !self.take_punct(b'.') {
+                break;
+            }
+            if self.take_punct(b'*') {
+                return Some(qualifier);
+            }
+        }
+        self.rewind(start);
+        None
+    }
+
+    fn table_references(&mut self) -> Result<Vec<TableReference>, NarrowingRefusal> {
+        let mut sources = Vec::new();
+        self.join_chain(&mut sources)?;
+        while self.take_punct(b',') {
+            self.join_chain(&mut sources)?;
+        }
+        Ok(sources)
+    }
+
+    /// A table, and what is joined to it. Parentheses around the first ones of a chain of joins change nothing.
+    fn join_chain(&mut self, sources: &mut Vec<TableReference>) -> Result<(), NarrowingRefusal> {
+        if self.take_punct(b'(') {
+            if self.is_next("SELECT") || self.is_next("WITH") || self.is_next("VALUES") {
+                return Err(NarrowingRefusal::Structure);
+            }
+            self.nested(|reader| reader.join_chain(sources))?;
+            self.expect_punct(b')')?;
+        } else {
+            sources.push(self.table_reference(false)?);
+        }
+        loop {
+            let cross = self.take_keyword("CROSS");
+            let inner = !cross && self.take_keyword("INNER");
+            let outer = !cross && !inner && self.take_keyword("LEFT");
+            if outer {
+                self.take_keyword("OUTER");
+            }
+            if !self.take_keyword("JOIN") {
+                return match cross || inner || outer {
+                    true => Err(NarrowingRefusal::NotUnderstood),
+                    false => Ok(()),
+                };
+            }
+            let mut source = self.table_reference(outer)?;
+            if self.take_keyword("ON") {
+                source.on = Some(self.condition()?);
+            } else if outer || self.is_next("USING") {
+                return Err(NarrowingRefusal::NotUnderstood);
+            }
+            sources.push(source);
+        }
+    }
+
+    fn table_reference(&mut self, outer: bool) -> Result<TableReference, NarrowingRefusal> {
+        if self.is_next_punct(b'(') {
+            return Err(NarrowingRefusal::Structure);
+        }
+        let first = self.name()?;
+        let (database, table) = match self.take_punct(b'.') {
+            true => (Some(first), self.name_after_point(true)?),
+            false => (None, first),
+        };
+        // A function in place of a table: JSON_TABLE(...).
+        if self.is_next_punct(b'(') {
+            return Err(NarrowingRefusal::Structure);
+        }
+        Ok(TableReference {
+            database,
+            table,
+            alias: self.optional_alias()?,
+            outer,
+            on: None,
+        })
+    }
+
+    fn order_key(&mut self) -> Result<OrderKey, NarrowingRefusal> {
+        let column = match self.peek() {
+            Some(WordKind::Name | WordKind::Quoted) => self.column()?,
+            _ => return Err(NarrowingRefusal::Order),
+        };
+        let descending = self.take_keyword("DESC");
+        if !descending {
+            self.take_keyword("ASC");
+        }
+        Ok(OrderKey { column, descending })
+    }
+
+    /// A column, with its table and database in front or not.
+    fn column(&mut self) -> Result<ColumnReference, NarrowingRefusal> {
+        let mut names = vec![self.name()?];
+        while names.len() < 3 && self.take_punct(b'.') {
+            names.push(self.name_after_point(true)?);
+        }
+        let name = names.pop().ok_or(NarrowingRefusal::NotUnderstood)?;
+        if self.is_next_punct(b'(') {
+            return Err(NarrowingRefusal::NotPlain);
+        }
+        Ok(ColumnReference {
+            qualifier: names,
+            name,
+        })
+    }
+
+    fn separated<T>(
+        &mut self,
+        mut one: impl FnMut(&mut Self) -> Result<T, NarrowingRefusal>,
+    ) -> Result<Vec<T>, NarrowingRefusal> {
+        let mut all = vec![one(self)?];
+        while self.take_punct(b',') {
+            all.push(one(self)?);
+        }
+        Ok(all)
+    }
+}

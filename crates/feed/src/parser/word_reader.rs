@@ -1,0 +1,299 @@
+//! A reader of words: what comes next, and whether it is what is wanted.
+
+use std::ops::Range;
+
+use headwater_sql::NameCase;
+use headwater_sql::keyword::is_reserved;
+use headwater_sql::lexer::Lexer;
+
+use crate::query::SqlIdentifier;
+use crate::refusal::NarrowingRefusal;
+use crate::words::{StatementWords, WordKind};
+
+/// Conditions and SELECTs within each other, at most.
+const DEEPEST: usize = 32;
+
+pub(super) struct WordReader<'a> {
+    text: &'a [u8],
+    words: &'a StatementWords,
+    at: usize,
+    depth: usize,
+    case: NameCase,
+}
+
+impl<'a> WordReader<'a> {
+    pub(super) fn new(text: &'a [u8], words: &'a StatementWords, case: NameCase) -> Self {
+        WordReader {
+            text,
+            words,
+            at: 0,
+            depth: 0,
+            case,
+        }
+    }
+
+    /// The number of the next word.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn rewind(&mut self, place: usize) {
+        self.at = place;
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at >= self.words.words.len()
+    }
+
+    pub(super) fn peek(&self) -> Option<WordKind> {
+        self.words.words.get(self.at).map(|word| word.kind)
+    }
+
+    /// Goes on by one word, and returns its number.
+    pub(super) fn advance(&mut self) -> usize {
+        self.at += 1;
+        self.at - 1
+    }
+
+    pub(super) fn is_next(&self, keyword: &str) -> bool {
+        self.is_word(self.at, keyword)
+    }
+
+    fn is_word(&self, at: usize, keyword: &str) -> bool {
+        let is_name = self.words.words.get(at).map(|word| word.kind) == Some(WordKind::Name);
+        is_name
+            && self
+                .words
+                .text(at, self.text)
+                .eq_ignore_ascii_case(keyword.as_bytes())
+    }
+
+    pub(super) fn is_next_punct(&self, byte: u8) -> bool {
+        self.peek() == Some(WordKind::Punct(byte))
+    }
+
+    pub(super) fn take_keyword(&mut self, keyword: &str) -> bool {
+        let is = self.is_next(keyword);
+        self.at += usize::from(is);
+        is
+    }
+
+    pub(super) fn take_punct(&mut self, byte: u8) -> bool {
+        let is = self.is_next_punct(byte);
+        self.at += usize::from(is);
+        is
+    }
+
+    /// Where this keyword stands, if it is next; it is passed then.
+    pub(super) fn take_keyword_position(&mut self, keyword: &str) -> Option<usize> {
+        let at = self.at;
+        self.take_keyword(keyword).then_some(at)
+    }
+
+    pub(super) fn expect_keyword(&mut self, keyword: &str) -> Result<(), NarrowingRefusal> {
+        match self.take_keyword(keyword) {
+            true => Ok(()),
+            false => Err(self.refusal()),
+        }
+    }
+
+    pub(super) fn expect_punct(&mut self, byte: u8) -> Result<(), NarrowingRefusal> {
+        match self.take_punct(byte) {
+            true => Ok(()),
+            false => Err(self.refusal()),
+        }
+    }
+
+    /// Two bytes of punctuation with nothing between them: `<=`.
+    pub(super) fn take_punct_pair(&mut self, first: u8, second: u8) -> bool {
+        let next = self.words.words.get(self.at);
+        let behind = self.words.words.get(self.at + 1);
+        let is = matches!((next, behind), (Some(a), Some(b))
+            if a.kind == WordKind::Punct(first) && b.kind == WordKind::Punct(second) && a.end == b.start);
+        self.at += if is { 2 } else { 0 };
+        is
+    }
+
+    /// Whether the next word stands right behind the one before it.
+    pub(super) fn is_adjacent(&self) -> bool {
+        let before = self
+            .at
+            .checked_sub(1)
+            .and_then(|at| self.words.words.get(at));
+        let next = self.words.words.get(self.at);
+        matches!((before, next), (Some(a), Some(b)) if a.end == b.start)
+    }
+
+    /// The next word is a function's name, and its parenthesis follows with nothing between them.
+    pub(super) fn is_call(&self) -> bool {
+        let next = self.words.words.get(self.at);
+        let behind = self.words.words.get(self.at + 1);
+        matches!((next, behind), (Some(a), Some(b)) if b.kind == WordKind::Punct(b'(') && a.end == b.start)
+    }
+
+    /// The words begin with a parenthesis and end with the one that closes it.
+    pub(super) fn is_in_parentheses(&self, range: &Range<usize>) -> bool {
+        let mut open = 0usize;
+        for at in range.clone() {
+            match self.words.words.get(at).map(|word| word.kind) {
+                Some(WordKind::Punct(b'(')) => open += 1,
+                Some(WordKind::Punct(b')')) => open = open.saturating_sub(1),
+                _ => {}
+            }
+            if open == 0 {
+                return at + 1 == range.end;
+            }
+        }
+        false
+    }
+
+    /// The digits of a number that is next, and that all statements of the template have: what the grammar makes of it holds for all of them.
+    pub(super) fn verbatim_number(&mut self) -> Option<&'a [u8]> {
+        let next = self.words.words.get(self.at)?;
+        let digits =
+            (next.kind == WordKind::Number && next.is_verbatim).then(|| self.next_word_text())?;
+        self.advance();
+        Some(digits)
+    }
+
+    /// The bytes of the next word.
+    fn next_word_text(&self) -> &'a [u8] {
+        self.word_text(self.at)
+    }
+
+    /// A word as it is written.
+    pub(super) fn word_text(&self, word: usize) -> &'a [u8] {
+        self.words.text(word, self.text)
+    }
+
+    /// Why what stands here is nothing that is understood.
+    pub(super) fn refusal(&self) -> NarrowingRefusal {
+        const WHY: [(&[&str], NarrowingRefusal); 4] = [
+            (
+                &["FOR", "LOCK", "INTO", "PROCEDURE"],
+                NarrowingRefusal::Locks,
+            ),
+            (
+                &[
+                    "SQL_CALC_FOUND_ROWS",
+                    "SQL_NO_CACHE",
+                    "SQL_CACHE",
+                    "SQL_SMALL_RESULT",
+                    "SQL_BIG_RESULT",
+                    "SQL_BUFFER_RESULT",
+                    "HIGH_PRIORITY",
+                    "STRAIGHT_JOIN",
+                    "USE",
+                    "FORCE",
+                    "IGNORE",
+                    "PARTITION",
+                    "TABLESAMPLE",
+                ],
+                NarrowingRefusal::Hints,
+            ),
+            (
+                &[
+                    "UNION",
+                    "EXCEPT",
+                    "INTERSECT",
+                    "WITH",
+                    "HAVING",
+                    "WINDOW",
+                    "OVER",
+                ],
+                NarrowingRefusal::Structure,
+            ),
+            (&["LIMIT", "FETCH", "ROWS"], NarrowingRefusal::Limit),
+        ];
+        let found = WHY
+            .iter()
+            .find(|(words, _)| words.iter().any(|word| self.is_next(word)));
+        match (found, self.peek()) {
+            (Some((_, why)), _) => *why,
+            (
+                None,
+                Some(WordKind::Punct(
+                    b'+' | b'-' | b'*' | b'/' | b'%' | b'&' | b'|' | b'^' | b'~' | b'@' | b':'
+                    | b'!',
+                )),
+            ) => NarrowingRefusal::NotPlain,
+            _ => NarrowingRefusal::NotUnderstood,
+        }
+    }
+
+    /// A name of a table or a column.
+    pub(super) fn name(&mut self) -> Result<SqlIdentifier, NarrowingRefusal> {
+        self.name_after_point(false)
+    }
+
+    /// Behind a point any word is a name.
+    pub(super) fn name_after_point(
+        &mut self,
+        behind_point: bool,
+    ) -> Result<SqlIdentifier, NarrowingRefusal> {
+        let name = Lexer::new(self.next_word_text())
+            .next()
+            .and_then(|token| token.name());
+        let name = name.filter(|name| !name.is_empty());
+        let mut text = name.ok_or_else(|| self.refusal())?;
+        let quoted = self.peek() == Some(WordKind::Quoted);
+        if !quoted && !behind_point && is_reserved(&text) {
+            return Err(self.refusal());
+        }
+        self.case.fold_text(&mut text);
+        Ok(SqlIdentifier {
+            text,
+            word: self.advance(),
+        })
+    }
+
+    /// A name without AS in front: no keyword at all, as that may be the next clause.
+    pub(super) fn alias(&mut self) -> Option<SqlIdentifier> {
+        let quoted = self.peek() == Some(WordKind::Quoted);
+        let plain = self.peek() == Some(WordKind::Name)
+            && std::str::from_utf8(self.next_word_text()).is_ok_and(is_alias);
+        match quoted || plain {
+            true => self.name().ok(),
+            false => None,
+        }
+    }
+
+    /// One deeper.
+    pub(super) fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, NarrowingRefusal>,
+    ) -> Result<T, NarrowingRefusal> {
+        if self.depth == DEEPEST {
+            return Err(NarrowingRefusal::NotUnderstood);
+        }
+        self.depth += 1;
+        let read = read(self);
+        self.depth -= 1;
+        read
+    }
+}
+
+/// A word that can be nothing else than a name behind a table or a column. Words that begin a clause in one of the servers' versions
+/// are none, though they may be names elsewhere.
+fn is_alias(word: &str) -> bool {
+    const CLAUSES: [&str; 16] = [
+        "EXCEPT",
+        "FETCH",
+        "FOR",
+        "FULL",
+        "INTERSECT",
+        "LATERAL",
+        "MINUS",
+        "OFFSET",
+        "ONLY",
+        "QUALIFY",
+        "ROW",
+        "ROWS",
+        "SYSTEM",
+        "TABLESAMPLE",
+        "VALUES",
+        "WINDOW",
+    ];
+    let clause = |clause: &&str| clause.eq_ignore_ascii_case(word);
+    !is_reserved(word) && !CLAUSES.iter().any(clause)
+}

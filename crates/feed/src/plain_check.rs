@@ -1,0 +1,270 @@
+//! Nothing in a statement may fail, warn or act: its operands are of one class each, and its literals plain.
+
+use crate::query::{
+    ColumnReference, ConditionKind, Literal, LiteralList, Operand, SelectCondition, SelectItem,
+    Subquery,
+};
+use crate::refusal::NarrowingRefusal;
+use crate::schema::{ComparisonClass, Schema};
+use crate::scope::NameScope;
+use crate::words::{ListKind, StatementWords, WordKind};
+
+/// A value that has to be looked at in each statement: it is compared with this class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiteralCheck {
+    /// The word.
+    pub literal: Literal,
+    /// What it is compared with.
+    pub class: ComparisonClass,
+}
+
+/// Looks over a whole statement.
+pub struct PlainCheck<'a> {
+    /// Its words.
+    pub words: &'a StatementWords,
+    /// Its tables.
+    pub schema: &'a dyn Schema,
+    /// What is left to be looked at in each statement.
+    pub literal_checks: Vec<LiteralCheck>,
+    /// A TIMESTAMP is compared: by row and by index it may come out otherwise in an hour that comes twice.
+    pub zoned: bool,
+}
+
+/// What an operand is.
+#[derive(Clone, Copy)]
+enum OperandKind {
+    Of(ComparisonClass),
+    Literal(Literal),
+}
+
+impl<'a> PlainCheck<'a> {
+    /// A column of the answer.
+    ///
+    /// # Errors
+    /// What is not plain about it.
+    pub fn item(
+        &mut self,
+        item: &SelectItem,
+        scope: &NameScope<'_>,
+    ) -> Result<(), NarrowingRefusal> {
+        if let SelectItem::Operand(operand, _) = item {
+            return self.operand(operand, scope).map(|_| ());
+        }
+        if scope.shown_tables(item).next().is_none() {
+            return Err(NarrowingRefusal::Names);
+        }
+        let mut columns = scope
+            .shown_tables(item)
+            .flat_map(|seen| &seen.table.columns);
+        match columns.any(|column| column.is_virtual) {
+            true => Err(NarrowingRefusal::NotPlain),
+            false => Ok(()),
+        }
+    }
+
+    /// A condition, with all that stands in it.
+    ///
+    /// # Errors
+    /// What is not plain about it.
+    pub fn condition(
+        &mut self,
+        condition: &'a SelectCondition,
+        scope: &NameScope<'a>,
+    ) -> Result<(), NarrowingRefusal> {
+        match &condition.kind {
+            ConditionKind::And(all) | ConditionKind::Or(all) => {
+                all.iter().try_for_each(|one| self.condition(one, scope))
+            }
+            ConditionKind::Not(inner) => self.condition(inner, scope),
+            ConditionKind::Compare(left, _, right) => self.compare(left, right, scope),
+            ConditionKind::ComparePairs(left, _, right) => {
+                let [a, b] = left;
+                let [c, d] = right;
+                self.compare(a, c, scope)?;
+                self.compare(b, d, scope)
+            }
+            ConditionKind::Null(operand, _) => self.operand(operand, scope).map(|_| ()),
+            ConditionKind::Between(operand, from, to, _) => {
+                self.compare(operand, from, scope)?;
+                self.compare(operand, to, scope)
+            }
+            ConditionKind::Like(operand, pattern, _) => {
+                match self.compared_operand(operand, scope)? {
+                    OperandKind::Of(ComparisonClass::Text) => {
+                        self.check_literal(*pattern, ComparisonClass::Text)
+                    }
+                    _ => Err(NarrowingRefusal::Types),
+                }
+            }
+            ConditionKind::In(operand, list, _) => self.list(operand, list, scope),
+            ConditionKind::InSubquery(operand, rows, _) => {
+                let left = self.compared_operand(operand, scope)?;
+                let right = self.subquery(rows, scope)?;
+                match (left, right) {
+                    (OperandKind::Of(left), Some(right)) if left.compares_with(right) => Ok(()),
+                    _ => Err(NarrowingRefusal::Types),
+                }
+            }
+            ConditionKind::Exists(rows) => self.subquery(rows, scope).map(|_| ()),
+            ConditionKind::Truth(column) => match scope.class(scope.resolve(column)?) {
+                ComparisonClass::Integer => Ok(()),
+                _ => Err(NarrowingRefusal::Types),
+            },
+        }
+    }
+
+    /// A SELECT within a condition; returns what its first column is.
+    fn subquery(
+        &mut self,
+        rows: &'a Subquery,
+        scope: &NameScope<'a>,
+    ) -> Result<Option<ComparisonClass>, NarrowingRefusal> {
+        let inner = scope.within(&rows.sources, self.schema)?;
+        for source in &rows.sources {
+            if let Some(on) = &source.on {
+                self.condition(on, &inner)?;
+            }
+        }
+        if let Some(filter) = &rows.filter {
+            self.condition(filter, &inner)?;
+        }
+        let columns = rows.columns.iter().map(|column| inner.resolve(column));
+        let of = columns.collect::<Result<Vec<_>, _>>()?.first().copied();
+        self.zoned |= of.is_some_and(|of| inner.is_zoned(of));
+        Ok(of.map(|of| inner.class(of)))
+    }
+
+    fn list(
+        &mut self,
+        operand: &Operand,
+        list: &LiteralList,
+        scope: &NameScope<'_>,
+    ) -> Result<(), NarrowingRefusal> {
+        let OperandKind::Of(class) = self.compared_operand(operand, scope)? else {
+            return Err(NarrowingRefusal::Types);
+        };
+        match list {
+            LiteralList::Whole(at) => {
+                match (self.words.words.get(*at).map(|word| word.kind), class) {
+                    (
+                        Some(WordKind::List(ListKind::Numbers)),
+                        ComparisonClass::Integer | ComparisonClass::Number,
+                    )
+                    | (Some(WordKind::List(ListKind::Texts)), ComparisonClass::Text) => Ok(()),
+                    (Some(WordKind::List(ListKind::Parameters)), _) => {
+                        self.check_literal(Literal::Parameter(*at), class)
+                    }
+                    (Some(WordKind::List(ListKind::Texts)), ComparisonClass::Integer) => {
+                        self.check_literal(Literal::Text(*at), class)
+                    }
+                    _ => Err(NarrowingRefusal::Types),
+                }
+            }
+            LiteralList::Each(all) => all.iter().try_for_each(|one| match (one, class) {
+                // Numbers and strings side by side.
+                (Literal::Text(_), ComparisonClass::Integer) => Err(NarrowingRefusal::Types),
+                _ => self.check_literal(*one, class),
+            }),
+        }
+    }
+
+    fn compare(
+        &mut self,
+        left: &Operand,
+        right: &Operand,
+        scope: &NameScope<'_>,
+    ) -> Result<(), NarrowingRefusal> {
+        match (
+            self.compared_operand(left, scope)?,
+            self.compared_operand(right, scope)?,
+        ) {
+            (OperandKind::Of(left), OperandKind::Of(right)) if left.compares_with(right) => Ok(()),
+            (OperandKind::Of(class), OperandKind::Literal(literal))
+            | (OperandKind::Literal(literal), OperandKind::Of(class)) => {
+                self.check_literal(literal, class)
+            }
+            (
+                OperandKind::Literal(Literal::Number(_)),
+                OperandKind::Literal(Literal::Number(_)),
+            ) => Ok(()),
+            _ => Err(NarrowingRefusal::Types),
+        }
+    }
+
+    /// An operand that is compared.
+    fn compared_operand(
+        &mut self,
+        operand: &Operand,
+        scope: &NameScope<'_>,
+    ) -> Result<OperandKind, NarrowingRefusal> {
+        let zoned =
+            |column: &&ColumnReference| scope.resolve(column).is_ok_and(|of| scope.is_zoned(of));
+        self.zoned |= operand.columns().iter().any(zoned);
+        self.operand(operand, scope)
+    }
+
+    fn operand(
+        &mut self,
+        operand: &Operand,
+        scope: &NameScope<'_>,
+    ) -> Result<OperandKind, NarrowingRefusal> {
+        match operand {
+            Operand::Column(column) => Ok(OperandKind::Of(scope.class(scope.resolve(column)?))),
+            Operand::Literal(literal) => Ok(OperandKind::Literal(*literal)),
+            Operand::Now => Ok(OperandKind::Of(ComparisonClass::Moment(6))),
+            Operand::Coalesce(all) => {
+                let mut class = None;
+                for one in all {
+                    match (self.operand(one, scope)?, class) {
+                        (OperandKind::Of(own), None) => class = Some(own),
+                        (OperandKind::Of(own), Some(other)) if own.compares_with(other) => {}
+                        // All of it would be a string.
+                        (
+                            OperandKind::Literal(Literal::Text(_)),
+                            Some(ComparisonClass::Integer),
+                        ) => {
+                            return Err(NarrowingRefusal::Types);
+                        }
+                        (OperandKind::Literal(literal), Some(class)) => {
+                            self.check_literal(literal, class)?
+                        }
+                        _ => return Err(NarrowingRefusal::Types),
+                    }
+                }
+                class.map(OperandKind::Of).ok_or(NarrowingRefusal::Types)
+            }
+        }
+    }
+
+    /// Whether a literal may be compared with a class, as far as its kind tells; what its value has to tell is looked at later.
+    fn check_literal(
+        &mut self,
+        literal: Literal,
+        with: ComparisonClass,
+    ) -> Result<(), NarrowingRefusal> {
+        let number = matches!(with, ComparisonClass::Integer | ComparisonClass::Number);
+        match literal {
+            Literal::Null if with != ComparisonClass::Other => Ok(()),
+            Literal::Number(_) | Literal::Negative(_) | Literal::Truth(_) if number => Ok(()),
+            Literal::Decimal if with == ComparisonClass::Number => Ok(()),
+            Literal::Text(_) if with == ComparisonClass::Text => Ok(()),
+            Literal::Text(_)
+                if matches!(with, ComparisonClass::Moment(_) | ComparisonClass::Integer) =>
+            {
+                self.literal_checks.push(LiteralCheck {
+                    literal,
+                    class: with,
+                });
+                Ok(())
+            }
+            Literal::Parameter(_) if with != ComparisonClass::Other => {
+                self.literal_checks.push(LiteralCheck {
+                    literal,
+                    class: with,
+                });
+                Ok(())
+            }
+            _ => Err(NarrowingRefusal::Types),
+        }
+    }
+}

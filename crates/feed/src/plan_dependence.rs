@@ -1,0 +1,519 @@
+//! Whether a plan changes how columns are described in more than their key flags.
+//!
+//! Where a row comes through a temporary table, both servers describe what COALESCE and IFNULL make in another way (its name in the table, its
+//! flags, digits, length, and type) than where it is made as it is told, and so they name other tables and databases for what comes from a SELECT
+//! in FROM. Whether there is a temporary table follows the order in which tables are read, and that the numbers in the statement and what tables
+//! hold; a SELECT of one table has none but for DISTINCT and what its text says.
+//!
+//! MariaDB tells the columns of a LEFT JOIN as NOT NULL where the join is an inner one to it and there is no temporary table: where a condition
+//! is true of no row of NULLs, or where it has read the one row that is joined while it planned, which it does behind a row of which the statement
+//! says the whole unique key.
+//!
+//! EXPLAIN tells whether there is a temporary table, but for a condition with a SELECT in it that names nothing but constants: MariaDB decides it when
+//! it executes the statement, and then makes no rows at all where it is not true.
+//!
+//! MariaDB 10.11 and MySQL 9.7: `exec_const_cond`, `make_send_field` of functions and of fields, `simplify_joins`, `join_read_const_table`.
+
+use std::collections::BTreeSet;
+
+use crate::equalities::{ColumnEqualities, conjuncts};
+use crate::joined_tables::visit_columns;
+use crate::query::{
+    ColumnReference, ConditionKind, FeedSelect, Operand, SelectCondition, SelectItem,
+};
+use crate::schema::Schema;
+use crate::scope::{NameScope, ScopedColumn, ScopedTable};
+
+/// What plans change of how columns are described, beside key flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanDependence {
+    /// Nothing.
+    Alike,
+    /// On MariaDB whether one of them may be NULL.
+    ByPlanOnMariadb,
+    /// What functions make, or a SELECT in FROM.
+    ByPlan,
+}
+
+impl PlanDependence {
+    /// True where how the server goes about the statement says more of its columns than key flags.
+    #[must_use]
+    pub fn is_by_plan(self, mariadb: bool) -> bool {
+        match self {
+            PlanDependence::Alike => false,
+            PlanDependence::ByPlanOnMariadb => mariadb,
+            PlanDependence::ByPlan => true,
+        }
+    }
+}
+
+/// A statement, in whose rows these conditions hold and these columns are equal.
+pub(crate) struct SelectAnalysis<'s, 'a> {
+    pub(crate) query: &'s FeedSelect,
+    pub(crate) scope: &'s NameScope<'a>,
+    pub(crate) schema: &'s dyn Schema,
+    pub(crate) equal: &'s ColumnEqualities,
+    pub(crate) holds: &'s [&'s SelectCondition],
+}
+
+impl SelectAnalysis<'_, '_> {
+    /// What plans change.
+    pub(crate) fn plan_dependence(&self) -> PlanDependence {
+        let query = self.query;
+        let computes = |item: &SelectItem| {
+            matches!(
+                item,
+                SelectItem::Operand(Operand::Coalesce(_) | Operand::Now, _)
+            )
+        };
+        let mut items = query.items.iter().chain(&query.derived_items);
+        let has_more_tables = query.sources.len() > 1 || self.conditions().any(has_subquery);
+        let is_derived = !query.derived_items.is_empty();
+        if is_derived && (query.distinct || has_more_tables)
+            || items.any(computes) && (is_derived || has_more_tables)
+        {
+            return PlanDependence::ByPlan;
+        }
+        let inner = self
+            .scope
+            .innermost_tables()
+            .iter()
+            .filter(|seen| !seen.source.outer);
+        let mut ahead = inner.filter(|seen| self.is_read_ahead(seen));
+        let shown = self.shown_not_null();
+        let is_joined = !shown.is_empty() && ahead.any(|seen| self.determines_join(seen));
+        let rejects = self.rejects_nulls();
+        match is_joined || !shown.is_disjoint(&rejects) {
+            true => PlanDependence::ByPlanOnMariadb,
+            false => PlanDependence::Alike,
+        }
+    }
+
+    /// True where a condition has a SELECT in it that names nothing but constants.
+    pub(crate) fn has_constant_subquery(&self) -> bool {
+        let mut selects = Vec::new();
+        self.conditions()
+            .for_each(|one| collect_subqueries(one, &mut selects));
+        selects.into_iter().any(|select| {
+            let mut is_constant = true;
+            self.visit_own_columns(select, self.scope, &mut |of| {
+                is_constant &= self.is_constant(of)
+            });
+            is_constant
+        })
+    }
+
+    /// WHERE, and each ON.
+    fn conditions(&self) -> impl Iterator<Item = &SelectCondition> {
+        let on = self
+            .query
+            .sources
+            .iter()
+            .filter_map(|source| source.on.as_ref());
+        on.chain(self.query.filter.iter().map(|(_, filter)| filter))
+    }
+
+    /// A column may be known before rows are read: it is said, or of a row that was read ahead; behind one such row others may be.
+    fn is_constant(&self, of: ScopedColumn) -> bool {
+        let mut own = self.scope.innermost_tables().iter();
+        let is_outer = self
+            .scope
+            .table(of.table)
+            .is_none_or(|seen| seen.source.outer);
+        is_outer || self.is_determined(of, &[]) || own.any(|seen| self.is_read_ahead(seen))
+    }
+
+    /// The tables of LEFT JOINs of which a column is shown that is NOT NULL in its table: of others no join changes what is told.
+    fn shown_not_null(&self) -> BTreeSet<usize> {
+        let (query, scope) = (self.query, self.scope);
+        let mut tables = BTreeSet::new();
+        for item in query.items.iter().chain(&query.derived_items) {
+            match item {
+                SelectItem::Operand(operand, _) => {
+                    let columns = operand.columns();
+                    let shown = columns
+                        .iter()
+                        .filter_map(|column| scope.resolve(column).ok());
+                    let never = shown.filter(|of| {
+                        scope
+                            .column_schema(*of)
+                            .is_none_or(|facts| !facts.is_nullable)
+                    });
+                    tables.extend(never.map(|of| of.table));
+                }
+                SelectItem::All | SelectItem::AllOf(_) => {
+                    let never = |seen: &&ScopedTable<'_>| {
+                        seen.table.columns.iter().any(|column| !column.is_nullable)
+                    };
+                    tables.extend(
+                        scope
+                            .shown_tables(item)
+                            .filter(never)
+                            .map(|seen| seen.number),
+                    );
+                }
+            }
+        }
+        let outer = scope
+            .innermost_tables()
+            .iter()
+            .filter(|seen| seen.source.outer);
+        let outer: BTreeSet<usize> = outer.map(|seen| seen.number).collect();
+        &tables & &outer
+    }
+
+    /// The tables of LEFT JOINs that may be inner joins: a condition that holds in each row names them, and may be true of no row of NULLs; or it names
+    /// one that is joined by what they say.
+    fn rejects_nulls(&self) -> BTreeSet<usize> {
+        let mut tables = BTreeSet::new();
+        let mut conditions = self.holds.to_vec();
+        let mut joins: Vec<&ScopedTable<'_>> = self
+            .scope
+            .innermost_tables()
+            .iter()
+            .filter(|seen| seen.source.outer)
+            .collect();
+        while let Some(condition) = conditions.pop() {
+            if matches!(condition.kind, ConditionKind::Null(_, true)) {
+                continue;
+            }
+            self.visit_own_columns(condition, self.scope, &mut |of| {
+                tables.insert(of.table);
+            });
+            joins.retain(|seen| {
+                let is_named = tables.contains(&seen.number);
+                if let Some(on) = seen.source.on.as_ref().filter(|_| is_named) {
+                    conjuncts(on, &mut conditions);
+                }
+                !is_named
+            });
+        }
+        tables
+    }
+
+    /// Which row of a LEFT JOIN's table is joined follows a row of this table.
+    fn determines_join(&self, seen: &ScopedTable<'_>) -> bool {
+        let outer = self
+            .scope
+            .innermost_tables()
+            .iter()
+            .filter(|other| other.source.outer);
+        let mut on = outer.filter_map(|other| other.source.on.as_ref());
+        on.any(|on| {
+            let mut says = has_subquery(on);
+            self.visit_own_columns(on, self.scope, &mut |of| says |= of.table == seen.number);
+            says
+        })
+    }
+
+    /// Every column of the statement's own tables in a condition, SELECTs in it included.
+    fn visit_own_columns(
+        &self,
+        condition: &SelectCondition,
+        scope: &NameScope<'_>,
+        each: &mut dyn FnMut(ScopedColumn),
+    ) {
+        let own = |scope: &NameScope<'_>, column: &ColumnReference| {
+            let of = scope.resolve(column).ok();
+            of.filter(|of| of.table < self.scope.innermost_tables().len())
+        };
+        visit_columns(condition, &mut |column| {
+            own(scope, column).into_iter().for_each(&mut *each);
+        });
+        let mut selects = Vec::new();
+        collect_subqueries(condition, &mut selects);
+        for select in selects {
+            let (operand, rows) = match &select.kind {
+                ConditionKind::InSubquery(operand, rows, _) => (Some(operand), rows),
+                ConditionKind::Exists(rows) => (None, rows),
+                _ => continue,
+            };
+            let operand = operand.iter().flat_map(|operand| operand.columns());
+            operand
+                .filter_map(|column| own(scope, column))
+                .for_each(&mut *each);
+            let Ok(within) = scope.within(&rows.sources, self.schema) else {
+                continue;
+            };
+            let shown = rows.columns.iter();
+            shown
+                .filter_map(|column| own(&within, column))
+                .for_each(&mut *each);
+            let on = rows.sources.iter().filter_map(|source| source.on.as_ref());
+            for condition in on.chain(&rows.filter) {
+                self.visit_own_columns(condition, &within, each);
+            }
+        }
+    }
+
+    /// A whole unique key of the table is said by literals, as far as those of another statement may say it: by a list of one, or between two that are
+    /// equal.
+    fn is_read_ahead(&self, seen: &ScopedTable<'_>) -> bool {
+        let between: Vec<ScopedColumn> = self
+            .holds
+            .iter()
+            .filter_map(|condition| match &condition.kind {
+                ConditionKind::Between(Operand::Column(column), _, _, true) => {
+                    self.scope.resolve(column).ok()
+                }
+                _ => None,
+            })
+            .collect();
+        let is_said = |column: &usize| {
+            let of = ScopedColumn {
+                table: seen.number,
+                column: *column,
+            };
+            self.is_determined(of, &between)
+        };
+        let mut keys = seen.table.unique_keys.iter();
+        keys.any(|key| key.iter().all(is_said))
+    }
+
+    /// A column is said by literals, or is equal to one of these.
+    fn is_determined(&self, of: ScopedColumn, others: &[ScopedColumn]) -> bool {
+        self.equal.literal(of).is_some()
+            || self.equal.list(of).is_some()
+            || others.iter().any(|other| self.equal.are_equal(*other, of))
+    }
+}
+
+fn has_subquery(condition: &SelectCondition) -> bool {
+    let mut selects = Vec::new();
+    collect_subqueries(condition, &mut selects);
+    !selects.is_empty()
+}
+
+/// The parts of a condition that have a SELECT.
+fn collect_subqueries<'q>(condition: &'q SelectCondition, all: &mut Vec<&'q SelectCondition>) {
+    match &condition.kind {
+        ConditionKind::And(parts) | ConditionKind::Or(parts) => {
+            parts.iter().for_each(|part| collect_subqueries(part, all))
+        }
+        ConditionKind::Not(one) => collect_subqueries(one, all),
+        ConditionKind::InSubquery(..) | ConditionKind::Exists(_) => all.push(condition),
+        ConditionKind::Compare(..)
+        | ConditionKind::ComparePairs(..)
+        | ConditionKind::Null(..)
+        | ConditionKind::Between(..)
+        | ConditionKind::Like(..)
+        | ConditionKind::In(..)
+        | ConditionKind::Truth(_) => {}
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::tests::shaped;
+
+    fn of(items: &str, from: &str, condition: &str) -> PlanDependence {
+        let text = format!(
+            "SELECT m.id, {items} FROM message m {from} WHERE m.user_id IN (1, 2) AND {condition} ORDER BY m.id DESC LIMIT 9"
+        );
+        shaped(&text, false).unwrap().plan_dependence
+    }
+
+    type DescriptionCase = (&'static str, &'static str, &'static str, PlanDependence);
+
+    /// Of these items, FROM and conditions.
+    #[track_caller]
+    fn all_are(cases: &[DescriptionCase]) {
+        for (items, from, condition, expected) in cases {
+            assert_eq!(
+                of(items, from, condition),
+                *expected,
+                "{items} {from} {condition}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_functions_make_follows_the_plan_where_there_is_another_table() {
+        let users = "JOIN users u ON u.id = m.user_id";
+        let edges = "m.user_id IN (SELECT author FROM follower WHERE reader = 5)";
+        all_are(&[
+            (
+                "COALESCE(m.body, 'x')",
+                "",
+                "m.hidden = 0",
+                PlanDependence::Alike,
+            ),
+            (
+                "COALESCE(m.body, 'x')",
+                users,
+                "m.hidden = 0",
+                PlanDependence::ByPlan,
+            ),
+            ("IFNULL(m.body, 'x')", "", edges, PlanDependence::ByPlan),
+            ("m.body, 5", users, edges, PlanDependence::Alike),
+            (
+                "m.body",
+                users,
+                "COALESCE(m.body, 'x') = 'y'",
+                PlanDependence::Alike,
+            ),
+        ]);
+    }
+
+    #[test]
+    fn columns_of_a_select_in_from_follow_the_plan_where_it_may_have_a_temporary_table() {
+        let users = "JOIN users u ON u.id = m.user_id";
+        for (front, from, expected) in [
+            ("SELECT", "", PlanDependence::Alike),
+            ("SELECT DISTINCT", "", PlanDependence::ByPlan),
+            ("SELECT", users, PlanDependence::ByPlan),
+            ("SELECT DISTINCT", users, PlanDependence::ByPlan),
+        ] {
+            let text = format!(
+                "{front} d.id FROM (SELECT m.id FROM message m {from} WHERE m.user_id IN (1, 2)) d ORDER BY d.id DESC LIMIT 9"
+            );
+            let described = shaped(&text, false).unwrap().plan_dependence;
+            assert_eq!(described, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn columns_of_a_left_join_follow_the_plan_where_it_may_be_an_inner_one() {
+        let users = "LEFT JOIN users u ON u.id = m.user_id";
+        let both = "LEFT JOIN users u ON u.id = m.user_id LEFT JOIN block b ON b.who = u.id AND b.whom = 7";
+        all_are(&[
+            (
+                "u.name",
+                users,
+                "u.name = 'x'",
+                PlanDependence::ByPlanOnMariadb,
+            ),
+            (
+                "u.*",
+                users,
+                "u.nick = 'x'",
+                PlanDependence::ByPlanOnMariadb,
+            ),
+            ("u.nick", users, "u.name = 'x'", PlanDependence::Alike),
+            (
+                "u.name",
+                users,
+                "u.id IS NOT NULL",
+                PlanDependence::ByPlanOnMariadb,
+            ),
+            ("u.name", users, "u.id IS NULL", PlanDependence::Alike),
+            (
+                "u.name",
+                users,
+                "(u.id IS NULL OR u.name = 'x')",
+                PlanDependence::ByPlanOnMariadb,
+            ),
+            ("m.body", users, "u.name = 'x'", PlanDependence::Alike),
+            ("u.name", both, "b.whom IS NULL", PlanDependence::Alike),
+            (
+                "u.name",
+                both,
+                "b.whom = 7",
+                PlanDependence::ByPlanOnMariadb,
+            ),
+            ("b.who", both, "u.name = 'x'", PlanDependence::Alike),
+            (
+                "u.name",
+                users,
+                "EXISTS (SELECT 1 FROM block b WHERE b.who = u.id)",
+                PlanDependence::ByPlanOnMariadb,
+            ),
+            (
+                "u.name",
+                users,
+                "u.id NOT IN (SELECT whom FROM block WHERE who = 3)",
+                PlanDependence::ByPlanOnMariadb,
+            ),
+            (
+                "u.name",
+                users,
+                "EXISTS (SELECT 1 FROM block b WHERE b.who = m.user_id)",
+                PlanDependence::Alike,
+            ),
+        ]);
+    }
+
+    #[test]
+    fn a_select_in_a_condition_is_constant_where_it_names_nothing_else() {
+        let of = |authors: &str, condition: &str| {
+            let text = format!(
+                "SELECT m.id FROM message m WHERE {authors} AND {condition} ORDER BY m.id DESC LIMIT 9"
+            );
+            shaped(&text, false).unwrap().has_constant_subquery
+        };
+        let edges = "m.user_id IN (SELECT author FROM follower WHERE reader = 5)";
+        let named = "m.user_id IN (7)";
+        for (authors, condition, expected) in [
+            (named, "m.hidden = 0", false),
+            (
+                named,
+                "m.user_id NOT IN (SELECT whom FROM block WHERE who = 3)",
+                true,
+            ),
+            (
+                edges,
+                "m.user_id NOT IN (SELECT whom FROM block WHERE who = 3)",
+                false,
+            ),
+            (
+                named,
+                "m.id NOT IN (SELECT message_id FROM tag WHERE name = 'x')",
+                false,
+            ),
+            (
+                edges,
+                "EXISTS (SELECT 1 FROM block b WHERE b.who = 3)",
+                true,
+            ),
+            (
+                edges,
+                "NOT EXISTS (SELECT 1 FROM block b WHERE b.whom = m.user_id)",
+                false,
+            ),
+            (
+                named,
+                "(m.hidden = 0 OR EXISTS (SELECT 1 FROM block b WHERE b.whom = m.user_id))",
+                true,
+            ),
+            (
+                edges,
+                "m.id = 5 AND EXISTS (SELECT 1 FROM tag t WHERE t.message_id = m.id)",
+                true,
+            ),
+        ] {
+            assert_eq!(of(authors, condition), expected, "{authors} {condition}");
+        }
+    }
+
+    #[test]
+    fn columns_of_a_left_join_follow_the_plan_behind_a_row_that_is_read_ahead() {
+        let users = "LEFT JOIN users u ON u.id = m.user_id";
+        all_are(&[
+            ("u.name", users, "m.hidden = 0", PlanDependence::Alike),
+            ("u.name", users, "m.id < 7", PlanDependence::Alike),
+            ("u.name", users, "m.id = 7", PlanDependence::ByPlanOnMariadb),
+            (
+                "*",
+                users,
+                "m.id IN (7, 8)",
+                PlanDependence::ByPlanOnMariadb,
+            ),
+            (
+                "u.*",
+                users,
+                "m.id BETWEEN 7 AND 8",
+                PlanDependence::ByPlanOnMariadb,
+            ),
+            ("m.body", users, "m.id = 7", PlanDependence::Alike),
+            ("u.nick", users, "m.id = 7", PlanDependence::Alike),
+            (
+                "u.name",
+                "JOIN users u ON u.id = m.user_id",
+                "m.id = 7",
+                PlanDependence::Alike,
+            ),
+        ]);
+    }
+}

@@ -1,0 +1,14 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    // Logs that servers wrote are files.
+    clippy::disallowed_methods
+)]
+
+mod built_events;
+mod captured_log;
+mod captured_logs;
+mod corrupted_events;
+mod ordering_keys;
+
+pub(crate) use captured_log::routes;

@@ -1,0 +1,185 @@
+//! The verdict on the definition, and what it leaves to prove.
+
+use std::sync::Arc;
+
+use headwater_lookup::session_probes;
+use headwater_statement::TimelineCall;
+use headwater_timeline::check::{
+    self, DefinitionFacts, DefinitionVerdict, ParseWarnings, ProcedureStatus,
+};
+use headwater_wire::command::query_payload;
+use headwater_wire::resultset::QueryReply;
+
+use super::call_stage::{
+    CallContext, CallRefusal, CallStage, CallTransition, EligibleCall, LocatedCall, query_session,
+};
+use super::{CallAction, CallKnowledge, CheckOutcome, TimelineRequest};
+use crate::call_relay_reason::CallRelayReason;
+use crate::call_request::CallPacketForm;
+use crate::definer_rights::CallStrategy;
+
+impl<K: CallKnowledge> CallContext<'_, K> {
+    /// The verdict that counts, or a check.
+    pub(super) fn verdict(&mut self, placed: LocatedCall) -> CallTransition {
+        let number = placed.call.definition;
+        match self.knowledge.verdict(number, &placed.database) {
+            Some(verdict) => self.verdict_known(placed, &verdict),
+            None => {
+                let need = CallAction::Check {
+                    definition: number,
+                    database: placed.database.clone(),
+                };
+                Ok((CallStage::Checking(placed), need))
+            }
+        }
+    }
+
+    /// Takes in what came of the service account's check.
+    pub(super) fn check_ended(
+        &mut self,
+        placed: LocatedCall,
+        checked: CheckOutcome,
+    ) -> CallTransition {
+        match checked {
+            CheckOutcome::Verdict(verdict) => self.verdict_known(placed, &verdict),
+            CheckOutcome::TimedOut => Err(CallRelayReason::Unchecked.into()),
+            CheckOutcome::NoServiceAccount => self.check_in_session(placed),
+        }
+    }
+
+    /// Checks the definition on this session's connection, with its account's eyes.
+    fn check_in_session(&mut self, placed: LocatedCall) -> CallTransition {
+        let in_vain = self.session.state.last_failed_check(&placed.database);
+        if in_vain.is_some_and(|at| self.now.duration_since(at) < self.policy.recheck) {
+            return Err(CallRelayReason::Unchecked.into());
+        }
+        let definition = self.definition(placed.call.definition)?;
+        let queries = check::queries(definition, name_of(&placed.database)?);
+        let epoch = self.knowledge.epoch();
+        Ok((
+            CallStage::CheckingHere(placed, epoch),
+            query_session(queries),
+        ))
+    }
+
+    /// Takes in what this session's account sees of the definition.
+    pub(super) fn session_check_ended(
+        &mut self,
+        placed: LocatedCall,
+        epoch: u64,
+        answers: Vec<QueryReply>,
+    ) -> CallTransition {
+        let number = placed.call.definition;
+        let answered: Vec<_> = answers
+            .into_iter()
+            .map(session_probes::to_check_reply)
+            .collect();
+        let definition = self.definition(number)?;
+        match check::evaluate(definition, name_of(&placed.database)?, &answered) {
+            // Another account may see more: what this one does not see is no verdict.
+            DefinitionVerdict::Relay(reason) if reason.may_lack_privilege() => {
+                self.knowledge.unseen(number, &reason);
+                let standing = &mut self.session.state;
+                standing.check_failed(self.now, placed.database);
+                Err(CallRelayReason::Unchecked.into())
+            }
+            verdict => {
+                let verdict = self
+                    .knowledge
+                    .record(number, &placed.database, verdict, epoch);
+                self.verdict_known(placed, &verdict)
+            }
+        }
+    }
+
+    /// With the verdict known, the call may be owned as far as its definition goes, or is relayed.
+    fn verdict_known(
+        &mut self,
+        placed: LocatedCall,
+        verdict: &DefinitionVerdict,
+    ) -> CallTransition {
+        let DefinitionVerdict::Accelerate(facts) = verdict else {
+            return Err(CallRelayReason::Definition.into());
+        };
+        let LocatedCall { call, database } = placed;
+        if facts.procedure_status(call.form).is_err() {
+            return Err(CallRelayReason::Definition.into());
+        }
+        self.relay_for_parse_warnings(&call, facts)?;
+        let subject = EligibleCall {
+            payload: self.plain_payload(&call)?,
+            call,
+            database,
+            facts: Arc::clone(facts),
+            compared: false,
+            run_proved: false,
+        };
+        // Where there is no procedure nothing says who may have its answers, but the tables themselves: they are asked.
+        if subject.facts.procedure_status(subject.call.form) == &Ok(ProcedureStatus::Absent) {
+            return self.look_up(subject);
+        }
+        let (number, form) = (subject.call.definition, subject.call.form);
+        match self
+            .knowledge
+            .strategy(number, &subject.database, form, self.now)
+        {
+            CallStrategy::Relay => Err(CallRelayReason::DefinerRights.into()),
+            CallStrategy::Run => self.prove_and_run(subject),
+            CallStrategy::Answer => self.probe_memory(subject),
+        }
+    }
+
+    /// Has memory keep the timeline, and asks it for the page.
+    pub(super) fn probe_memory(&mut self, subject: EligibleCall) -> CallTransition {
+        // A lookup ends what the last statement left behind, as the procedure would.
+        let want = self.timeline_request(&subject, !self.session.state.has_conditions())?;
+        Ok((CallStage::ProbingMemory(subject), CallAction::Memory(want)))
+    }
+
+    pub(super) fn timeline_request(
+        &self,
+        subject: &EligibleCall,
+        now: bool,
+    ) -> Result<TimelineRequest, CallRefusal> {
+        Ok(TimelineRequest {
+            definition: subject.call.definition,
+            database: subject.database.clone(),
+            reader: subject.call.reader,
+            bound: subject.call.bound,
+            n: self.lookup(subject)?.n(),
+            wants_page: now,
+            spread: subject.facts.is_spread(),
+        })
+    }
+
+    /// The payload by which the same call runs again.
+    fn plain_payload(&self, call: &TimelineCall) -> Result<Vec<u8>, CallRefusal> {
+        if let CallPacketForm::Text = self.request.packet_form {
+            return Ok(self.payload.to_vec());
+        }
+        let text = call.to_sql(self.knowledge.definitions());
+        let text = text.ok_or(CallRelayReason::Unchecked)?;
+        Ok(query_payload(text.as_bytes(), self.session.capabilities))
+    }
+
+    /// A procedure of whose text the server says what cannot be said again is relayed once in a session.
+    fn relay_for_parse_warnings(
+        &mut self,
+        call: &TimelineCall,
+        facts: &DefinitionFacts,
+    ) -> Result<(), CallRelayReason> {
+        if facts.parse_warnings != ParseWarnings::Others {
+            return Ok(());
+        }
+        let epoch = self.knowledge.epoch();
+        let standing = &mut self.session.state;
+        match standing.relay_for_parse_warnings(call.definition, call.form, epoch) {
+            true => Err(CallRelayReason::ParseWarnings),
+            false => Ok(()),
+        }
+    }
+}
+
+fn name_of(database: &[u8]) -> Result<&str, CallRelayReason> {
+    std::str::from_utf8(database).map_err(|_| CallRelayReason::OtherDatabase)
+}

@@ -1,0 +1,861 @@
+//! Decisions as tables: what is known, what the driver fetches, what is needed next.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods
+)]
+
+mod cached_pages;
+mod feed_executions;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use headwater_feed::authors::FollowNames;
+use headwater_feed::binding::FeedColumnTypes;
+use headwater_feed::parser::parse;
+use headwater_feed::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
+use headwater_feed::words::StatementWords;
+use headwater_feed::{FeedId, FeedNames, shape};
+use headwater_statement::{StatementEffects, TableLockEffect};
+use headwater_timeline::IntegerColumnType;
+use headwater_timeline::index::TimelineId;
+use headwater_wire::packet;
+use headwater_wire::response::{ErrPacket, OkPacket};
+use headwater_wire::resultset::{result_set_of, result_set_with_status};
+
+use super::metadata_samples::MetadataSamples;
+use super::*;
+use crate::idle_session;
+use crate::session_state::SessionState;
+use crate::settings_probe::{self, SessionSettings};
+
+const JOINED: &str = "SELECT m.id FROM message m JOIN follower f ON f.author = m.author WHERE f.reader = 7 ORDER BY m.id DESC LIMIT 2";
+const LISTED: &str =
+    "SELECT id FROM message WHERE author IN (1, 2) AND id <= 90 ORDER BY id DESC LIMIT 2";
+
+/// Messages, and who follows whom.
+struct AppSchema(TableSchema, TableSchema);
+
+impl Schema for AppSchema {
+    fn table(&self, _: Option<&str>, name: &str) -> Option<&TableSchema> {
+        match name {
+            "message" => Some(&self.0),
+            "follower" => Some(&self.1),
+            _ => None,
+        }
+    }
+}
+
+fn table<const N: usize>(columns: [&str; N], unique: &[usize]) -> TableSchema {
+    let column = |name: &str| ColumnSchema {
+        name: name.to_owned(),
+        class: ComparisonClass::Integer,
+        is_virtual: false,
+        is_zoned: false,
+        is_hidden: false,
+        is_nullable: false,
+    };
+    TableSchema {
+        columns: columns.map(column).to_vec(),
+        unique_keys: vec![unique.to_vec()],
+    }
+}
+
+/// A statement that orders by the score is of a feed that does.
+fn template(text: &str) -> Arc<Template> {
+    let has_key = text.contains("score DESC");
+    let app = AppSchema(
+        table(["id", "author", "score"], &[0]),
+        table(["reader", "author"], &[0, 1]),
+    );
+    let names = FeedNames {
+        database: Some("tl".into()),
+        message: "message".into(),
+        id: "id".into(),
+        author: "author".into(),
+        key: has_key.then(|| "score".into()),
+        follow: Some(FollowNames {
+            table: "follower".into(),
+            reader: "reader".into(),
+            author: "author".into(),
+        }),
+    };
+    let words = StatementWords::read(text.as_bytes()).unwrap();
+    let query = parse(text.as_bytes(), &words).unwrap();
+    let shape = shape(&query, &words, &names, &app).unwrap();
+    // Ids and users of signed types: they have another place than their number.
+    let integer = IntegerColumnType {
+        bits: 32,
+        signed: true,
+    };
+    let types = FeedColumnTypes {
+        id: integer,
+        author: integer,
+        key: has_key.then_some(KeyType::Integer(integer)),
+    };
+    let named = query.tables();
+    let lists = shape
+        .row_dependencies
+        .as_ref()
+        .map_or(0, |keep| keep.lists.len());
+    let template = Template::new(FeedId(0), "tl".into(), names, types, shape, named);
+    Arc::new(template.with_timelines(Vec::new(), vec![TimelineId(70); lists]))
+}
+
+struct TemplateKnowledge(super::TemplateLookup, MetadataSamples, bool);
+
+impl FeedKnowledge for TemplateKnowledge {
+    fn template(&self, _: &[u8], _: &StatementWords, _: &[u8]) -> super::TemplateLookup {
+        self.0.clone()
+    }
+
+    fn metadata_samples(&self) -> Option<&MetadataSamples> {
+        Some(&self.1)
+    }
+
+    fn are_suspended(&self) -> bool {
+        self.2
+    }
+}
+
+struct FeedScenario {
+    session: CommandPhase,
+    known: TemplateKnowledge,
+    policy: FeedPolicy,
+    now: Instant,
+    /// What the client was told last.
+    told: Option<Vec<u8>>,
+    /// What is learned from.
+    lesson: Option<MetadataSample>,
+    /// Behind the next page that is looked for in vain, the log has told of a function.
+    doubts: bool,
+}
+
+fn settings() -> SessionSettings {
+    SessionSettings {
+        utc_offset: Some(0),
+        ..idle_session::settings()
+    }
+}
+
+impl FeedScenario {
+    /// A session of which all is proven, and a template.
+    fn proven(text: &str) -> FeedScenario {
+        let mut session = idle_session::session(true);
+        session.state = SessionState::new(Some(b"tl".to_vec()));
+        let mut scene = FeedScenario {
+            session,
+            known: TemplateKnowledge(
+                super::TemplateLookup::Ready(template(text)),
+                MetadataSamples::default(),
+                false,
+            ),
+            policy: FeedPolicy {
+                accelerate: true,
+                list_authors: 10,
+                candidates: 32,
+                privileges_ttl: Duration::from_secs(1),
+                always: true,
+                exact: false,
+                rows: false,
+            },
+            now: Instant::now(),
+            told: None,
+            lesson: None,
+            doubts: false,
+        };
+        scene.prove();
+        scene
+    }
+
+    /// All that has to be known of the session is proven, now.
+    fn prove(&mut self) {
+        let standing = &mut self.session.state;
+        standing.settings_proved(settings());
+        standing.observe(&OkPacket {
+            status: 2,
+            ..OkPacket::default()
+        });
+    }
+
+    /// Has all but the first statement of its form asked with candidates.
+    fn learned(text: &str) -> FeedScenario {
+        let mut scene = FeedScenario::proven(text);
+        let told = scene.play(text, vec![named(&[9, 8], false), reply(0x4203, 2)]);
+        assert_eq!(told.last().unwrap(), "tell, as it is");
+        scene
+    }
+
+    /// The needs, one behind the other, where these are fetched.
+    fn play(&mut self, text: &str, fetched: Vec<FeedInput>) -> Vec<String> {
+        let payload = [b"\x03", text.as_bytes()].concat();
+        self.decide(FeedDecision::new(payload, self.policy), text, fetched)
+    }
+
+    fn decide(
+        &mut self,
+        mut decision: FeedDecision,
+        text: &str,
+        fetched: Vec<FeedInput>,
+    ) -> Vec<String> {
+        let mut fetched: VecDeque<FeedInput> = fetched.into();
+        let mut input = FeedInput::Begin;
+        let mut needs = Vec::new();
+        loop {
+            let need = decision.next(input, &mut self.session, &self.known, self.now);
+            needs.push(said(&need, text));
+            if matches!(
+                need,
+                FeedAction::Reply(_) | FeedAction::Relay(_) | FeedAction::RelaySampled(_)
+            ) {
+                assert!(fetched.is_empty(), "{needs:?}");
+                match need {
+                    FeedAction::Reply(told) => {
+                        // As whoever keeps its rows does.
+                        if let Some(fill) = &told.fill {
+                            let _ = fill.cache_key();
+                        }
+                        self.told = Some(told.bytes);
+                    }
+                    FeedAction::RelaySampled(lesson) => self.lesson = Some(lesson),
+                    _ => {}
+                }
+                return needs;
+            }
+            self.now += Duration::from_micros(100);
+            input = match fetched.pop_front() {
+                Some(input) => input,
+                None => return needs,
+            };
+            if self.doubts
+                && matches!(
+                    input,
+                    FeedInput::CachedPage(None) | FeedInput::Unchanged(false)
+                )
+            {
+                self.session.doubt_functions();
+                self.doubts = false;
+            }
+        }
+    }
+}
+
+fn said(need: &FeedAction, text: &str) -> String {
+    match need {
+        FeedAction::Query(ask) => format!("ask {}", ask.queries.join("; ")),
+        FeedAction::Candidates(want) => {
+            let MessageRange {
+                upper,
+                lower,
+                limit: most,
+            } = want.range;
+            let (readers, authors) = (&want.readers, &want.authors);
+            let at = |item: KeyedMessage| match item.key {
+                0 => item.id.to_string(),
+                key => format!("{key}/{}", item.id),
+            };
+            let (upper, lower) = (upper.map(at), at(lower));
+            let upper = upper.unwrap_or_else(|| "all".into());
+            let untied = if want.untied { " untied" } else { "" };
+            format!("candidates {readers:?} {authors:?} {upper} {lower} {most}{untied}")
+        }
+        FeedAction::Run(payload) if payload.first() == Some(&0x17) => {
+            feed_executions::shown(payload)
+        }
+        FeedAction::Prepare(prepare) => {
+            let text = String::from_utf8(prepare.payload.get(1..).unwrap().to_vec()).unwrap();
+            let closed = feed_executions::closed(&prepare.before);
+            format!("close {closed:?}, prepare {text}")
+        }
+        FeedAction::Run(payload) => {
+            let own = String::from_utf8(payload.get(1..).unwrap().to_vec()).unwrap();
+            match own == text {
+                true => "run as it is".into(),
+                false => format!("run {own}"),
+            }
+        }
+        FeedAction::Page(want) => {
+            let (ids, offset, limit) = (&want.named, want.offset, want.limit);
+            format!("page of {ids:?} {offset} {limit}")
+        }
+        FeedAction::CheckUnchanged => "unchanged?".into(),
+        FeedAction::AwaitSample(_) => "wait".into(),
+        FeedAction::Reply(told) if told.from_cache => "tell what was kept".into(),
+        FeedAction::Reply(told) if told.narrowed => "tell".into(),
+        FeedAction::Reply(_) => "tell, as it is".into(),
+        FeedAction::Relay(why) => format!("relay {}", why.label()),
+        FeedAction::RelaySampled(_) => "relay to be learned from".into(),
+    }
+}
+
+fn named(ids: &[u64], all: bool) -> FeedInput {
+    FeedInput::Candidates(Ok(CandidateSet {
+        ids: ids.to_vec(),
+        exhaustive: all,
+        tied: false,
+        authors: 2,
+        written_by: vec![1; ids.len()],
+        author_lists: Vec::new(),
+        generation: 1,
+    }))
+}
+
+/// A reply with one column of these flags, and so many rows.
+fn reply(flags: u16, rows: u64) -> FeedInput {
+    reply_of(flags, rows, 2)
+}
+
+/// With these status flags behind it.
+fn reply_of(flags: u16, rows: u64, status: u8) -> FeedInput {
+    let mut definition = b"id\x0c?\0\x14\0\0\0\x08".to_vec();
+    definition.extend_from_slice(&flags.to_le_bytes());
+    definition.extend_from_slice(&[0, 0, 0]);
+    let mut packets = vec![vec![1], definition];
+    packets.extend((0..rows).map(|row| vec![1, b'0' + u8::try_from(row).unwrap()]));
+    packets.push(vec![0xfe, 0, 0, status, 0, 0, 0]);
+    let (mut bytes, mut seq) = (Vec::new(), 1);
+    for packet in packets {
+        seq = packet::encode(seq, &packet, &mut bytes);
+    }
+    FeedInput::Reply(InternalReply {
+        bytes: Some(bytes),
+        rows,
+        outcome: Some(ReplyOutcome::Ok(OkPacket {
+            status: status.into(),
+            ..OkPacket::default()
+        })),
+    })
+}
+
+fn ended(outcome: ReplyOutcome) -> FeedInput {
+    FeedInput::Reply(InternalReply {
+        bytes: Some(vec![0]),
+        rows: 2,
+        outcome: Some(outcome),
+    })
+}
+
+fn error(code: u16) -> ReplyOutcome {
+    ReplyOutcome::Err(ErrPacket {
+        code,
+        sqlstate: None,
+        message: Vec::new(),
+    })
+}
+
+#[test]
+fn the_first_of_its_form_runs_as_it_is_and_the_next_with_candidates() {
+    let mut scene = FeedScenario::proven(JOINED);
+    let needs = scene.play(JOINED, vec![named(&[9, 8], false), reply(0x4203, 2)]);
+    let asked = "candidates [7] [] all 0 2";
+    assert_eq!(needs, [asked, "run as it is", "tell, as it is"]);
+    let fetched = vec![
+        named(&[9, 8], false),
+        reply(1, 2),
+        FeedInput::Unchanged(true),
+    ];
+    let narrowed = JOINED.replace(
+        "WHERE f.reader = 7 ",
+        "WHERE ( f.reader = 7 ) AND m.`id` IN (9,8) ",
+    );
+    let narrowed = format!("run {narrowed}");
+    let needs = scene.play(JOINED, fetched);
+    assert_eq!(needs, [asked, &narrowed, "unchanged?", "tell"]);
+}
+
+#[test]
+fn flags_that_follow_the_plan_are_those_of_the_server() {
+    let mut scene = FeedScenario::learned(JOINED);
+    let mut decision = FeedDecision::new([b"\x03", JOINED.as_bytes()].concat(), scene.policy);
+    let mut input = FeedInput::Begin;
+    let mut fetched = VecDeque::from([
+        named(&[9, 8], false),
+        reply(1, 2),
+        FeedInput::Unchanged(true),
+    ]);
+    let told = loop {
+        match decision.next(input, &mut scene.session, &scene.known, scene.now) {
+            FeedAction::Reply(told) => break told,
+            _ => input = fetched.pop_front().unwrap(),
+        }
+    };
+    let FeedInput::Reply(expected) = reply(0x4203, 2) else {
+        panic!()
+    };
+    assert_eq!(Some(told.bytes), expected.bytes);
+}
+
+#[test]
+fn a_list_is_replaced_by_who_may_read_the_column_and_one_candidate_replaces_none() {
+    let mut scene = FeedScenario::proven(LISTED);
+    let right = "ask SELECT `author` FROM `tl`.`message` LIMIT 0";
+    let rows = || FeedInput::Answers(vec![QueryReply::Rows(result_set_of(&[]))]);
+    let first = vec![rows(), named(&[9, 8], false), reply(0x4203, 2)];
+    let asked = "candidates [] [1, 2] 90 0 2";
+    let needs = scene.play(LISTED, first);
+    assert_eq!(needs, [right, asked, "run as it is", "tell, as it is"]);
+    let next = vec![
+        named(&[9, 8], false),
+        reply(1, 2),
+        FeedInput::Unchanged(true),
+    ];
+    let needs = scene.play(LISTED, next);
+    let narrowed = LISTED.replace("author IN (1, 2)", "message.`id` IN (9,8)");
+    assert_eq!(
+        needs,
+        [asked, &format!("run {narrowed}"), "unchanged?", "tell"]
+    );
+    let one = vec![named(&[9], true), reply(1, 1), FeedInput::Unchanged(true)];
+    let needs = scene.play(LISTED, one);
+    let narrowed = LISTED.replace(
+        "WHERE author IN (1, 2) AND id <= 90 ",
+        "WHERE ( author IN (1, 2) AND id <= 90 ) AND message.`id` IN (9,0) ",
+    );
+    assert_eq!(
+        needs,
+        [asked, &format!("run {narrowed}"), "unchanged?", "tell"]
+    );
+    // A moment later it is asked again, and may be denied.
+    scene.now += Duration::from_secs(2);
+    let denied = QueryReply::Err(ErrPacket {
+        code: 1143,
+        sqlstate: None,
+        message: Vec::new(),
+    });
+    let needs = scene.play(LISTED, vec![FeedInput::Answers(vec![denied])]);
+    assert_eq!(needs, [right, "relay lookup_denied"]);
+}
+
+#[test]
+fn a_page_that_is_not_full_asks_for_more_until_all_are_there_or_too_many() {
+    let mut scene = FeedScenario::learned(JOINED);
+    let fetched = vec![
+        named(&[9, 8], false),
+        reply(1, 1),
+        named(&[9, 8, 7, 6, 5, 4, 3], true),
+        reply(1, 1),
+        FeedInput::Unchanged(true),
+    ];
+    let needs = scene.play(JOINED, fetched);
+    let asked: Vec<&str> = needs
+        .iter()
+        .map(String::as_str)
+        .filter(|need| !need.starts_with("run"))
+        .collect();
+    let wider = "candidates [7] [] all 0 8";
+    assert_eq!(
+        asked,
+        ["candidates [7] [] all 0 2", wider, "unchanged?", "tell"]
+    );
+    let mut scene = FeedScenario::learned(JOINED);
+    let ids: Vec<u64> = (0..32).rev().collect();
+    let fetched = vec![
+        named(&[9, 8], false),
+        reply(1, 0),
+        named(&ids[..8], false),
+        reply(1, 1),
+        named(&ids, false),
+        reply(1, 1),
+    ];
+    assert_eq!(
+        scene.play(JOINED, fetched).last().unwrap(),
+        "relay filtered"
+    );
+}
+
+#[test]
+fn what_has_changed_meanwhile_is_asked_again_and_relayed_in_the_end() {
+    let mut scene = FeedScenario::learned(JOINED);
+    let round = || {
+        [
+            named(&[9, 8], false),
+            reply(1, 2),
+            FeedInput::Unchanged(false),
+        ]
+    };
+    let fetched = [round(), round(), round()].into_iter().flatten().collect();
+    let needs = scene.play(JOINED, fetched);
+    assert_eq!(needs.len(), 10);
+    assert_eq!(needs.last().unwrap(), "relay changed_meanwhile");
+}
+
+#[test]
+fn an_answer_that_is_not_plainly_well_is_the_servers_to_give() {
+    let warned = ReplyOutcome::Ok(OkPacket {
+        status: 2,
+        warnings: 1,
+        ..OkPacket::default()
+    });
+    for (outcome, expected) in [
+        (warned.clone(), "relay narrowed_failed"),
+        (error(1690), "relay narrowed_failed"),
+        (error(INTERRUPTED), "tell"),
+    ] {
+        let mut scene = FeedScenario::learned(JOINED);
+        let needs = scene.play(JOINED, vec![named(&[9, 8], false), ended(outcome)]);
+        assert_eq!(needs.last().unwrap(), expected);
+    }
+    // One that warns by itself is never narrowed again.
+    let mut scene = FeedScenario::proven(JOINED);
+    scene.play(JOINED, vec![named(&[9, 8], false), ended(warned)]);
+    let needs = scene.play(JOINED, vec![named(&[9, 8], false)]);
+    assert_eq!(needs.last().unwrap(), "relay warns");
+}
+
+#[test]
+fn columns_of_another_kind_are_tried_through_a_temporary_table_and_then_never() {
+    let mut scene = FeedScenario::learned(JOINED);
+    // NOT_NULL is no key flag.
+    let other = || vec![named(&[9, 8], false), reply(0, 2)];
+    // They may be those of a session with another character set: they are learned again first.
+    let needs = scene.play(JOINED, other());
+    assert_eq!(needs.last().unwrap(), "relay columns_differ");
+    let learned = vec![named(&[9, 8], false), reply(0x4203, 2)];
+    let needs = scene.play(JOINED, learned);
+    assert_eq!(needs.last().unwrap(), "tell, as it is");
+    for buffered in [false, true] {
+        let needs = scene.play(JOINED, other());
+        let [_, run, end] = needs.as_slice() else {
+            panic!("{needs:?}")
+        };
+        assert_eq!(run.contains("SQL_BUFFER_RESULT"), buffered);
+        assert_eq!(end, "relay columns_differ");
+    }
+    let needs = scene.play(JOINED, vec![named(&[9, 8], false)]);
+    assert_eq!(needs.last().unwrap(), "relay columns_differ");
+}
+
+#[test]
+fn nothing_is_asked_of_a_session_that_stands_in_the_way() {
+    type FeedScenarioChange = fn(&mut FeedScenario);
+    let cases: [(FeedScenarioChange, &str); 7] = [
+        (
+            |scene| scene.policy.accelerate = false,
+            "relay switched_off",
+        ),
+        (
+            |scene| {
+                scene
+                    .session
+                    .state
+                    .command_sent(StatementEffects::STORED_CODE, true);
+                scene.session.state.observe(&status(3));
+            },
+            "relay in_transaction",
+        ),
+        (
+            |scene| {
+                scene.session.state.observe(&status(3));
+                scene.session.state.call_relayed();
+            },
+            "relay in_transaction",
+        ),
+        (
+            |scene| {
+                scene.session.state.observe(&status(0));
+                scene.session.state.settings_proved(SessionSettings {
+                    reads_lock: true,
+                    ..settings()
+                });
+            },
+            "relay in_transaction",
+        ),
+        (
+            |scene| {
+                scene.session.state.command_relayed(StatementEffects {
+                    locks: TableLockEffect::Taken,
+                    ..StatementEffects::NONE
+                });
+            },
+            "relay table_locks",
+        ),
+        (
+            |scene| scene.known.0 = super::TemplateLookup::Unserved(FeedRelayReason::New, None),
+            "relay new_template",
+        ),
+        (|scene| scene.policy.candidates = 1, "relay too_many"),
+    ];
+    for (change, expected) in cases {
+        let mut scene = FeedScenario::learned(JOINED);
+        change(&mut scene);
+        assert_eq!(scene.play(JOINED, vec![]), [expected]);
+    }
+}
+
+/// What is mended first is told first: a session that is changed is answered no better while the log is not followed.
+#[test]
+fn of_several_causes_the_nearest_is_told() {
+    let mut scene = FeedScenario::learned(JOINED);
+    let told = |scene: &mut FeedScenario| scene.play(JOINED, vec![]);
+    scene.policy.candidates = 1;
+    assert_eq!(told(&mut scene), ["relay too_many"]);
+    scene.session.state.command_relayed(StatementEffects {
+        locks: TableLockEffect::Taken,
+        ..StatementEffects::NONE
+    });
+    for why in [
+        FeedRelayReason::New,
+        FeedRelayReason::Refused,
+        FeedRelayReason::Unseen,
+        FeedRelayReason::Unchecked,
+    ] {
+        scene.known.0 = super::TemplateLookup::Unserved(why, None);
+        let expected = match why.is_of_feed() {
+            true => format!("relay {}", why.label()),
+            false => "relay table_locks".to_owned(),
+        };
+        assert_eq!(told(&mut scene), [expected]);
+    }
+    scene.known.2 = true;
+    assert_eq!(told(&mut scene), ["relay log_not_followed"]);
+    scene.policy.accelerate = false;
+    assert_eq!(told(&mut scene), ["relay switched_off"]);
+}
+
+fn status(status: u16) -> OkPacket {
+    OkPacket {
+        status,
+        ..OkPacket::default()
+    }
+}
+
+#[test]
+fn in_a_transaction_candidates_that_have_changed_are_not_taken_anew() {
+    for flags in [3_u8, 0] {
+        let mut scene = FeedScenario::learned(JOINED);
+        scene.session.state.observe(&status(flags.into()));
+        let mut last = |unchanged| {
+            let asked = vec![
+                named(&[9, 8], false),
+                reply_of(0x4203, 2, flags | 1),
+                FeedInput::Unchanged(unchanged),
+            ];
+            scene.play(JOINED, asked).pop().unwrap()
+        };
+        assert_eq!(last(true), "tell");
+        assert_eq!(last(false), "relay changed_meanwhile");
+    }
+}
+
+#[test]
+fn a_level_that_is_told_only_now_is_heeded() {
+    let values = "tl one 100 LOCKS SYSTEM UTC 7 1 utf8mb4 - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
+    let row = |locks: &str| {
+        let values = values.replace("LOCKS", locks);
+        let cell = |value: &str| (value != "-").then(|| value.to_owned());
+        let rows = result_set_with_status(&[values.split(' ').map(cell).collect()], 3);
+        FeedInput::Answers(vec![QueryReply::Rows(rows)])
+    };
+    for (locks, end) in [
+        ("1", "relay in_transaction"),
+        ("0", "candidates [7] [] all 0 2"),
+    ] {
+        let mut scene = FeedScenario::learned(JOINED);
+        scene.session.state.observe(&status(3));
+        scene.session.state.command_relayed(StatementEffects {
+            settings: true,
+            ..StatementEffects::NONE
+        });
+        let needs = scene.play(JOINED, vec![row(locks)]);
+        assert_eq!(needs.last().unwrap(), end);
+    }
+}
+
+#[test]
+fn what_may_have_changed_in_the_session_is_asked_first() {
+    let mut scene = FeedScenario::learned(JOINED);
+    scene.session.state.command_relayed(StatementEffects {
+        temp_tables: true,
+        ..StatementEffects::NONE
+    });
+    let created =
+        |text: &str| QueryReply::Rows(result_set_of(&[vec![Some("t".into()), Some(text.into())]]));
+    let needs = scene.play(
+        JOINED,
+        vec![FeedInput::Answers(vec![
+            created("CREATE TABLE `follower` ..."),
+            created("CREATE TEMPORARY TABLE `message` ..."),
+        ])],
+    );
+    let asked = "ask SHOW CREATE TABLE `follower`; SHOW CREATE TABLE `message`";
+    assert_eq!(needs, [asked, "relay temporary_tables"]);
+    // The one that was seen to be plain is not asked for again.
+    let needs = scene.play(JOINED, vec![]);
+    assert_eq!(needs, ["ask SHOW CREATE TABLE `message`"]);
+    scene.session.state.command_relayed(StatementEffects {
+        settings: true,
+        ..StatementEffects::NONE
+    });
+    let needs = scene.play(JOINED, vec![FeedInput::Answers(Vec::new())]);
+    assert!(needs[0].starts_with("ask SELECT DATABASE()"), "{needs:?}");
+    assert_eq!(needs[1], "relay lookup_failed");
+}
+
+#[test]
+fn flags_that_an_error_left_unknown_are_asked_for() {
+    let mut scene = FeedScenario::learned(JOINED);
+    scene.session.state.observe_error();
+    let settings = settings_probe::settings_query(settings_probe::ProbedServer::of(true));
+    // One row of nothing that fits, whose end says that no transaction is open.
+    let rows = result_set_of(&[vec![None]]);
+    let needs = scene.play(
+        JOINED,
+        vec![FeedInput::Answers(vec![QueryReply::Rows(rows)])],
+    );
+    assert_eq!(
+        needs,
+        [&format!("ask {settings}"), "relay session_settings"]
+    );
+    assert_eq!(scene.session.state.flags(), Some(2));
+}
+
+#[test]
+fn a_statement_whose_tables_are_proved_leaves_nothing_behind_where_it_is_relayed() {
+    let mut scene = FeedScenario::learned(JOINED);
+    for (wider, plain) in [(32, true), (1, true), (0, false)] {
+        scene.policy.candidates = wider;
+        scene.policy.accelerate = wider > 0;
+        let payload = [b"\x03", JOINED.as_bytes()].concat();
+        let mut decision = FeedDecision::new(payload, scene.policy);
+        let FeedScenario {
+            session,
+            known,
+            now,
+            ..
+        } = &mut scene;
+        let need = decision.next(FeedInput::Begin, session, known, *now);
+        assert!(matches!(
+            need,
+            FeedAction::Candidates(_) | FeedAction::Relay(_)
+        ));
+        assert_eq!(decision.is_plain(), plain);
+    }
+}
+
+#[test]
+fn a_session_that_steers_plans_is_the_servers_and_one_of_other_settings_learns_its_own() {
+    let mut scene = FeedScenario::learned(JOINED);
+    let narrowed = |needs: &[String]| needs.last().unwrap().starts_with("run ");
+    let asked = || vec![named(&[9, 8], false)];
+    let needs = scene.play(JOINED, asked());
+    assert!(needs.last().unwrap().contains(" IN (9,8)"), "{needs:?}");
+    scene.session.state.settings_proved(SessionSettings {
+        has_own_plan_settings: true,
+        ..settings()
+    });
+    assert_eq!(scene.play(JOINED, vec![]), ["relay session_settings"]);
+    // Not learned under these: as it is.
+    scene.session.state.settings_proved(SessionSettings {
+        plan_settings: 8,
+        ..settings()
+    });
+    let needs = scene.play(JOINED, asked());
+    assert!(narrowed(&needs), "{needs:?}");
+    assert!(!needs.last().unwrap().contains(" IN (9,8)"), "{needs:?}");
+}
+
+#[test]
+fn those_that_come_at_once_wait_for_what_the_first_teaches() {
+    let mut scene = FeedScenario::proven(JOINED);
+    let candidates = || named(&[9, 8], false);
+    let last = |needs: Vec<String>| needs.last().unwrap().clone();
+    assert_eq!(last(scene.play(JOINED, vec![candidates()])), "run as it is");
+    // Another one in front of its answer: memory is asked anew behind each wait.
+    let needs = scene.play(
+        JOINED,
+        vec![candidates(), FeedInput::SampleAwaited, candidates()],
+    );
+    let waits = needs.iter().filter(|need| *need == "wait");
+    assert_eq!((waits.count(), last(needs)), (2, "wait".into()));
+    // But not for ever, and no others with it.
+    scene.now += metadata_samples::SAMPLE_WAIT;
+    assert_eq!(last(scene.play(JOINED, vec![candidates()])), "run as it is");
+    // The next one waits twice as long.
+    scene.now += metadata_samples::SAMPLE_WAIT;
+    assert_eq!(last(scene.play(JOINED, vec![candidates()])), "wait");
+    // One that fails teaches nothing: nobody waits for the next ones, which may fail as well.
+    scene.now += metadata_samples::SAMPLE_WAIT;
+    let failed = vec![candidates(), ended(error(1205))];
+    assert_eq!(last(scene.play(JOINED, failed)), "tell, as it is");
+    scene.prove();
+    for _ in 0..3 {
+        assert_eq!(last(scene.play(JOINED, vec![candidates()])), "run as it is");
+    }
+    let taught = vec![candidates(), reply(0x4203, 2)];
+    assert_eq!(last(scene.play(JOINED, taught)), "tell, as it is");
+    let needs = scene.play(JOINED, vec![candidates()]);
+    assert!(last(needs).contains(" IN (9,8)"));
+}
+
+#[test]
+fn memory_that_lacks_something_leaves_it_to_the_server() {
+    let mut scene = FeedScenario::learned(JOINED);
+    let needs = scene.play(
+        JOINED,
+        vec![FeedInput::Candidates(Err(FeedRelayReason::NotInMemory))],
+    );
+    assert_eq!(needs.last().unwrap(), "relay not_in_memory");
+}
+
+const SCORED: &str =
+    "SELECT id FROM message WHERE author = 1 AND score <= 5 ORDER BY score DESC LIMIT 2";
+
+fn tied(ids: &[u64]) -> FeedInput {
+    match named(ids, false) {
+        FeedInput::Candidates(Ok(found)) => FeedInput::Candidates(Ok(CandidateSet {
+            tied: true,
+            ..found
+        })),
+        other => other,
+    }
+}
+
+#[test]
+fn messages_of_one_key_are_the_servers_to_order() {
+    let five = KeyType::Integer(IntegerColumnType {
+        bits: 32,
+        signed: true,
+    })
+    .encode_integer(5)
+    .unwrap();
+    let asked = format!("candidates [] [1] {five}/{} 0 2 untied", i64::MAX);
+    let mut scene = FeedScenario::proven(SCORED);
+    // One of two: the second is one of several.
+    assert_eq!(scene.play(SCORED, vec![tied(&[9])]), [&asked, "relay ties"]);
+    scene.play(SCORED, vec![tied(&[9, 8]), reply(0x4203, 2)]);
+    // A full page in front of them is in order.
+    let needs = scene.play(
+        SCORED,
+        vec![tied(&[9, 8]), reply(1, 2), FeedInput::Unchanged(true)],
+    );
+    assert_eq!(needs.last().unwrap(), "tell");
+    // Where the filter lets fewer pass, the page goes on among them.
+    let needs = scene.play(SCORED, vec![tied(&[9, 8]), reply(1, 1)]);
+    assert_eq!(needs.last().unwrap(), "relay ties");
+    // The id behind the key orders them.
+    let ordered = SCORED.replace("score DESC", "score DESC, id DESC");
+    let mut scene = FeedScenario::proven(&ordered);
+    let needs = scene.play(&ordered, vec![]);
+    assert_eq!(needs, [asked.trim_end_matches(" untied")]);
+}
+
+#[test]
+fn a_timestamp_orders_only_where_no_hour_comes_twice() {
+    let text = "SELECT id FROM message WHERE author = 1 ORDER BY score DESC, id DESC LIMIT 2";
+    let mut template = template(text);
+    Arc::get_mut(&mut template).unwrap().types.key = Some(KeyType::Timestamp(0));
+    let mut scene = FeedScenario::proven(text);
+    scene.known = TemplateKnowledge(
+        super::TemplateLookup::Ready(template),
+        MetadataSamples::default(),
+        false,
+    );
+    assert_eq!(scene.play(text, vec![]), ["candidates [] [1] all 0 2"]);
+    scene.session.state.settings_proved(SessionSettings {
+        utc_offset: None,
+        ..settings()
+    });
+    assert_eq!(scene.play(text, vec![]), ["relay time_zone"]);
+}

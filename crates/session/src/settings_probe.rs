@@ -1,0 +1,471 @@
+//! What is asked of the server before a call is owned, and how the answers are judged.
+
+use std::time::Duration;
+
+use super::call_relay_reason::CallRelayReason;
+use headwater_sql::contains_ignoring_case;
+use headwater_wire::capability::Capabilities;
+use headwater_wire::resultset::{ResultSet, column};
+use headwater_wire::status;
+
+/// A variable, and whether a call may be owned under its value.
+type SettingVariable = (&'static str, fn(&[u8]) -> bool);
+
+/// The first column, which holds the current database.
+const DATABASE_COLUMN: usize = 0;
+/// The column behind it, which tells which server it is; NULL in a session that reads what is not committed (`READ-UNCOMMITTED`): no
+/// memory has that.
+const SERVER_COLUMN: usize = 1;
+/// The column behind that: after how many idle seconds the server ends the session.
+const WAIT_TIMEOUT_COLUMN: usize = 2;
+/// The column behind that: whether a read inside a transaction takes locks (`SERIALIZABLE`).
+const READS_LOCK_COLUMN: usize = 3;
+/// The columns behind that: its time zone, and the one that SYSTEM stands for.
+const TIME_ZONE_COLUMN: usize = 4;
+const SYSTEM_TIME_ZONE_COLUMN: usize = 5;
+/// The columns behind these: a number that stands for all settings which plans and descriptions of columns follow, and whether those
+/// of plans are as in any other session.
+const PLANS_COLUMN: usize = 6;
+const PLANS_DEFAULT_COLUMN: usize = 7;
+/// The column behind these: what the rows of the session's answers depend on.
+const ROWS_COLUMN: usize = 8;
+/// Where the variables begin.
+const FIRST_VARIABLE_COLUMN: usize = 9;
+/// The variables.
+const VARIABLES: [SettingVariable; 10] = [
+    ("sql_mode", is_no_oracle),
+    // A statement-based log would miss what the call writes to it.
+    ("binlog_format", |value| value != b"STATEMENT"),
+    ("max_heap_table_size", |value| {
+        number(value) >= Some(HEAP_BYTES)
+    }),
+    ("sql_select_limit", |value| number(value) == Some(u64::MAX)),
+    ("sql_big_selects", |value| number(value) == Some(1)),
+    ("sql_safe_updates", is_off),
+    ("profiling", is_off),
+    (STATE_TRACKER, is_off),
+    (TRANSACTION_TRACKER, is_off),
+    ("sql_buffer_result", is_off),
+];
+const MARIADB_VARIABLES: [SettingVariable; 4] = [
+    ("tx_read_only", is_off),
+    // NULL, or what the procedure names.
+    ("enforce_storage_engine", |value| {
+        value.is_empty() || value.eq_ignore_ascii_case(b"MEMORY")
+    }),
+    ("max_session_mem_used", |value| {
+        number(value) >= Some(SESSION_BYTES)
+    }),
+    // Above it a list of ids becomes a table of its own, and the columns have other flags.
+    ("in_predicate_conversion_threshold", |value| {
+        number(value).is_some_and(|ids| ids == 0 || ids >= u64::from(LONG_LIST))
+    }),
+];
+const MYSQL_VARIABLES: [SettingVariable; 8] = [
+    (GROUP_CONSISTENCY, waits_for_no_group),
+    // The procedure creates its tables in it.
+    ("disabled_storage_engines", |value| {
+        !["MEMORY", "HEAP"]
+            .iter()
+            .any(|name| contains_ignoring_case(value, name))
+    }),
+    ("transaction_read_only", is_off),
+    ("sql_require_primary_key", is_off),
+    ("session_track_gtids", is_off),
+    // A number that the server gives each statement is told behind each.
+    ("session_track_system_variables", |value| {
+        !value.contains(&b'*') && !contains_ignoring_case(value, "statement_id")
+    }),
+    ("require_row_format", is_off),
+    ("gtid_next", |value| {
+        value.eq_ignore_ascii_case(b"AUTOMATIC")
+    }),
+];
+/// How far reads of a member of a group (MySQL Group Replication) wait for the others; servers outside any group have it too.
+const GROUP_CONSISTENCY: &str = "group_replication_consistency";
+/// Whether transactions only read: SELECTs go on as ever then, and a procedure cannot make its tables.
+const READ_ONLY_VARIABLES: [&str; 2] = ["tx_read_only", "transaction_read_only"];
+/// The tracker of what a SELECT leaves as it is.
+const STATE_TRACKER: &str = "session_track_state_change";
+/// The tracker of transactions. Outside of them a SELECT tells nothing of their state; it may tell that what was set for the last one has ended.
+const TRANSACTION_TRACKER: &str = "session_track_transaction_info";
+/// What is told at the end of replies, to clients that have agreed to it.
+const TRACKERS: [&str; 4] = [
+    STATE_TRACKER,
+    TRANSACTION_TRACKER,
+    "session_track_gtids",
+    "session_track_system_variables",
+];
+/// Whether reads of a node of a Galera cluster wait until it has applied what the others have committed. Only servers that were built for
+/// clusters know the variable, so it is asked of nodes alone.
+const GALERA_WAITS: &str = "@@wsrep_sync_wait&1";
+/// What a plan follows, beside the tables: under other values the server may describe the columns of a feed's statement otherwise, or
+/// warn of one. All of them are known to every release.
+const PLAN_SETTINGS: [&str; 8] = [
+    "optimizer_switch",
+    "optimizer_prune_level",
+    "optimizer_search_depth",
+    "eq_range_index_dive_limit",
+    "max_seeks_for_key",
+    "max_join_size",
+    "join_buffer_size",
+    "sort_buffer_size",
+];
+const PLAN_SETTINGS_MARIADB: [&str; 5] = [
+    "optimizer_use_condition_selectivity",
+    "optimizer_selectivity_sampling_limit",
+    "use_stat_tables",
+    "join_cache_level",
+    "in_predicate_conversion_threshold",
+];
+const PLAN_SETTINGS_MYSQL: [&str; 2] = ["range_optimizer_max_mem_size", "tmp_table_size"];
+/// What else descriptions of columns follow beside `character_set_results`: the character set and collation of literals, and whether `''` is NULL.
+const METADATA_SETTINGS: [&str; 3] = [
+    "@@character_set_connection",
+    "@@collation_connection",
+    "@@sql_mode",
+];
+/// What rows of plain columns and comparisons of them with literals depend on: how characters are told and compared, how a TIMESTAMP is
+/// told, whether CHAR is filled up; and from when on a statement is told to have been slow. The rest of what rows may depend on, for what
+/// may be kept one day.
+const ROW_SETTINGS: [&str; 11] = [
+    "long_query_time",
+    "character_set_client",
+    "character_set_connection",
+    "collation_connection",
+    "time_zone",
+    "system_time_zone",
+    "sql_mode",
+    "lc_time_names",
+    "div_precision_increment",
+    "default_week_format",
+    "group_concat_max_len",
+];
+/// With this one on, `id IS NULL` may mean the last id that was inserted.
+const AUTO_IS_NULL: &str = "sql_auto_is_null";
+/// So many ids in a list are a table of its own to MariaDB, unless it is told otherwise.
+pub const LONG_LIST: u16 = 1_000;
+/// By far more than a call needs.
+const SESSION_BYTES: u64 = 16 * 1024 * 1024;
+/// The procedure's table of at most n x n ids (`limits.pending_ids`, at most 30,000) must fit the session's limit for MEMORY tables.
+const HEAP_BYTES: u64 = 1024 * 1024;
+
+/// What is known of a server before it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbedServer {
+    /// MariaDB and not MySQL.
+    pub mariadb: bool,
+    /// A node of a Galera cluster (MariaDB's).
+    pub galera: bool,
+}
+
+impl ProbedServer {
+    /// A server that is no node of a Galera cluster, as far as is known.
+    #[must_use]
+    pub fn of(mariadb: bool) -> ProbedServer {
+        ProbedServer {
+            mariadb,
+            galera: false,
+        }
+    }
+}
+
+/// Which server a connection leads to, as one value of an SQL expression that any account may ask for.
+///
+/// That of a Galera node is told only with the settings that matter there: a session that was not asked for these has another server
+/// than memory.
+#[must_use]
+pub fn server_identity(asked: ProbedServer) -> &'static str {
+    match asked {
+        ProbedServer { galera: true, .. } => {
+            "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir,@@wsrep_node_name)"
+        }
+        ProbedServer { mariadb: true, .. } => {
+            "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir)"
+        }
+        // A copy of a data directory has the same UUID.
+        ProbedServer { .. } => "CONCAT_WS(0x2f,@@server_uuid,@@hostname,@@port,@@datadir)",
+    }
+}
+
+/// The session's current database and the settings that change what the procedure would do.
+#[must_use]
+pub fn settings_query(asked: ProbedServer) -> String {
+    let mariadb = asked.mariadb;
+    let isolation = match mariadb {
+        true => "tx_isolation",
+        false => "transaction_isolation",
+    };
+    let server = server_identity(asked);
+    let mut columns = vec![
+        "DATABASE()".to_owned(),
+        format!("IF(@@{isolation}=0x524541442d554e434f4d4d4954544544,NULL,{server})"),
+        "@@wait_timeout".to_owned(),
+        format!("@@{isolation}=0x53455249414c495a41424c45"),
+        "@@time_zone".to_owned(),
+        "@@system_time_zone".to_owned(),
+    ];
+    let [own, of_all] = ["@@", "@@global."].map(|scope| plan_settings(mariadb, scope));
+    let describing = METADATA_SETTINGS.join(",");
+    columns.push(format!(
+        "CRC32(CONCAT_WS(0x2f,IFNULL(@@character_set_results,0x2d),{describing},{own}))"
+    ));
+    columns.push(format!("CONCAT_WS(0x2f,{own})=CONCAT_WS(0x2f,{of_all})"));
+    let rows: Vec<String> = ROW_SETTINGS
+        .iter()
+        .map(|name| format!("@@{name}"))
+        .collect();
+    columns.push(format!(
+        "IF(@@{AUTO_IS_NULL},NULL,CONCAT_WS(0x2f,IFNULL(@@character_set_results,0x2d),{}))",
+        rows.join(",")
+    ));
+    columns.extend(variables(mariadb).map(|(name, _)| format!("@@{name}")));
+    if !mariadb {
+        columns.push("@@optimizer_switch<>@@global.optimizer_switch".into());
+    }
+    if asked.galera {
+        columns.push(GALERA_WAITS.into());
+    }
+    format!("SELECT {}", columns.join(","))
+}
+
+/// What plans follow, as a list of SQL expressions.
+fn plan_settings(mariadb: bool, scope: &str) -> String {
+    let own: &[&str] = match mariadb {
+        true => &PLAN_SETTINGS_MARIADB,
+        false => &PLAN_SETTINGS_MYSQL,
+    };
+    let names = PLAN_SETTINGS.iter().chain(own);
+    let names: Vec<String> = names.map(|name| format!("{scope}{name}")).collect();
+    names.join(",")
+}
+
+/// The variables of [`settings_query`], in the order of its columns from `FIRST_VARIABLE_COLUMN` on.
+fn variables(mariadb: bool) -> impl Iterator<Item = SettingVariable> {
+    let own: &[SettingVariable] = if mariadb {
+        &MARIADB_VARIABLES
+    } else {
+        &MYSQL_VARIABLES
+    };
+    VARIABLES.into_iter().chain(own.iter().copied())
+}
+
+/// The variables under which no call may be owned, with their values, from the one row that [`settings_query`] returns.
+#[must_use]
+pub fn unsuitable_settings(mariadb: bool, row: &[Option<Vec<u8>>]) -> Vec<(&'static str, String)> {
+    let cells = row.iter().map(|cell| cell.as_deref().unwrap_or_default());
+    variables(mariadb)
+        .zip(cells.skip(FIRST_VARIABLE_COLUMN))
+        .filter(|((_, fits), value)| !fits(value))
+        .map(|((name, _), value)| (name, String::from_utf8_lossy(value).into_owned()))
+        .collect()
+}
+
+/// What a session's settings say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSettings {
+    /// The current database, if one is chosen.
+    pub database: Option<Vec<u8>>,
+    /// Which server it is: as the feed asks for it.
+    pub server: Vec<u8>,
+    /// The server ends the session when it has heard nothing for so long.
+    pub wait_timeout: Duration,
+    /// A read inside a transaction takes locks, and sees what is committed when it runs (`SERIALIZABLE`).
+    pub reads_lock: bool,
+    /// How far its time zone is ahead of UTC, in microseconds, if that is always the same.
+    pub utc_offset: Option<i64>,
+    /// Plans, and what is said of columns, follow settings: this is another number where one of them is another.
+    pub plan_settings: u64,
+    /// Settings that plans follow are not as in any other session.
+    pub has_own_plan_settings: bool,
+    /// No call may be owned, while SELECTs go on as ever: its transactions only read, or a tracker tells what a procedure does.
+    pub bars_calls: bool,
+    /// The client is told at the end of replies that its session's state has changed.
+    pub tracks_state: bool,
+    /// The same of its transaction.
+    pub tracks_transactions: bool,
+    /// All settings that rows depend on; `None`: rows may depend on more.
+    pub row_settings: Option<Vec<u8>>,
+}
+
+/// Judges the flags behind the row that [`settings_query`] returns.
+///
+/// # Errors
+/// The reason why no call may be owned there.
+pub fn judge_flags(rows: &ResultSet) -> Result<(), CallRelayReason> {
+    let flags = rows.end().status;
+    if flags & status::IN_TRANS != 0 {
+        return Err(CallRelayReason::InTransaction);
+    }
+    match flags & status::AUTOCOMMIT {
+        0 => Err(CallRelayReason::AutocommitOff),
+        _ => Ok(()),
+    }
+}
+
+/// Judges the one row that [`settings_query`] returns. Trackers matter to a client that has agreed to be told by them.
+///
+/// # Errors
+/// The reason why no call may be owned under these settings.
+pub fn judge_settings(
+    mariadb: bool,
+    capabilities: Capabilities,
+    rows: &ResultSet,
+) -> Result<SessionSettings, CallRelayReason> {
+    let row = rows.iter().next().ok_or(CallRelayReason::Settings)?;
+    let text = |column| row.cell(column).unwrap_or_default();
+    let tracks = capabilities.contains(Capabilities::SESSION_TRACK);
+    // An EOF has no room for what has changed: that is told behind another statement.
+    let at_once = capabilities.contains(Capabilities::DEPRECATE_EOF);
+    let (mut no_calls, mut tells_state, mut tells_transactions) = (false, false, false);
+    let unfit = (FIRST_VARIABLE_COLUMN..)
+        .zip(variables(mariadb))
+        .map(|(column, (name, fits))| (name, fits, text(column)))
+        .filter(|(_, fits, value)| !fits(value))
+        .filter(|(name, ..)| tracks || !TRACKERS.contains(name));
+    let mut unfit = unfit.filter_map(|(name, _, value)| {
+        let transactions =
+            name == TRANSACTION_TRACKER && at_once && value.eq_ignore_ascii_case(b"STATE");
+        tells_state |= name == STATE_TRACKER;
+        tells_transactions |= transactions;
+        let of_calls = transactions || name == STATE_TRACKER || READ_ONLY_VARIABLES.contains(&name);
+        no_calls |= of_calls;
+        (!of_calls).then_some(name)
+    });
+    match unfit.next() {
+        None => {}
+        Some(GROUP_CONSISTENCY) if unfit.next().is_none() => {
+            return Err(CallRelayReason::WaitsForCluster);
+        }
+        Some(_) => return Err(CallRelayReason::Settings),
+    }
+    // A session can have the column definitions left out (`resultset_metadata`): then what there is is not known.
+    let own = FIRST_VARIABLE_COLUMN + variables(mariadb).count();
+    match (mariadb, rows.columns().len().checked_sub(own)) {
+        (true, Some(0)) => {}
+        (true, Some(1)) if is_off(text(own)) => {}
+        (true, Some(1)) => return Err(CallRelayReason::WaitsForCluster),
+        (false, Some(1)) if is_off(text(own)) => {}
+        _ => return Err(CallRelayReason::Settings),
+    }
+    Ok(SessionSettings {
+        database: row.cell(DATABASE_COLUMN).map(<[u8]>::to_vec),
+        server: text(SERVER_COLUMN).to_vec(),
+        wait_timeout: Duration::from_secs(number(text(WAIT_TIMEOUT_COLUMN)).unwrap_or_default()),
+        reads_lock: text(READS_LOCK_COLUMN) != b"0",
+        utc_offset: utc_offset(match text(TIME_ZONE_COLUMN) {
+            b"SYSTEM" => text(SYSTEM_TIME_ZONE_COLUMN),
+            zone => zone,
+        }),
+        plan_settings: string_collation(rows) << 32
+            | number(text(PLANS_COLUMN)).unwrap_or_default(),
+        has_own_plan_settings: text(PLANS_DEFAULT_COLUMN) != b"1",
+        bars_calls: no_calls,
+        tracks_state: tells_state,
+        tracks_transactions: tells_transactions,
+        row_settings: row.cell(ROWS_COLUMN).map(<[u8]>::to_vec),
+    })
+}
+
+/// The number of the character set and collation in which the session is told strings: no variable has the collation, which is that of a login or a
+/// SET NAMES.
+fn string_collation(rows: &ResultSet) -> u64 {
+    let column = rows.columns().get(DATABASE_COLUMN);
+    let number = column.and_then(|definition| column::character_set(definition));
+    number.unwrap_or_default().into()
+}
+
+/// A time zone that is an offset: `+05:30`, or `UTC`. Others have hours that come twice.
+fn utc_offset(zone: &[u8]) -> Option<i64> {
+    if zone == b"UTC" {
+        return Some(0);
+    }
+    let [sign, h, hh, b':', m, mm] = *zone else {
+        return None;
+    };
+    let two = |tens: u8, ones: u8| {
+        let digits = tens.is_ascii_digit() && ones.is_ascii_digit();
+        digits.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
+    };
+    let minutes = two(h, hh)? * 60 + two(m, mm)?;
+    match sign {
+        b'+' => Some(minutes * 60_000_000),
+        b'-' => Some(-minutes * 60_000_000),
+        _ => None,
+    }
+}
+
+fn number(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// Oracle mode changes the grammar.
+fn is_no_oracle(modes: &[u8]) -> bool {
+    let mut modes = modes.split(|byte| *byte == b',');
+    !modes.any(|mode| mode.eq_ignore_ascii_case(b"ORACLE"))
+}
+
+/// Under the other two values a read waits until all has been applied that others have committed before it.
+fn waits_for_no_group(level: &[u8]) -> bool {
+    ["EVENTUAL", "BEFORE_ON_PRIMARY_FAILOVER", "AFTER"]
+        .iter()
+        .any(|free| level.eq_ignore_ascii_case(free.as_bytes()))
+}
+
+fn is_off(value: &[u8]) -> bool {
+    value == b"0" || value.eq_ignore_ascii_case(b"OFF")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_zone_is_an_offset_or_not_known() {
+        let minutes = |zone: &str| utc_offset(zone.as_bytes()).map(|ahead| ahead / 60_000_000);
+        for (zone, expected) in [
+            ("+00:00", Some(0)),
+            ("+05:30", Some(330)),
+            ("-11:00", Some(-660)),
+            ("SYSTEM", None),
+            ("Europe/Berlin", None),
+            ("UTC", Some(0)),
+            ("CET", None),
+            ("05:30", None),
+            ("+5:30", None),
+            ("+05:30 ", None),
+            ("+-5:30", None),
+            ("++5:30", None),
+            ("", None),
+        ] {
+            assert_eq!(minutes(zone), expected, "{zone}");
+        }
+    }
+
+    #[test]
+    fn what_a_node_of_a_cluster_is_asked_for_is_not_asked_of_others() {
+        let [node, other] = [true, false].map(|galera| {
+            settings_query(ProbedServer {
+                mariadb: true,
+                galera,
+            })
+        });
+        assert!(node.ends_with(GALERA_WAITS) && !other.contains("wsrep"));
+        // A session that was asked without it has the identity of another server.
+        assert!(node.contains("@@wsrep_node_name"));
+    }
+
+    #[test]
+    fn two_levels_of_a_group_hold_reads_up() {
+        for (level, free) in [
+            ("EVENTUAL", true),
+            ("BEFORE_ON_PRIMARY_FAILOVER", true),
+            ("BEFORE", false),
+            ("AFTER", true),
+            ("BEFORE_AND_AFTER", false),
+            ("", false),
+        ] {
+            assert_eq!(waits_for_no_group(level.as_bytes()), free, "{level}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! A tail with the ids of its call in the result table's place.
+
+use super::follow_up::FollowUpSelect;
+use headwater_sql::{push_list, quoted};
+
+/// How the ids are put into a tail, so that its reply has the column definitions of the real join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FollowUpForm {
+    /// As a list, without the join: read by key and in order, without a temporary table.
+    List,
+    /// The same through a temporary table, where the real join sorts through one: there the server
+    /// reports columns without their key flags.
+    BufferedList,
+    /// As a list where Spider keeps the messages on data nodes: each of them is sent the whole list once.
+    SpreadList,
+}
+
+impl FollowUpSelect {
+    /// The text that asks the same of these ids: `SELECT ... FROM message WHERE message.id IN (...) ...`, and the
+    /// client's own words everywhere else.
+    ///
+    /// `None`: there are no ids, and no form of it says so.
+    pub fn rewrite(&self, form: FollowUpForm, ids: &[u64]) -> Option<String> {
+        if ids.is_empty() {
+            return None;
+        }
+        let mut text = String::with_capacity(self.text.len() + 80 + 24 * ids.len());
+        text.push_str(match form {
+            FollowUpForm::List | FollowUpForm::SpreadList => "SELECT",
+            FollowUpForm::BufferedList => "SELECT SQL_BUFFER_RESULT",
+        });
+        text.push_str(self.text.get(self.select_end..self.from_at)?);
+        text.push_str("FROM ");
+        text.push_str(&self.message);
+        if form == FollowUpForm::SpreadList {
+            text.push_str(" USE INDEX ()");
+        }
+        text.push_str(" WHERE ");
+        text.push_str(&self.qualifier);
+        text.push('.');
+        text.push_str(&quoted(&self.names.id));
+        text.push_str(" IN (");
+        push_list(&mut text, ids);
+        text.push_str(") ");
+        text.push_str(self.text.get(self.order_at..)?);
+        Some(text)
+    }
+}

@@ -1,0 +1,124 @@
+//! What the text of a command means for a timeline: total, and `Other` wherever there is doubt.
+
+use std::sync::Arc;
+
+use super::call::{CallArgument, CallStatement, TimelineCall};
+use super::call_batch::CallBatch;
+use super::dynamic_sql::DynamicStatement;
+use super::effects::StatementEffects;
+use super::feed_batch::FeedBatch;
+use super::follow_up::FollowUpSelect;
+use super::show_headwater::ShowHeadwater;
+use headwater_sql::lexer::Lexer;
+use headwater_sql::{contains_ignoring_case, contains_name};
+use headwater_timeline::TimelineDefinition;
+
+/// What a text means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatementClass {
+    /// A call that may be answered.
+    Call(TimelineCall),
+    /// A call whose values have to be found first: user variables, or the parameters of a statement to be prepared.
+    UnboundCall(CallStatement),
+    /// A call with more statements behind it, and what those may do.
+    CallBatch(CallBatch, StatementEffects),
+    /// A statement that is prepared or executed by name.
+    Dynamic(DynamicStatement),
+    /// A tail. Where it is relayed as it is, it reads the result table and no more.
+    FollowUp(Arc<FollowUpSelect>),
+    /// A SELECT that may be a feed's: it names a table of messages, and has an order and a limit. What it may do where it is relayed.
+    Feed(StatementEffects),
+    /// Several statements, of which one may be a feed's.
+    FeedBatch(FeedBatch),
+    /// A question to Headwater itself.
+    ShowHeadwater(ShowHeadwater),
+    /// Any other text, and what it may do to the session.
+    Other(StatementEffects),
+}
+
+/// Classifies a text, for a server that is known to have `no_functions` or may have some. Never fails, never panics; a text that is not understood is [`StatementClass::Other`] with all effects.
+pub fn classify(
+    text: &[u8],
+    definitions: &[TimelineDefinition],
+    no_functions: bool,
+) -> StatementClass {
+    if let Some(class) = classify_by_verb(text, definitions) {
+        return class;
+    }
+    if may_name_result_table(text, definitions)
+        && let Some(tail) = FollowUpSelect::parse(text, definitions)
+    {
+        return StatementClass::FollowUp(Arc::new(tail));
+    }
+    classify_other(text, definitions, no_functions)
+}
+
+/// The classes of texts that begin with the words of a call, of dynamic SQL, or of a question to Headwater.
+pub(super) fn classify_by_verb(
+    text: &[u8],
+    definitions: &[TimelineDefinition],
+) -> Option<StatementClass> {
+    let verb = Lexer::new(text).next()?;
+    if !verb.is_word("CALL") {
+        if verb.is_word("SHOW") {
+            return ShowHeadwater::parse(text).map(StatementClass::ShowHeadwater);
+        }
+        let dynamic = DYNAMIC_SQL_VERBS.iter().any(|word| verb.is_word(word));
+        return dynamic
+            .then(|| DynamicStatement::parse(text, definitions).map(StatementClass::Dynamic))
+            .flatten();
+    }
+    let Some(statement) = CallStatement::parse(text, definitions) else {
+        let several = CallBatch::parse(text, definitions)?;
+        let rest = text.get(several.remainder_start..).unwrap_or_default();
+        let effects = StatementEffects::of(rest, definitions, false);
+        return Some(StatementClass::CallBatch(several, effects));
+    };
+    let known = |argument: &CallArgument| matches!(argument, CallArgument::Number(_));
+    if statement.arguments().all(known) {
+        return statement.bind(definitions, &[]).map(StatementClass::Call);
+    }
+    Some(StatementClass::UnboundCall(statement))
+}
+
+/// First words of statements that are prepared or executed by name.
+const DYNAMIC_SQL_VERBS: &[&str] = &["PREPARE", "EXECUTE", "DEALLOCATE", "DROP"];
+
+pub(super) fn classify_other(
+    text: &[u8],
+    definitions: &[TimelineDefinition],
+    no_functions: bool,
+) -> StatementClass {
+    StatementClass::Other(StatementEffects::of(text, definitions, no_functions))
+}
+
+/// True for a SELECT that names one of these tables, or any `classify_other`, and has an order and a limit, as far as a glance tells.
+pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], other: bool) -> bool {
+    (other || !messages.is_empty())
+        && Lexer::new(text)
+            .next()
+            .is_some_and(|verb| verb.is_word("SELECT"))
+        && has_feed_words(text, messages, other)
+}
+
+/// True for a text that has the words of a feed's SELECT somewhere.
+pub(super) fn has_feed_words(text: &[u8], messages: &[Box<[u8]>], other: bool) -> bool {
+    contains_ignoring_case(text, "LIMIT")
+        && contains_ignoring_case(text, "ORDER")
+        && (messages.iter().any(|table| contains_name(text, table))
+            || other && contains_ignoring_case(text, "DESC"))
+}
+
+/// Without a result table's name in it, a text is no tail.
+pub(super) fn may_name_result_table(text: &[u8], definitions: &[TimelineDefinition]) -> bool {
+    definitions.iter().any(|definition| {
+        let first_part = definition
+            .result
+            .table
+            .split('`')
+            .next()
+            .unwrap_or_default()
+            .as_bytes();
+        first_part.is_empty() || contains_name(text, first_part)
+    })
+}

@@ -1,0 +1,153 @@
+//! Why calls of a definition are relayed: one sentence each, with the way out where there is one.
+
+use crate::body::BodyMismatch;
+
+/// Why a timeline, or one form of it, is not accelerated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RelayReason {
+    /// A query of the check failed.
+    #[error("the server does not tell {question}: error {code}: {message}")]
+    Failed {
+        /// What was asked.
+        question: &'static str,
+        /// The error's number.
+        code: u16,
+        /// The error's text.
+        message: String,
+    },
+    /// A query of the check has no answer.
+    #[error("the server did not answer when asked for {question}")]
+    Unanswered {
+        /// What was asked.
+        question: &'static str,
+    },
+    /// The definition names another database.
+    #[error(
+        "the definition is for another database than `{database}`: leave out its key `database` to serve it in any"
+    )]
+    OtherDatabase {
+        /// The database that was asked about.
+        database: String,
+    },
+    /// A table is not there.
+    #[error("there is no table `{table}`, or the account may not see it")]
+    NoTable {
+        /// The table's name.
+        table: String,
+    },
+    /// A view, or another thing that can be read like a table.
+    #[error("`{table}` is a {kind}, not a base table of InnoDB")]
+    NotBaseTable {
+        /// Its name.
+        table: String,
+        /// What the server says that it is, or its engine.
+        kind: String,
+    },
+    /// A column is not there.
+    #[error("table `{table}` has no column `{column}`, or the account may not see it")]
+    NoColumn {
+        /// The table's name.
+        table: String,
+        /// The column's name.
+        column: String,
+    },
+    /// A column has another type than the definition says.
+    #[error("column `{table}`.`{column}` is {found}, and the definition's {key} says {expected}")]
+    ColumnType {
+        /// The table's name.
+        table: String,
+        /// The column's name.
+        column: String,
+        /// Its type on the server.
+        found: String,
+        /// The definition's type.
+        expected: &'static str,
+        /// The definition's key.
+        key: &'static str,
+    },
+    /// The message id may be NULL.
+    #[error("column `{table}`.`{column}` may be NULL")]
+    Nullable {
+        /// The table's name.
+        table: String,
+        /// The column's name.
+        column: String,
+    },
+    /// Two rows may be the same.
+    #[error(
+        "table `{table}` has no primary or unique key on ({columns}), so it may hold a row twice"
+    )]
+    NotUnique {
+        /// The table's name.
+        table: String,
+        /// The columns that have to be unique.
+        columns: String,
+    },
+    /// An index is missing, without which lookups would read far too much.
+    #[error("table `{table}` has no index that starts with ({columns}): CREATE INDEX one")]
+    NoIndex {
+        /// The table's name.
+        table: String,
+        /// What the index has to start with.
+        columns: String,
+    },
+    /// The procedure does something else.
+    #[error(transparent)]
+    Body(#[from] BodyMismatch),
+    /// The procedure's body cannot be seen.
+    #[error(
+        "no account here may see the body of procedure {procedure}: give a service account that may (SHOW CREATE PROCEDURE), \
+         or set trust_unseen_body = true for timeline {timeline:?}"
+    )]
+    BodyUnseen {
+        /// The procedure's name.
+        procedure: String,
+        /// The definition's name.
+        timeline: String,
+    },
+    /// The procedure that the bounded one calls is not there.
+    #[error("procedure {procedure} is not there, and the bounded procedure calls it")]
+    NoHelper {
+        /// The helper's name.
+        procedure: String,
+    },
+    /// The procedure was made under a mode that changes what it means.
+    #[error("procedure {procedure} was made with sql_mode {mode}")]
+    SqlMode {
+        /// The procedure's name.
+        procedure: String,
+        /// The mode.
+        mode: &'static str,
+    },
+    /// The procedure runs with its caller's rights: what those lack, only the server can say.
+    #[error("procedure {procedure} is SQL SECURITY INVOKER: it runs with its caller's rights")]
+    Invoker {
+        /// The procedure's name.
+        procedure: String,
+    },
+    /// Sessions may start with temporary tables.
+    #[error(
+        "the server's init_connect holds {word}, so a session may start with temporary tables of its own"
+    )]
+    InitConnect {
+        /// The word.
+        word: &'static str,
+    },
+}
+
+impl RelayReason {
+    /// True when another account might see what this one did not: no verdict on the definition then.
+    #[must_use]
+    pub fn may_lack_privilege(&self) -> bool {
+        matches!(
+            self,
+            RelayReason::Failed { .. }
+                | RelayReason::Unanswered { .. }
+                | RelayReason::NoTable { .. }
+                | RelayReason::NoColumn { .. }
+                | RelayReason::NotUnique { .. }
+                | RelayReason::NoIndex { .. }
+                | RelayReason::BodyUnseen { .. }
+        )
+    }
+}

@@ -1,0 +1,160 @@
+//! What has to be done beside every change, a little at a time.
+
+use std::cmp::Reverse;
+
+use super::sharded_table::{ClockHand, EvictionStep};
+use super::{BinlogPosition, LoadTarget, TimelineIndex, WindowItem};
+
+/// How much is put off, and how much of it is done at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SweepPace {
+    /// More tombstones than this begin a sweep.
+    pub(super) max_tombstones: usize,
+    /// A sweep ends before so many more have been laid.
+    pub(super) sweep_within: usize,
+    /// Ids that a sweep looks at with each transaction, at least.
+    pub(super) sweep_work: usize,
+}
+
+impl Default for SweepPace {
+    fn default() -> Self {
+        SweepPace {
+            max_tombstones: 1_024,
+            sweep_within: 32_768,
+            sweep_work: 4_096,
+        }
+    }
+}
+
+/// The hand passes so many entries that were used before it takes one all the same.
+const MAX_SECOND_CHANCES: usize = 64;
+/// Void entries that are freed with each transaction.
+const FREED_PER_TRANSACTION: usize = 256;
+
+/// A walk through all windows, to take out what tombstones cover.
+#[derive(Debug)]
+pub(super) struct TombstoneSweep {
+    hand: ClockHand,
+    /// Ids that it looks at for each new tombstone.
+    work_per_tombstone: usize,
+    /// Loads up to this ticket may bring such ids still.
+    last_ticket: u64,
+    scan_complete: bool,
+}
+
+impl<I: WindowItem> TimelineIndex<I> {
+    /// Ends the loads that have become valid.
+    pub(super) fn complete_loads(&mut self) {
+        let position = self.position;
+        while let Some(Reverse((valid_from, whose))) = self.pending_loads.peek() {
+            if *valid_from > position {
+                break;
+            }
+            match *whose {
+                LoadTarget::Reader(reader) => self
+                    .readers
+                    .edit(reader, |list| list.complete_load(position)),
+                LoadTarget::Author(author) => {
+                    self.authors.edit(author, |w| w.complete_load(position))
+                }
+            };
+            self.pending_loads.pop();
+        }
+    }
+
+    /// Goes on with the sweep, or begins one if there are many tombstones.
+    pub(super) fn continue_sweep(&mut self, laid: usize) {
+        if self.sweep.is_none() && self.tombstones.len() > self.sweep_pace.max_tombstones {
+            self.tombstones.begin_sweep();
+            self.sweep = Some(TombstoneSweep {
+                hand: ClockHand::default(),
+                work_per_tombstone: (self.authors.item_count() + self.authors.visit_cost())
+                    / self.sweep_pace.sweep_within
+                    + 1,
+                last_ticket: self.tickets,
+                scan_complete: false,
+            });
+        }
+        let Some(sweep) = &mut self.sweep else {
+            return;
+        };
+        let tombstones = &self.tombstones;
+        if !sweep.scan_complete {
+            let work = self
+                .sweep_pace
+                .sweep_work
+                .saturating_add(sweep.work_per_tombstone.saturating_mul(laid));
+            let purge = |window: &mut super::AuthorWindow<I>| window.purge(tombstones);
+            sweep.scan_complete = self.authors.visit(&mut sweep.hand, work, purge);
+        }
+        if !sweep.scan_complete {
+            return;
+        }
+        let tickets = sweep.last_ticket;
+        let in_excess = tombstones.len() > 2 * self.sweep_pace.sweep_within;
+        while let Some((&ticket, &author)) = self.pending_authors.first_key_value()
+            && ticket <= tickets
+        {
+            if !in_excess {
+                return;
+            }
+            self.pending_authors.remove(&ticket);
+            self.abandon_author_load(author);
+        }
+        self.tombstones.end_sweep();
+        self.sweep = None;
+    }
+
+    /// The load of an author is void.
+    pub(super) fn abandon_author_load(&mut self, author: u64) {
+        let was = self
+            .authors
+            .edit(author, |w| (w.ticket(), w.abandon_load()));
+        if let Some((ticket, kept)) = was {
+            if let Some(ticket) = ticket {
+                self.pending_authors.remove(&ticket);
+            }
+            if !kept {
+                self.authors.remove(author);
+            }
+        }
+    }
+
+    /// Evicts what was not used lately until the budget is kept.
+    pub(super) fn evict_to_budget(&mut self) {
+        self.authors.free_retired(FREED_PER_TRANSACTION);
+        self.readers.free_retired(FREED_PER_TRANSACTION);
+        let mut patience = MAX_SECOND_CHANCES;
+        while self.bytes() > self.budget {
+            if self.authors.free_retired(FREED_PER_TRANSACTION)
+                || self.readers.free_retired(FREED_PER_TRANSACTION)
+            {
+                continue;
+            }
+            if self.authors.evictable_count() + self.readers.evictable_count() == 0 {
+                break;
+            }
+            // Both hands go round at one speed.
+            let step = match self.authors.passed_shards() <= self.readers.passed_shards() {
+                true => self.authors.advance_clock(patience > 0),
+                false => self.readers.advance_clock(patience > 0),
+            };
+            match step {
+                EvictionStep::Evicted => {
+                    self.evicted += 1;
+                    patience = MAX_SECOND_CHANCES;
+                }
+                EvictionStep::SecondChance => patience -= 1,
+                EvictionStep::Skipped => {}
+            }
+        }
+    }
+
+    /// Bytes beside the tables.
+    pub(super) fn maintenance_bytes(&self) -> usize {
+        let settling =
+            self.pending_loads.capacity() * size_of::<Reverse<(BinlogPosition, LoadTarget)>>();
+        let asked = self.pending_authors.len() * 3 * size_of::<u64>();
+        self.tombstones.bytes() + settling + asked
+    }
+}

@@ -1,0 +1,187 @@
+//! One round of filling an index: follow lists, then messages of the authors on them.
+//!
+//! A load and the stream meet without locks. The index notes every change that is applied from the moment a load is
+//! begun; the rows are seen at some moment behind that one; and the position of the log is asked for behind the rows,
+//! in the same round trip. Replaying what was noted over the rows makes them exact once everything up to that position
+//! is applied: a row that changed meanwhile is as its last change left it, all others are as they were seen.
+
+use std::collections::BTreeMap;
+
+use crate::account::{AccountConnection, AccountError};
+use crate::binlog::Binlog;
+use crate::binlog::cached_timeline::CachedTimeline;
+use crate::binlog::comparisons::ComparedIndexEntry;
+use crate::binlog::error::BinlogError;
+use crate::binlog::row_decoding::{all_numbers, log_end, number_lists};
+use crate::binlog::timeline_memory::{MissingMessages, TimelineMemory};
+use crate::index::{BinlogPosition, LoadComparison, LoadTicket};
+use crate::log::assembler::LogStreamError;
+use crate::log::replication_state::StreamGeneration;
+use crate::source::backlog::BacklogRequest;
+use crate::wire::resultset::ResultSet;
+
+/// Authors in one statement.
+pub(super) const AUTHORS_PER_QUERY: usize = 128;
+/// Messages, or follows, in one answer. An answer that has so many proves nothing.
+pub(super) const ROWS_PER_QUERY: usize = 20_000;
+
+/// Where rows are loaded from, and into what.
+pub(super) struct LoadSource<'a> {
+    pub(super) binlog: &'a Binlog,
+    pub(super) generation: StreamGeneration,
+    pub(super) timeline: &'a CachedTimeline,
+    pub(super) status: &'static str,
+    pub(super) conn: &'a mut AccountConnection,
+}
+
+impl LoadSource<'_> {
+    /// Begins loads, if everything that is committed from the index's position on is told by the stream. Nothing of that
+    /// can change while they are begun; if it does behind that, the index is emptied and they are void.
+    pub(super) fn begin<T>(&self, begin: impl FnOnce(&mut TimelineMemory) -> T) -> Option<T> {
+        let state = self.binlog.state();
+        let base = state
+            .following
+            .loads_from(self.generation, self.timeline.id())?;
+        let mut index = self.timeline.index_mut();
+        (index.position() >= base).then(|| begin(&mut index))
+    }
+
+    /// Loads the follow lists that are not resident, and returns them.
+    pub(super) async fn load_follows(
+        &mut self,
+        wants: &[BacklogRequest],
+    ) -> Result<BTreeMap<u64, Vec<u64>>, BinlogError> {
+        let tickets = self.begin(|index| {
+            let readers = wants.iter().map(|want| want.reader);
+            let begun = readers.filter_map(|reader| Some((reader, index.begin_reader(reader)?)));
+            begun.collect::<Vec<(u64, LoadTicket)>>()
+        });
+        let mut tickets = tickets.unwrap_or_default();
+        let mut loaded = BTreeMap::new();
+        let mut done = self.load_lists(&mut tickets, &mut loaded).await;
+        while done.is_ok()
+            && let Some((reader, ticket)) = tickets.pop()
+        {
+            done = self.load_list(reader, ticket, &mut loaded).await;
+        }
+        let mut index = self.timeline.index_mut();
+        for (_, ticket) in tickets {
+            index.cancel_load(ticket);
+        }
+        drop(index);
+        done.map(|()| loaded)
+    }
+
+    /// Several in one statement. Leaves the tickets where that is too much for one answer.
+    async fn load_lists(
+        &mut self,
+        tickets: &mut Vec<(u64, LoadTicket)>,
+        loaded: &mut BTreeMap<u64, Vec<u64>>,
+    ) -> Result<(), BinlogError> {
+        if tickets.is_empty() {
+            return Ok(());
+        }
+        let readers: Vec<u64> = tickets.iter().map(|(reader, _)| *reader).collect();
+        let Some(query) = self.timeline.tables.follows_query(&readers, ROWS_PER_QUERY) else {
+            return Ok(());
+        };
+        let (rows, end) = self.query(&query).await?;
+        let Some(mut lists) = number_lists(&rows, ROWS_PER_QUERY).ok_or_else(not_a_number)? else {
+            return Ok(());
+        };
+        let mut index = self.timeline.index_mut();
+        for (reader, ticket) in tickets.drain(..) {
+            let authors = lists.remove(&reader).unwrap_or_default();
+            self.store_list(&mut index, (reader, ticket), authors, end, loaded);
+        }
+        Ok(())
+    }
+
+    /// One by itself, whatever its length, if it is not too long to be kept.
+    async fn load_list(
+        &mut self,
+        reader: u64,
+        ticket: LoadTicket,
+        loaded: &mut BTreeMap<u64, Vec<u64>>,
+    ) -> Result<(), BinlogError> {
+        let most = self.timeline.max_follows();
+        let query = self
+            .timeline
+            .tables
+            .reader_follows_query(reader, most.saturating_add(1));
+        let Some(query) = query else {
+            self.timeline.index_mut().cancel_load(ticket);
+            return Ok(());
+        };
+        let asked = self.query(&query).await;
+        let asked = asked.and_then(|(rows, end)| {
+            let authors = all_numbers::<1>(&rows).ok_or_else(not_a_number)?;
+            Ok((authors.into_iter().flatten().collect::<Vec<u64>>(), end))
+        });
+        let mut index = self.timeline.index_mut();
+        match asked {
+            Ok((authors, end)) => {
+                self.store_list(&mut index, (reader, ticket), authors, end, loaded);
+                Ok(())
+            }
+            Err(error) => {
+                index.cancel_load(ticket);
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends the load of a list, if it is not too long to be kept.
+    fn store_list(
+        &self,
+        index: &mut TimelineMemory,
+        (reader, ticket): (u64, LoadTicket),
+        authors: Vec<u64>,
+        end: BinlogPosition,
+        loaded: &mut BTreeMap<u64, Vec<u64>>,
+    ) {
+        if authors.len() > self.timeline.max_follows() {
+            index.cancel_load(ticket);
+            self.timeline.mark_too_long(reader);
+        } else {
+            let compared = index.loaded_reader(ticket, authors.clone(), end);
+            self.record_comparison(ComparedIndexEntry::Reader(reader), compared);
+            loaded.insert(reader, authors);
+        }
+    }
+
+    /// Counts how rows compare with what was known of them beside another server.
+    pub(super) fn record_comparison(&self, entry: ComparedIndexEntry, compared: LoadComparison) {
+        let database = self.timeline.database();
+        self.binlog.comparisons.record(database, entry, compared);
+    }
+
+    /// Loads messages of authors, as far as they are not resident.
+    pub(super) async fn load_messages(
+        &mut self,
+        lacks: &[MissingMessages],
+    ) -> Result<(), BinlogError> {
+        match &self.timeline.tables.schema.key {
+            None => self.load_ids(lacks).await,
+            Some(key) => self.load_keyed(key.kind, lacks).await,
+        }
+    }
+
+    /// Rows, and behind them the end of the log.
+    pub(super) async fn query(
+        &mut self,
+        query: &str,
+    ) -> Result<(ResultSet, BinlogPosition), BinlogError> {
+        let failed = BinlogError::while_doing("rows cannot be loaded");
+        let answers = self.conn.load(&[query, self.status]).await;
+        let mut answers = answers.map_err(&failed)?.into_iter();
+        let both = answers.next().zip(answers.next());
+        let (rows, end) = both.ok_or_else(|| failed(AccountError::Unexpected))?;
+        let (_, end) = log_end(end.row(0))?;
+        Ok((rows, end))
+    }
+}
+
+pub(super) fn not_a_number() -> BinlogError {
+    LogStreamError::Malformed("a row that should hold numbers from 0 on".into()).into()
+}

@@ -1,0 +1,62 @@
+//! Looks now and then whether the server's settings are still such that its log tells everything: most can be changed while it
+//! runs, and the log does not tell of that. Nor does it tell where it was begun anew (RESET MASTER) and has come to the same
+//! length again: the server counts such statements.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Binlog;
+use super::control_connection::{ControlConnection, LATEST};
+use super::error::BinlogError;
+use super::server_facts::{self, ServerFacts};
+use crate::account::ConnectionPurpose;
+use crate::log::replication_state::StreamGeneration;
+
+/// Between two looks.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Looks for good.
+pub(super) async fn run(binlog: Arc<Binlog>) {
+    let mut control = ControlConnection::new(ConnectionPurpose::Settings);
+    loop {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        let (generation, server) = {
+            let state = binlog.state();
+            let generation = state.following.generation();
+            match &state.server {
+                Some(server) if state.following.is_current(generation) => {
+                    (generation, Arc::clone(server))
+                }
+                _ => continue,
+            }
+        };
+        let look = check_settings(&binlog, generation, &server, &mut control);
+        match tokio::time::timeout(LATEST, look).await {
+            Ok(Ok(None)) => {}
+            Ok(Ok(Some(why))) => binlog.restart_stream(generation, why),
+            Ok(Err(error)) => tracing::debug!("the server's settings are not looked at: {error}"),
+            Err(_) => tracing::debug!("the server's settings are not looked at: it is too slow"),
+        }
+    }
+}
+
+/// Why the stream has to begin anew, if it has to.
+async fn check_settings(
+    binlog: &Binlog,
+    generation: StreamGeneration,
+    server: &ServerFacts,
+    control: &mut ControlConnection,
+) -> Result<Option<BinlogError>, BinlogError> {
+    let mut conn = control.take(binlog, generation, server).await?;
+    let (now, obstacles) =
+        server_facts::survey_server(&mut conn)
+            .await
+            .map_err(BinlogError::while_doing(
+                "the server's settings cannot be read",
+            ))?;
+    control.put_back(generation, conn);
+    let obstacle = obstacles.into_iter().next().map(BinlogError::from);
+    let reset = || (now.resets != server.resets).then_some(BinlogError::LogReset);
+    let cluster = || (now.cluster != server.cluster).then_some(BinlogError::ClusterChanged);
+    Ok(obstacle.or_else(reset).or_else(cluster))
+}

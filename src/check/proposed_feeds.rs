@@ -1,0 +1,113 @@
+//! Feeds that are not in the settings yet: the same questions about the server and about each of them.
+
+use std::time::Duration;
+
+use super::feeds::feed_obstacles;
+use super::{
+    CheckError, CheckedServer, account_of, fetch_greeting, log_in, product, survey_within_limit,
+};
+use crate::account::{AccountConnection, UpstreamAccount};
+use crate::binlog::privilege::RequiredPrivilege;
+use crate::binlog::server_facts::BinlogObstacle;
+use crate::catalogue::query_all;
+use crate::config::{ServeSettings, ServiceSection as ServiceAccount};
+use crate::feed::FeedDefinition;
+use crate::server::product_version;
+use crate::sql::NameCase;
+use crate::timeline::check::{CheckQueryResult, ServerProduct};
+
+/// A server that was looked at by the service account.
+#[derive(Debug)]
+pub(crate) struct ProposedFeedCheck {
+    conn: AccountConnection,
+    /// The server's product and version.
+    pub(crate) named: String,
+    account: UpstreamAccount,
+    server: CheckedServer,
+    patience: Duration,
+}
+
+impl ProposedFeedCheck {
+    /// Logs in and looks at the server, as for memory.
+    pub(crate) async fn connect(
+        settings: &ServeSettings,
+        service: &ServiceAccount,
+    ) -> Result<ProposedFeedCheck, CheckError> {
+        let greeting = fetch_greeting(settings).await?;
+        let account = account_of(settings, service)?;
+        let mut conn = log_in(settings, &account).await?;
+        let server = survey_within_limit(&mut conn, settings, &account, product(&greeting)).await?;
+        Ok(ProposedFeedCheck {
+            conn,
+            named: product_version(&greeting),
+            account,
+            server,
+            patience: Duration::from_millis(settings.limits.check_ms),
+        })
+    }
+
+    /// Asks further questions, within `limits.check_ms`.
+    pub(crate) async fn query(
+        &mut self,
+        questions: &[String],
+    ) -> Result<Vec<CheckQueryResult>, CheckError> {
+        let answers =
+            tokio::time::timeout(self.patience, query_all(&mut self.conn, questions)).await;
+        let slow = |_| CheckError::Slow {
+            ms: u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX),
+            limit: "limits.check_ms",
+        };
+        Ok(answers.map_err(slow)??)
+    }
+
+    /// The account as in a GRANT.
+    pub(crate) fn account(&self) -> &str {
+        &self.server.account
+    }
+
+    /// How the server compares names of databases and tables.
+    pub(crate) fn case(&self) -> NameCase {
+        self.server.case
+    }
+
+    pub(crate) fn is_mariadb(&self) -> bool {
+        self.server.product == ServerProduct::Mariadb
+    }
+
+    /// The statement that gives the account the right to read a table.
+    pub(crate) fn grant_read(&self, database: &str, table: &str) -> String {
+        let right = RequiredPrivilege::Read {
+            database: database.to_owned(),
+            table: table.to_owned(),
+        };
+        right.grant_statement(&self.server.account)
+    }
+
+    /// What is in the way of every feed, a line each.
+    pub(crate) fn common_obstacles(&self) -> Vec<String> {
+        let obstacles = self.server.obstacles.iter().map(|obstacle| match obstacle {
+            BinlogObstacle::Right(right) => right.missing_line(&self.server.account),
+            other => other.to_string(),
+        });
+        let sessions = self.server.session_variables.iter().map(|(name, value)| {
+            format!("{name} = {value:?} on the server: statements of sessions that begin with it are relayed")
+        });
+        obstacles.chain(sessions).collect()
+    }
+
+    /// What is in the way of this one, a line each.
+    pub(crate) async fn feed_obstacles(
+        &self,
+        definition: &FeedDefinition,
+        database: &str,
+    ) -> Vec<String> {
+        feed_obstacles(
+            &self.account,
+            definition,
+            database,
+            &self.server,
+            self.patience,
+        )
+        .await
+    }
+}

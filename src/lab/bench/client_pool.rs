@@ -1,0 +1,177 @@
+//! The connections of a bench: as many as the largest number measured, on each route.
+
+use std::time::Duration;
+
+use super::BenchError;
+use super::client::BenchClient;
+use super::depth::PageDepth;
+use super::flags::BenchFlags;
+use super::login::BenchAccount;
+use super::proxy_process::ProxyProcess;
+use super::query_path::{ConnectionRoute, QueryForm, QueryPath};
+use crate::lab::feed::SettingsFile;
+
+/// Open connections by route, and the Headwaters that some of them go through.
+#[derive(Debug)]
+pub struct ClientPool {
+    routes: Vec<RouteClients>,
+    proxies: Vec<(ConnectionRoute, ProxyProcess)>,
+    /// Connections are made anew for each page.
+    pub reconnect: bool,
+    /// The server's process, if it is to be looked at.
+    pub server_pid: Option<u32>,
+    /// Asks the procedure when an answer is doubted.
+    pub direct: BenchClient,
+}
+
+/// The connections of a route.
+#[derive(Debug)]
+struct RouteClients {
+    route: ConnectionRoute,
+    address: String,
+    clients: Vec<BenchClient>,
+}
+
+/// What a Headwater said of itself.
+#[derive(Debug, Default)]
+pub struct ProxyReport {
+    /// Log lines on definitions.
+    pub log: Vec<String>,
+    /// The counters it printed at its end.
+    pub counts: Option<String>,
+}
+
+impl ClientPool {
+    /// Starts a Headwater for each of these routes, or takes the one that runs, and logs in there and directly. `feeds`: settings of those
+    /// that the first is to have.
+    ///
+    /// # Errors
+    /// When a Headwater does not come up, or a login fails.
+    pub fn connect(
+        flags: &BenchFlags,
+        account: &BenchAccount,
+        connections: usize,
+        routes: &[ConnectionRoute],
+        feeds: Option<&str>,
+    ) -> Result<ClientPool, BenchError> {
+        let connect = |address: &str| {
+            BenchClient::connect(address, account).map_err(BenchError::for_address(address))
+        };
+        let line = |route, address: String| {
+            let clients = (0..connections)
+                .map(|_| connect(&address))
+                .collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, BenchError>(RouteClients {
+                route,
+                address,
+                clients,
+            })
+        };
+        let mut crew = ClientPool {
+            routes: vec![line(ConnectionRoute::Direct, flags.upstream.clone())?],
+            proxies: Vec::new(),
+            reconnect: flags.reconnect,
+            server_pid: flags.server_pid,
+            direct: connect(&flags.upstream)?,
+        };
+        if let Some(proxy) = &flags.proxy {
+            crew.routes
+                .push(line(ConnectionRoute::Headwater, proxy.clone())?);
+            return Ok(crew);
+        }
+        for route in routes.iter().copied() {
+            let relay: &[&str] = match route {
+                ConnectionRoute::Relay => &["--relay-only"],
+                _ => &[],
+            };
+            let mut args = relay.to_vec();
+            let settings = match (feeds, route) {
+                (Some(text), ConnectionRoute::Headwater) => Some(write_settings(text)?),
+                _ => None,
+            };
+            if let Some(path) = settings.as_ref().and_then(|file| file.path().to_str()) {
+                args.extend(["--config", path]);
+            }
+            let proxy = ProxyProcess::start(flags, &args)?;
+            let address = proxy.address();
+            crew.proxies.push((route, proxy));
+            crew.routes.push(line(route, address)?);
+        }
+        Ok(crew)
+    }
+
+    /// The ways in which a page can be asked for with these connections.
+    #[must_use]
+    pub fn query_paths(&self, lateral: bool, feeds: bool, page: PageDepth) -> Vec<QueryPath> {
+        let has = |way: &QueryPath| self.routes.iter().any(|line| line.route == way.route);
+        let of_feeds = QueryPath::FEEDS.into_iter().filter(|_| feeds);
+        QueryPath::ALL
+            .into_iter()
+            .chain(of_feeds)
+            .filter(has)
+            .filter(|way| lateral || way.form != QueryForm::Lateral)
+            .filter(|way| page == PageDepth::Random || way.form != QueryForm::Newest)
+            .collect()
+    }
+
+    /// The first connections of a route, and the connection to the procedure.
+    pub fn clients(
+        &mut self,
+        route: ConnectionRoute,
+        connections: usize,
+    ) -> (&mut [BenchClient], &mut BenchClient) {
+        let line = self.routes.iter_mut().find(|line| line.route == route);
+        let clients = line.map_or(Default::default(), |line| line.clients.as_mut_slice());
+        let connections = connections.min(clients.len());
+        (
+            clients.get_mut(..connections).unwrap_or_default(),
+            &mut self.direct,
+        )
+    }
+
+    /// Where a route leads.
+    #[must_use]
+    pub fn address(&self, route: ConnectionRoute) -> &str {
+        self.routes
+            .iter()
+            .find(|line| line.route == route)
+            .map_or("", |line| &line.address)
+    }
+
+    /// Waits until the Headwater that was started logs a line with this in it; false where it does not in time.
+    #[must_use]
+    pub fn wait_for_log(&self, text: &str, limit: Duration) -> bool {
+        let mut proxies = self.proxies.iter();
+        let own = proxies.find(|(route, _)| *route == ConnectionRoute::Headwater);
+        own.is_none_or(|(_, proxy)| proxy.wait_for(text, limit).is_some())
+    }
+
+    /// Logs out and stops what was started.
+    #[must_use]
+    pub fn close(self) -> ProxyReport {
+        drop(self.routes);
+        let mut said = ProxyReport::default();
+        for (route, proxy) in self.proxies {
+            let (log, counts) = proxy.stop();
+            if route == ConnectionRoute::Headwater {
+                said.log = log
+                    .iter()
+                    .filter_map(|line| definition_text(line))
+                    .collect();
+                said.counts = Some(counts);
+            }
+        }
+        said
+    }
+}
+
+fn write_settings(text: &str) -> Result<SettingsFile, BenchError> {
+    SettingsFile::new(text).map_err(|(path, source)| BenchError::Write { path, source })
+}
+
+/// What a log line says of a definition, without its time and level.
+fn definition_text(line: &str) -> Option<String> {
+    line.find("definition ")
+        .and_then(|at| line.get(at..))
+        .map(str::to_owned)
+}

@@ -1,0 +1,438 @@
+//! `--feed NAME`: a feed of the settings file, as it is asked for directly and through Headwater.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::check::BenchDifferences;
+use super::client::BenchClient;
+use super::client_pool::{ClientPool, ProxyReport};
+use super::data::shuffle;
+use super::depth::PageDepth;
+use super::flags::BenchFlags;
+use super::login::BenchAccount;
+use super::prepared_task::PreparedTask;
+use super::query_path::{ConnectionRoute, QueryForm, QueryPath};
+use super::round_runner::{RoundRunner, round_count};
+use super::shapes::ShapeFigures;
+use super::warmup::warm_up;
+use super::{BenchError, StopSignal};
+use crate::check::{ABOVE, ProposedFeedCheck};
+use crate::config::{ServeFlags, ServeSettings};
+use crate::feed::FeedDefinition;
+use crate::session::feed_decision::FeedRelayReason;
+use crate::sql::{push_list, quoted};
+
+const QUERY_PATHS: [QueryPath; 2] = [
+    QueryPath::new(ConnectionRoute::Direct, QueryForm::Own),
+    QueryPath::new(ConnectionRoute::Headwater, QueryForm::Own),
+];
+/// Authors in a list, where the feed does not say who follows whom.
+const LIST_AUTHORS: usize = 50;
+/// More readers or authors are not looked at.
+const MAX_READERS: usize = 100_000;
+/// They are asked for beforehand for so long at most.
+const WARMUP_TIMEOUT: Duration = Duration::from_secs(15);
+/// The check of a feed may take so long.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
+/// Between two looks whether it is served.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+struct FeedFigures {
+    feed: String,
+    database: String,
+    /// The first of the statements.
+    statement: String,
+    /// How many of them there are.
+    statements: usize,
+    reconnect: bool,
+    /// Until memory was filled and each way's cost was known, in seconds.
+    warmed_s: f64,
+    /// By number of connections.
+    shapes: Vec<ShapeFigures>,
+    differences: u64,
+    counts: Option<String>,
+}
+
+/// Measures it, and prints the figures.
+///
+/// # Errors
+/// When the settings have no such feed, something fails on the way, or an answer was not the server's, once everything is printed.
+pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
+    let (feed, settings) = load_feed(&mut flags)?;
+    if let Some(database) = &feed.database {
+        flags.database.clone_from(database);
+    }
+    if flags.proxy.is_none() {
+        check_feed(&settings, &feed, &flags.database).await?;
+    }
+    // Makes the server remember the password, too.
+    let ready = super::data::connect(&flags, &flags.database).await;
+    let ready = match ready {
+        Ok(conn) => conn.disconnect().await,
+        Err(error) => Err(error),
+    };
+    ready.map_err(|source| super::prepare_error(&flags, source))?;
+    let json = flags.json.clone();
+    let figures = super::run_interruptible(move |stop| measure(&flags, &feed, stop)).await?;
+    print!("{}", render(&figures));
+    if let Some(path) = &json {
+        super::write_json(path, &figures)?;
+    }
+    match figures.differences {
+        0 => Ok(()),
+        count => Err(BenchError::Differences { count }),
+    }
+}
+
+/// Looks it up, and takes over the service account of the settings where no flag names one.
+fn load_feed(flags: &mut BenchFlags) -> Result<(FeedDefinition, ServeSettings), BenchError> {
+    let name = flags.named_feed().unwrap_or_default().to_owned();
+    let settings = ServeSettings::load(&ServeFlags {
+        config: flags.config.clone(),
+        upstream: vec![flags.upstream.clone()],
+        service: flags.service.clone(),
+        ..ServeFlags::default()
+    })?;
+    if let Some(service) = &settings.service {
+        flags.service.service_user = Some(service.user.clone());
+        flags.service.service_password = Some(service.password.clone());
+    }
+    let found = settings.feeds.iter().find(|feed| feed.name == name);
+    if let Some(found) = found {
+        return Ok((found.clone(), settings));
+    }
+    let known: Vec<&str> = settings
+        .feeds
+        .iter()
+        .map(|feed| feed.name.as_str())
+        .collect();
+    Err(BenchError::NoFeed {
+        name,
+        known: match known.is_empty() {
+            true => "none".to_owned(),
+            false => known.join(", "),
+        },
+    })
+}
+
+/// What is not served is not measured: looks at it as `headwater check` does.
+async fn check_feed(
+    settings: &ServeSettings,
+    feed: &FeedDefinition,
+    database: &str,
+) -> Result<(), BenchError> {
+    let name = feed.name.clone();
+    let Some(service) = &settings.service else {
+        let why = NO_ACCOUNT.to_owned();
+        return Err(BenchError::NotServed { name, why });
+    };
+    let looked = match ProposedFeedCheck::connect(settings, service).await {
+        Ok(looked) => looked,
+        Err(source) => return Err(BenchError::Unchecked { name, source }),
+    };
+    let of_feed = looked.feed_obstacles(feed, database).await;
+    if of_feed.is_empty() {
+        return Ok(());
+    }
+    let own = of_feed.into_iter().filter(|line| !line.ends_with(ABOVE));
+    let why: Vec<String> = looked.common_obstacles().into_iter().chain(own).collect();
+    let why = why.join("; ");
+    Err(BenchError::NotServed { name, why })
+}
+
+/// Whom the settings name is the one who keeps memory.
+const NO_ACCOUNT: &str = "there is no service account: name it (--service-user, HEADWATER_SERVICE_USER, or [service] in the file of --config), and \
+                          its password (HEADWATER_SERVICE_PASSWORD)";
+
+/// What the Headwater that is measured says where none of the feed's statements is answered from memory, and does not come to be in time. Who
+/// may not ask it is told nothing.
+fn not_served_error(
+    name: &str,
+    crew: &mut ClientPool,
+    statement: &str,
+    stop: &StopSignal,
+) -> Option<BenchError> {
+    let (clients, _) = crew.clients(ConnectionRoute::Headwater, 1);
+    let client = clients.first_mut()?;
+    let question = format!("SHOW HEADWATER WHY FOR {statement}");
+    let until = Instant::now() + CHECK_TIMEOUT;
+    loop {
+        let told = match client.query_texts(&question) {
+            Ok(told) => told,
+            Err(error) => {
+                eprintln!("whether the feed is served cannot be asked (SHOW HEADWATER: {error})");
+                return None;
+            }
+        };
+        let why = blocking_reason(&told)?;
+        if Instant::now() > until || stop.is_requested() {
+            let name = name.to_owned();
+            return Some(BenchError::NotServed { name, why });
+        }
+        std::thread::sleep(CHECK_INTERVAL);
+    }
+}
+
+/// What bars every statement of the feed, of the row that is told; `None`: nothing does.
+fn blocking_reason(told: &[String]) -> Option<String> {
+    let [_, reason, means, cure, ..] = told else {
+        return None;
+    };
+    let of_feed = |why: &FeedRelayReason| why.is_of_feed() || *why == FeedRelayReason::Suggested;
+    let mut bars = FeedRelayReason::all()
+        .filter(of_feed)
+        .map(FeedRelayReason::label);
+    let bars = reason == "no_feed" || bars.any(|label| label == reason);
+    bars.then(|| format!("{means} ({reason}): {cure}"))
+}
+
+fn measure(
+    flags: &BenchFlags,
+    feed: &FeedDefinition,
+    stop: &StopSignal,
+) -> Result<FeedFigures, BenchError> {
+    let account = BenchAccount {
+        user: flags.user().to_owned(),
+        password: flags.password.clone(),
+        database: flags.database.clone(),
+    };
+    let at = BenchError::for_address(&flags.upstream);
+    let most = flags
+        .connections
+        .iter()
+        .copied()
+        .max()
+        .map_or(1, usize::from);
+    let section = feed.section();
+    let mut crew = ClientPool::connect(
+        flags,
+        &account,
+        most,
+        &[ConnectionRoute::Headwater],
+        Some(&section),
+    )?;
+    if !crew.wait_for_log(
+        &format!("feed {} in database {}: ", feed.name, flags.database),
+        CHECK_TIMEOUT,
+    ) {
+        eprintln!(
+            "the feed's check has not ended after {} s: it is measured as it is",
+            CHECK_TIMEOUT.as_secs()
+        );
+    }
+    let statements = statements(flags, feed, &mut crew.direct)?;
+    let mut works = Vec::with_capacity(statements.len());
+    for (reader, statement) in &statements {
+        works.push(PreparedTask::for_statement(*reader, statement, &mut crew.direct).map_err(&at)?);
+    }
+    eprintln!("warming");
+    let warmed = warm_up(&mut crew, &works, WARMUP_TIMEOUT, stop)?;
+    if let Some((_, statement)) = statements.first()
+        && let Some(why) = not_served_error(&feed.name, &mut crew, statement, stop)
+    {
+        return Err(why);
+    }
+    let turns = QUERY_PATHS.len() * flags.connections.len();
+    let mut course = RoundRunner::new(turns, round_count(flags), stop);
+    for connections in &flags.connections {
+        let connections = usize::from(*connections);
+        course.measure_cells(
+            PageDepth::NEWEST,
+            &QUERY_PATHS,
+            connections,
+            &mut crew,
+            &mut works,
+        )?;
+    }
+    let (cells, differences) = course.finish();
+    let BenchDifferences { answers, .. } = differences;
+    let ProxyReport { counts, .. } = crew.close();
+    let shapes = cells.chunks(QUERY_PATHS.len());
+    let shapes = shapes.map(|pair| ShapeFigures::from_cells(feed.name.clone(), pair));
+    Ok(FeedFigures {
+        feed: feed.name.clone(),
+        database: flags.database.clone(),
+        statement: statements
+            .first()
+            .map(|(_, text)| text.clone())
+            .unwrap_or_default(),
+        statements: statements.len(),
+        reconnect: flags.reconnect,
+        warmed_s: warmed.as_secs_f64(),
+        shapes: shapes.collect(),
+        differences: answers,
+        counts,
+    })
+}
+
+/// What is asked for, and for whom.
+fn statements(
+    flags: &BenchFlags,
+    feed: &FeedDefinition,
+    direct: &mut BenchClient,
+) -> Result<Vec<(u64, String)>, BenchError> {
+    let at = BenchError::for_address(&flags.upstream);
+    let text = flags
+        .statement
+        .clone()
+        .unwrap_or_else(|| newest_page_select(feed));
+    let (table, column) = match &feed.follow {
+        Some(follow) => (&follow.table, &follow.reader),
+        None => (&feed.message.table, &feed.message.author),
+    };
+    let (quoted_table, quoted_column) = (quoted(table), quoted(column));
+    let mut all = direct
+        .query_numbers(&format!(
+            "SELECT DISTINCT {quoted_column} FROM {quoted_table} WHERE {quoted_column} IS NOT NULL LIMIT {MAX_READERS}"
+        ))
+        .map_err(&at)?;
+    if all.is_empty() {
+        return Err(BenchError::NoRows {
+            name: feed.name.clone(),
+            table: table.clone(),
+            database: flags.database.clone(),
+        });
+    }
+    shuffle(&mut all, flags.seed);
+    let mut statements = Vec::new();
+    for (place, reader) in all.iter().take(flags.readers).enumerate() {
+        let mut list = String::new();
+        if text.contains("{authors}") {
+            let authors = match &feed.follow {
+                Some(follow) => direct
+                    .query_numbers(&format!(
+                        "SELECT {} FROM {quoted_table} WHERE {quoted_column} = {reader}",
+                        quoted(&follow.author)
+                    ))
+                    .map_err(&at)?,
+                None => all
+                    .iter()
+                    .cycle()
+                    .skip(place)
+                    .take(LIST_AUTHORS.min(all.len()))
+                    .copied()
+                    .collect(),
+            };
+            push_list(&mut list, &authors);
+        }
+        let statement = text
+            .replace("{reader}", &reader.to_string())
+            .replace("{authors}", &list);
+        statements.push((*reader, statement));
+    }
+    Ok(statements)
+}
+
+/// The newest page, where no statement is given.
+fn newest_page_select(feed: &FeedDefinition) -> String {
+    let message = &feed.message;
+    let own = |column: &str| format!("m.{}", quoted(column));
+    let id = own(&message.id);
+    let order = match feed.key() {
+        Some(key) => format!("{} DESC, {id} DESC", own(key)),
+        None => format!("{id} DESC"),
+    };
+    let (table, author) = (quoted(&message.table), own(&message.author));
+    let whose = match &feed.follow {
+        Some(follow) => format!(
+            "JOIN {} f ON f.{} = {author} WHERE f.{} = {{reader}}",
+            quoted(&follow.table),
+            quoted(&follow.author),
+            quoted(&follow.reader)
+        ),
+        None => format!("WHERE {author} IN ({{authors}})"),
+    };
+    format!("SELECT m.* FROM {table} m {whose} ORDER BY {order} LIMIT 20")
+}
+
+fn render(figures: &FeedFigures) -> String {
+    let mut text = String::new();
+    let FeedFigures {
+        feed,
+        database,
+        statement,
+        statements,
+        warmed_s,
+        ..
+    } = figures;
+    let anew = match figures.reconnect {
+        true => ", each on a connection of its own",
+        false => "",
+    };
+    // Writing to a String does not fail.
+    let _ = writeln!(
+        text,
+        "Feed {feed} in database {database}: {statements} pages{anew}, such as\n    {statement}"
+    );
+    let _ = writeln!(text, "Warmed for {warmed_s:.1} s.\n");
+    let _ = writeln!(
+        text,
+        "{:>5}{:>12}{:>12}{:>9}{:>14}{:>14}{:>14}{:>14}",
+        "conn.",
+        "directly/s",
+        "Headwater/s",
+        "ratio",
+        "directly p50",
+        "p99 us",
+        "Headwater p50",
+        "p99 us"
+    );
+    for shape in &figures.shapes {
+        let (direct, headwater) = (&shape.direct, &shape.headwater);
+        let _ = writeln!(
+            text,
+            "{:>5}{:>12.0}{:>12.0}{:>9}{:>14}{:>14}{:>14}{:>14}",
+            shape.connections,
+            direct.rate,
+            headwater.rate,
+            shape
+                .ratio()
+                .map_or("-".into(), |ratio| format!("{ratio:.2}")),
+            direct.p50_us,
+            direct.p99_us,
+            headwater.p50_us,
+            headwater.p99_us
+        );
+    }
+    if let Some(counts) = &figures.counts {
+        let _ = writeln!(text, "\nHeadwater's {counts}");
+    }
+    let _ = writeln!(
+        text,
+        "{} answers differ from the server's.",
+        figures.differences
+    );
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_without_a_statement_is_asked_for_by_its_names() {
+        let with = |order: &str, follow: &str| {
+            let text = format!(
+                "name = 'home'\n[message]\ntable = 'posts'\nauthor = 'user_id'\n{order}\n{follow}"
+            );
+            newest_page_select(&toml::from_str(&text).unwrap())
+        };
+        assert_eq!(
+            with(
+                "order = ['at', 'id']",
+                "[follow]\ntable = 'f'\nreader = 'r'\nauthor = 'a'"
+            ),
+            "SELECT m.* FROM `posts` m JOIN `f` f ON f.`a` = m.`user_id` WHERE f.`r` = {reader} \
+             ORDER BY m.`at` DESC, m.`id` DESC LIMIT 20"
+        );
+        assert_eq!(
+            with("", ""),
+            "SELECT m.* FROM `posts` m WHERE m.`user_id` IN ({authors}) ORDER BY m.`id` DESC LIMIT 20"
+        );
+    }
+}

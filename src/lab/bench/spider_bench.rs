@@ -1,0 +1,51 @@
+//! `--spider N`: the classic data set on N data nodes behind a Spider node of the bench's own, measured as any other server is.
+
+use super::flags::BenchFlags;
+use super::{BenchError, data};
+use crate::lab::demo::dataset::DatasetSize;
+use crate::lab::demo::load;
+use crate::lab::spider::SpiderCluster;
+use indicatif::ProgressBar;
+
+/// The database that the bench makes.
+const DATABASE: &str = "spread";
+
+/// Starts the servers, fills them, and has the flags name them. They live as long as what is returned.
+///
+/// # Errors
+/// When a server cannot be had, or refuses a statement.
+pub async fn start_spider(flags: &mut BenchFlags) -> Result<Option<SpiderCluster>, BenchError> {
+    let Some(nodes) = flags.spider else {
+        return Ok(None);
+    };
+    eprintln!("starting a Spider node and {nodes} data nodes");
+    let (spider, address) = tokio::task::spawn_blocking(move || {
+        let spider = SpiderCluster::start(usize::from(nodes), &[])?;
+        spider.create_tables(DATABASE, false)?;
+        let address = spider.node.addr().to_string();
+        Ok::<_, BenchError>((spider, address))
+    })
+    .await??;
+    flags.upstream = address;
+    flags.user = Some("root".into());
+    flags.password = String::new();
+    flags.database = DATABASE.into();
+    let at = |source| BenchError::Prepare {
+        upstream: flags.upstream.clone(),
+        source,
+    };
+    let mut conn = data::connect(flags, DATABASE).await.map_err(at)?;
+    let bar = ProgressBar::new(0);
+    let size = DatasetSize {
+        messages: u64::from(flags.spread_messages),
+        ..DatasetSize::CLASSIC
+    };
+    load::fill(&mut conn, size, |progress| {
+        bar.set_length(progress.total);
+        bar.set_position(progress.rows);
+    })
+    .await?;
+    bar.finish_and_clear();
+    conn.disconnect().await.map_err(at)?;
+    Ok(Some(spider))
+}

@@ -1,0 +1,64 @@
+//! How the log's lines are written: what others have named, said or made fail stands in them as [`shown`], so that nobody writes a line of
+//! their own.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{self, FormatFields, Writer};
+
+use crate::sql::display_escape::is_hidden;
+use crate::sql::{escape_hidden, escape_hidden_in_json, escape_hidden_in_lines};
+
+/// Fields of a line of text: the message, `name=value` of all others, and the section of a settings file in lines of its own.
+#[must_use]
+pub fn fields() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
+    format::debug_fn(field).delimited(" ")
+}
+
+fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let value = format!("{value:?}");
+    match field.name() {
+        "message" => write!(writer, "{}", escape_hidden(&value)),
+        // Headwater wrote its lines, to be pasted; none of them is somebody else's.
+        "section" => write!(writer, "\n{}", escape_hidden_in_lines(&value)),
+        name => write!(writer, "{name}={}", escape_hidden(&value)),
+    }
+}
+
+/// Where lines of JSON go.
+#[derive(Clone, Debug)]
+pub struct JsonLogWriter<W>(pub W);
+
+impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for JsonLogWriter<W> {
+    type Writer = JsonLineWriter<W::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        JsonLineWriter(self.0.make_writer())
+    }
+}
+
+/// One of them, which is written at once.
+#[derive(Debug)]
+pub struct JsonLineWriter<W>(W);
+
+impl<W: Write> Write for JsonLineWriter<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        match line.contains(&b'\\')
+            || text
+                .chars()
+                .any(|letter| is_hidden(letter) && letter != '\n')
+        {
+            true => self.0.write_all(escape_hidden_in_json(&text).as_bytes())?,
+            false => self.0.write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

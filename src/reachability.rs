@@ -1,0 +1,147 @@
+//! Whether the server can be reached, as the log tells it: a line for each change, not one for each client.
+
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::clock;
+
+/// While the server stays away, that is said again so often.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Where the server is, and whether it was there when it was last looked for.
+#[derive(Debug)]
+pub(crate) struct UpstreamReachability {
+    pub(crate) address: String,
+    /// So that nobody waits for the lock while all is well.
+    away: AtomicBool,
+    outage: Mutex<Option<ServerOutage>>,
+}
+
+/// Since when the server has been away.
+#[derive(Debug)]
+struct ServerOutage {
+    since: Instant,
+    reported_at: Instant,
+    refused: u64,
+}
+
+/// What the log says.
+#[derive(Debug, PartialEq, Eq)]
+enum OutageNotice {
+    Lost,
+    StillAway { seconds: u64, refused: u64 },
+}
+
+impl UpstreamReachability {
+    pub(crate) fn new(address: &str) -> UpstreamReachability {
+        UpstreamReachability {
+            address: address.to_owned(),
+            away: AtomicBool::new(false),
+            outage: Mutex::new(None),
+        }
+    }
+
+    /// A client could not be given a connection.
+    pub(crate) fn connection_failed(&self, error: &io::Error) {
+        let mut absence = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock::now();
+        let news = match absence.as_mut() {
+            Some(absence) => absence.client_refused(now),
+            None => {
+                *absence = Some(ServerOutage::begin(now));
+                Some(OutageNotice::Lost)
+            }
+        };
+        self.away.store(true, Ordering::Relaxed);
+        drop(absence);
+        if let Some(news) = news {
+            tracing::warn!(
+                "cannot connect to the server at {}: {error}{news}",
+                self.address
+            );
+        }
+    }
+
+    /// A connection to it stands.
+    pub(crate) fn connection_succeeded(&self) {
+        if !self.away.load(Ordering::Relaxed) {
+            return;
+        }
+        let ended = {
+            let mut absence = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+            self.away.store(false, Ordering::Relaxed);
+            absence.take()
+        };
+        if let Some(ServerOutage { since, refused, .. }) = ended {
+            let seconds = clock::since(since).as_secs_f64();
+            tracing::info!(
+                "the server at {} can be reached again, after {seconds:.1} s; clients refused meanwhile: {refused}",
+                self.address
+            );
+        }
+    }
+}
+
+impl ServerOutage {
+    /// With the first client that is refused.
+    fn begin(now: Instant) -> ServerOutage {
+        ServerOutage {
+            since: now,
+            reported_at: now,
+            refused: 1,
+        }
+    }
+
+    /// One more client is refused.
+    fn client_refused(&mut self, now: Instant) -> Option<OutageNotice> {
+        self.refused += 1;
+        if now.duration_since(self.reported_at) < REPEAT_INTERVAL {
+            return None;
+        }
+        self.reported_at = now;
+        Some(OutageNotice::StillAway {
+            seconds: now.duration_since(self.since).as_secs(),
+            refused: self.refused,
+        })
+    }
+}
+
+impl fmt::Display for OutageNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OutageNotice::Lost => f.write_str(
+                ". Clients are refused with error 1429 until it can be reached (--upstream, HEADWATER_UPSTREAM, upstream)",
+            ),
+            OutageNotice::StillAway { seconds, refused } => {
+                write!(f, ". It has been away for {seconds} s; clients refused: {refused}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_server_that_stays_away_there_is_a_line_a_minute_and_not_one_a_client() {
+        let began = Instant::now();
+        let mut absence = ServerOutage::begin(began);
+        for _ in 0..1_000 {
+            assert_eq!(
+                absence.client_refused(began + Duration::from_secs(59)),
+                None
+            );
+        }
+        let still = absence.client_refused(began + Duration::from_secs(61));
+        let (seconds, refused) = (61, 1_002);
+        assert_eq!(still, Some(OutageNotice::StillAway { seconds, refused }));
+        assert_eq!(
+            absence.client_refused(began + Duration::from_secs(62)),
+            None
+        );
+    }
+}

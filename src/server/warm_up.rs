@@ -1,0 +1,126 @@
+//! What a process does that takes over from another one, and lets a third one take over from it.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::ProxyServer;
+use super::takeover::{PredecessorProcess, SocketCopies, TakeoverError, TakeoverOffer};
+use crate::clock;
+use crate::config::TakeoverSection;
+use crate::session::shared_state::SharedState;
+
+/// So often it is looked whether memory is ready.
+const WARM_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+impl ProxyServer {
+    /// Gets ready for calls while the other process goes on, for `takeover.warm_ms` at most, and then takes its place. Nothing has
+    /// happened to the other one if this is dropped before.
+    pub async fn take_over(&mut self, predecessor: PredecessorProcess, section: &TakeoverSection) {
+        self.start_background().await;
+        let began = clock::now();
+        let limit = Duration::from_millis(section.warm_ms);
+        match tokio::time::timeout(limit, self.wait_until_warm()).await {
+            Ok(()) => tracing::info!("warm after {:.1} s", clock::since(began).as_secs_f64()),
+            Err(_) => tracing::warn!(
+                "not warm within takeover.warm_ms = {}, takes over as it is: {}",
+                section.warm_ms,
+                self.cold_reason()
+            ),
+        }
+        self.control = Some(predecessor.take_over().await);
+        self.files_handed_over.store(false, Ordering::Relaxed);
+    }
+
+    /// What another process may take over, where it may.
+    ///
+    /// # Errors
+    /// The socket that it would ask at cannot be opened.
+    pub fn offer(
+        &mut self,
+        section: &TakeoverSection,
+    ) -> Result<Option<TakeoverOffer>, TakeoverError> {
+        let Some(path) = &section.socket else {
+            return Ok(None);
+        };
+        let copies = || {
+            let (port, local) = self.listener.duplicate_sockets()?;
+            let doors = self
+                .additional_ports
+                .iter()
+                .map(|door| door.listener.duplicate_sockets());
+            let doors = doors.map(|copies| Ok(copies?.0));
+            let doors = doors.collect::<io::Result<_>>()?;
+            let admin = self
+                .admin
+                .as_ref()
+                .map(|admin| admin.duplicate_listener())
+                .transpose()?;
+            Ok(SocketCopies {
+                port,
+                additional_ports: doors,
+                local,
+                admin,
+                file_is_external: self.file_is_external,
+            })
+        };
+        let copies = copies().map_err(|source| TakeoverError::Open {
+            path: path.clone(),
+            source,
+        })?;
+        let (shared, kept) = (self.shared(), self.files_handed_over.clone());
+        TakeoverOffer::new(path, self.control.take(), copies, shared, kept).map(Some)
+    }
+
+    /// Definitions and feeds are checked, the server's log is followed, and what is loaded at the start is there.
+    async fn wait_until_warm(&self) {
+        let mut announced = self.announced.subscribe();
+        let _ = announced.wait_for(|announced| *announced).await;
+        wait_for_memory(&self.shared()).await;
+        for replicas in &self.replica_listeners {
+            // Without a replica there is nothing to follow.
+            if replicas.entry.target.select().is_some() {
+                wait_for_memory(&replicas.current.shared()).await;
+            }
+        }
+    }
+
+    /// Why it is not warm.
+    fn cold_reason(&self) -> String {
+        if !*self.announced.borrow() {
+            return "definitions are not checked yet".to_owned();
+        }
+        let shared = self.shared();
+        let binlog = shared.binlog.as_ref();
+        match binlog.and_then(|binlog| binlog.suspension()) {
+            Some(aside) => format!("nothing is answered from memory: {}", aside.text),
+            None => {
+                "feeds are not looked at, or timelines are not loaded (index.preload)".to_owned()
+            }
+        }
+    }
+}
+
+/// Waits until the memory of one server is.
+async fn wait_for_memory(shared: &SharedState) {
+    let Some(binlog) = &shared.binlog else {
+        return;
+    };
+    let feeds = shared.feeds.as_ref();
+    let looked = || feeds.is_none_or(|feeds| feeds.has_checked_databases());
+    while binlog.suspension().is_some()
+        || !looked()
+        || !binlog.is_preloaded()
+        || !binlog.prove_freshness_now().await
+    {
+        tokio::time::sleep(WARM_POLL_INTERVAL).await;
+    }
+}
+
+/// What sessions may be at that have not ended in time.
+pub(super) fn remaining_sessions(shared: &SharedState) -> &'static str {
+    match shared.handed_over.load(Ordering::Relaxed) {
+        true => "busy, or with something of their own,",
+        false => "busy",
+    }
+}

@@ -1,0 +1,85 @@
+//! Logins that are cut off: the server is told so in a way that it does not hold against everybody who comes from here.
+//!
+//! Servers count logins that break off by the host that they come from, and refuse that host altogether behind
+//! `max_connect_errors` of them in a row (error 1129). Behind Headwater that host is everybody.
+
+use std::io;
+
+use super::connection_close::CLOSE_TIMEOUT;
+use super::login::LoginProgress;
+use super::placeholder_login;
+use super::session_counters::SessionEvent;
+use super::state::{Session, SessionEnd};
+use crate::wire::command::Command;
+use crate::wire::packet::{self, HEADER_BYTES};
+
+/// What a server says in a login is shorter.
+const PACKET_BYTES: usize = 64 * 1024;
+
+impl Session {
+    /// Ends a login that the client has not brought to an end.
+    pub(super) async fn end_login(&mut self, ended: &SessionEnd) {
+        let Some(cut) = self.machine.login_progress() else {
+            return;
+        };
+        self.shared.counters.add(SessionEvent::LoginCut);
+        let left = cut == LoginProgress::BeforeLogin && matches!(ended, SessionEnd::ClientLeft);
+        if left && self.client.is_encrypted() && self.client_in.is_empty() {
+            self.remember_refusal("it left behind the agreement on keys");
+        }
+        // Who comes by a socket of the machine has no host.
+        if self.backend.link.is_local() {
+            return;
+        }
+        let excusable =
+            cut != LoginProgress::InDialogue && !matches!(ended, SessionEnd::ServerClosed(_));
+        let excused = excusable && {
+            let excused = tokio::time::timeout(CLOSE_TIMEOUT, self.send_refused_login(cut)).await;
+            matches!(excused, Ok(Ok(())))
+        };
+        if !excused {
+            self.shared.counters.add(SessionEvent::LoginError);
+            self.shared.login_errors.add(|| self.span());
+        }
+    }
+
+    /// Has the server deny a login, which it does not count as an error.
+    async fn send_refused_login(&mut self, cut: LoginProgress) -> io::Result<()> {
+        const GREETING: u8 = 10;
+        const IN: u8 = 0;
+        if cut == LoginProgress::BeforeGreeting {
+            let greeting = self.next_packet().await?;
+            if greeting.get(HEADER_BYTES) != Some(&GREETING) {
+                return Ok(());
+            }
+        }
+        let in_tls = !self.backend.link.is_plain();
+        let mut said = placeholder_login::login(in_tls);
+        loop {
+            self.backend.link.send_all(&said).await?;
+            let packet = self.next_packet().await?;
+            match placeholder_login::auth_response(&packet) {
+                Some(answer) => said = answer,
+                None if packet.get(HEADER_BYTES) == Some(&IN) => {
+                    // Where everybody may log in without a password.
+                    let quit = packet::encode_first(&[Command::Quit.byte()]);
+                    return self.backend.link.send_all(&quit).await;
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The server's next packet, with its header.
+    async fn next_packet(&mut self) -> io::Result<Vec<u8>> {
+        loop {
+            if let Some(length) = packet::complete_payload(&self.backend.inbox).map(<[u8]>::len) {
+                return Ok(self.backend.inbox.drain(..HEADER_BYTES + length).collect());
+            }
+            if self.backend.inbox.len() > PACKET_BYTES {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            self.backend.fill().await?;
+        }
+    }
+}

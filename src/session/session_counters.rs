@@ -1,0 +1,364 @@
+//! What became of the calls and tails of all sessions: counters only, read by nobody who decides.
+//!
+//! The tables here and in [`super::call_relay_reason`] are the one place of their names and meanings; `docs/counters.md` says the same.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::call_counters::{CallAnswer, CallCounters};
+use super::call_relay_reason::CallRelayReason;
+use super::feed_decision::FeedRelayReason;
+use crate::timeline::definition::DefinitionId;
+
+/// What became of a call or a tail that was not relayed for a [`CallRelayReason`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum SessionEvent {
+    /// A client connected.
+    Session,
+    /// A call answered by Headwater.
+    CallServed,
+    /// A call answered from memory; one of those answered by Headwater.
+    CallFromMemory,
+    /// A call answered with what the server's procedure left, which proves its definer's rights; one of those answered by
+    /// Headwater.
+    CallRunForRights,
+    /// A call whose lookups were interrupted (KILL QUERY, a time limit): the client got that error.
+    CallInterrupted,
+    /// A tail answered with the ids in the statement.
+    FollowUpVirtual,
+    /// A tail answered from rows that were kept.
+    FollowUpCached,
+    /// A tail whose first answer was put aside: a message had gone, or it was too long to hold.
+    FollowUpRetried,
+    /// The result table was written for a tail.
+    FollowUpWritten,
+    /// The result table was written before another statement.
+    TableWritten,
+    /// The real procedure ran in place of writing the result table.
+    ProcedureRedone,
+    /// A feed's statement answered with candidates in it.
+    FeedNarrowed,
+    /// A feed's statement was answered from rows that were kept.
+    FeedCached,
+    /// A feed's statement sent as it is, whose answer was looked at.
+    FeedSampled,
+    /// A session ended because its client did not take what waited for it.
+    ClientStalled,
+    /// A client left before it had logged in.
+    LoginCut,
+    /// A login broke off in a way that the server counts as an error of this host; one of those that were cut.
+    LoginError,
+}
+
+/// A counter as it is printed, and as `docs/counters.md` explains it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterDefinition {
+    /// What is printed.
+    pub name: &'static str,
+    /// What it counts.
+    pub meaning: &'static str,
+}
+
+const fn counter(name: &'static str, counts: &'static str) -> CounterDefinition {
+    CounterDefinition {
+        name,
+        meaning: counts,
+    }
+}
+
+/// Calls that the server's procedure answered: one counter for each [`CallRelayReason`], whose label is written in brackets.
+pub const RELAYED: CounterDefinition = counter(
+    "calls_relayed",
+    "calls that the server's procedure answered, by reason (below)",
+);
+
+/// SELECTs of a feed that went on as they are: one counter for each [`FeedRelayReason`].
+pub const FEEDS_RELAYED: CounterDefinition = counter(
+    "feeds_relayed",
+    "SELECTs of a feed that the server answered as they are, by [reason](feeds.md#why-a-statement-was-relayed)",
+);
+
+/// Counted while the server's log is followed, where there is memory.
+pub const UNREADABLE: CounterDefinition = counter(
+    "statements_unreadable",
+    "statements of the server's log that could not be read for certain, or that stand there in place of row changes; each emptied \
+     memory. The log has their kind and their place in the binary log",
+);
+
+/// Counted as [`UNREADABLE`].
+pub const CONTRADICTIONS: CounterDefinition = counter(
+    "memory_contradictions",
+    "times the rows and the server's log contradicted each other: rows are changed without being logged (`sql_log_bin = 0`, for \
+     example). Each emptied memory; the log has the row",
+);
+
+/// Counted as [`UNREADABLE`].
+pub const DIFFERENT_ROWS: CounterDefinition = counter(
+    "memory_different",
+    "follow lists and authors' newest messages in memory that another server, or the same one after a restart, had other rows \
+     for, under the same log. None was used; the log has the first",
+);
+
+/// How comparisons went (`shadow.rate`): the same, another one, none.
+pub const COMPARED: [CounterDefinition; 3] = [
+    counter(
+        "shadow_same",
+        "compared calls and pages with the same answer (`shadow.rate`)",
+    ),
+    counter(
+        "shadow_different",
+        "compared calls and pages with another answer; the log has both of a call, and where a page differs",
+    ),
+    counter(
+        "shadow_unsure",
+        "calls and pages that could not be compared: rows changed meanwhile each time, too many comparisons waited, or the account could not run \
+         the procedure",
+    ),
+];
+
+impl SessionEvent {
+    /// Every event with its counter, in the order of their numbers.
+    pub const ALL: [(SessionEvent, CounterDefinition); 17] = [
+        (
+            SessionEvent::Session,
+            counter("sessions", "clients that connected"),
+        ),
+        (
+            SessionEvent::CallServed,
+            counter("calls_owned", "calls that Headwater answered"),
+        ),
+        (
+            SessionEvent::CallFromMemory,
+            counter(
+                "calls_from_memory",
+                "those of them that memory answered; the others were answered by lookups, or by a run of the procedure (`calls_run_for_rights`)",
+            ),
+        ),
+        (
+            SessionEvent::CallRunForRights,
+            counter(
+                "calls_run_for_rights",
+                "those of them for which the server ran the procedure, which proves the rights of its definer",
+            ),
+        ),
+        (
+            SessionEvent::CallInterrupted,
+            counter(
+                "calls_interrupted",
+                "calls whose lookups were interrupted (`KILL QUERY`, a time limit). The client got that error",
+            ),
+        ),
+        (
+            SessionEvent::FollowUpVirtual,
+            counter(
+                "tails_virtual",
+                "SELECTs behind a call that were answered with the ids in the statement, so that no table was written",
+            ),
+        ),
+        (
+            SessionEvent::FollowUpCached,
+            counter(
+                "tails_kept",
+                "SELECTs behind a call that were answered from kept rows, so that the server was not asked for them",
+            ),
+        ),
+        (
+            SessionEvent::FollowUpRetried,
+            counter(
+                "tails_retried",
+                "SELECTs behind a call whose first answer was put aside: a message had gone, or the answer was longer than \
+                 `limits.tail_bytes`",
+            ),
+        ),
+        (
+            SessionEvent::FollowUpWritten,
+            counter(
+                "tails_written",
+                "SELECTs behind a call for which the result table was written",
+            ),
+        ),
+        (
+            SessionEvent::TableWritten,
+            counter(
+                "tables_written",
+                "times the result table was written before another statement",
+            ),
+        ),
+        (
+            SessionEvent::ProcedureRedone,
+            counter(
+                "procedures_redone",
+                "times the real procedure ran because the table could not be written",
+            ),
+        ),
+        (
+            SessionEvent::FeedNarrowed,
+            counter(
+                "feeds_narrowed",
+                "SELECTs of a feed that were answered with candidates from memory in them",
+            ),
+        ),
+        (
+            SessionEvent::FeedCached,
+            counter(
+                "feeds_kept",
+                "SELECTs of a feed that were answered from memory, rows included",
+            ),
+        ),
+        (
+            SessionEvent::FeedSampled,
+            counter(
+                "feeds_learned",
+                "SELECTs of a feed that were sent as they are, so that their columns and their cost are known",
+            ),
+        ),
+        (
+            SessionEvent::ClientStalled,
+            counter(
+                "clients_stalled",
+                "sessions ended because their client did not take what waited for it (`limits.stalled_ms`, `limits.last_words_ms`)",
+            ),
+        ),
+        (
+            SessionEvent::LoginCut,
+            counter(
+                "logins_cut",
+                "logins that did not come to an end: the client left, or was refused",
+            ),
+        ),
+        (
+            SessionEvent::LoginError,
+            counter(
+                "login_errors",
+                "of these, logins that the server counts towards `max_connect_errors`",
+            ),
+        ),
+    ];
+}
+
+/// Counters since the start of the process.
+#[derive(Debug)]
+pub struct SessionCounters {
+    events: [AtomicU64; SessionEvent::ALL.len()],
+    calls: CallCounters,
+    feeds_relayed: [AtomicU64; FeedRelayReason::COUNT],
+}
+
+impl Default for SessionCounters {
+    fn default() -> SessionCounters {
+        SessionCounters {
+            events: Default::default(),
+            calls: CallCounters::default(),
+            feeds_relayed: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+impl SessionCounters {
+    /// What became of calls, by definition.
+    #[must_use]
+    pub fn calls(&self) -> &CallCounters {
+        &self.calls
+    }
+
+    /// Counts an event.
+    pub fn add(&self, event: SessionEvent) {
+        if let Some(counter) = self.events.get(event as usize) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a call that Headwater answered.
+    pub fn answered(&self, definition: Option<DefinitionId>, answer: CallAnswer) {
+        self.calls.answered(definition, answer);
+        match answer {
+            CallAnswer::Interrupted => return self.add(SessionEvent::CallInterrupted),
+            CallAnswer::Memory => self.add(SessionEvent::CallFromMemory),
+            CallAnswer::Lookups | CallAnswer::Procedure => {}
+        }
+        self.add(SessionEvent::CallServed);
+    }
+
+    /// Counts a call that the server's procedure answered, by its reason.
+    pub fn relayed(&self, definition: Option<DefinitionId>, reason: CallRelayReason) {
+        self.calls.relayed(definition, reason);
+    }
+
+    /// Counts a feed's statement that went on as it is.
+    pub fn feed_relayed(&self, why: FeedRelayReason) {
+        let mut counters = FeedRelayReason::all().zip(&self.feeds_relayed);
+        if let Some((_, counter)) = counters.find(|(own, _)| *own == why) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many of feeds' statements went on as they are, in the order of [`FeedRelayReason::all`].
+    #[must_use]
+    pub fn feeds_relayed(&self) -> [u64; FeedRelayReason::COUNT] {
+        std::array::from_fn(|at| {
+            let counter = self.feeds_relayed.get(at);
+            counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
+        })
+    }
+
+    /// How often an event was counted.
+    #[must_use]
+    pub fn count_of(&self, event: SessionEvent) -> u64 {
+        self.events
+            .get(event as usize)
+            .map_or(0, |counter| counter.load(Ordering::Relaxed))
+    }
+
+    /// Every counter as `name=value`, zeros left out but for sessions and owned calls.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut line = String::new();
+        for (event, counter) in SessionEvent::ALL {
+            let value = self.count_of(event);
+            if value > 0 || matches!(event, SessionEvent::Session | SessionEvent::CallServed) {
+                let _ = write!(line, "{}={value} ", counter.name);
+            }
+        }
+        for reason in CallRelayReason::ALL {
+            let value = self.calls.relayed_for(reason);
+            if value > 0 {
+                let _ = write!(line, "{}[{}]={value} ", RELAYED.name, reason.label());
+            }
+        }
+        for (why, counter) in FeedRelayReason::all().zip(&self.feeds_relayed) {
+            let value = counter.load(Ordering::Relaxed);
+            if value > 0 {
+                let _ = write!(line, "{}[{}]={value} ", FEEDS_RELAYED.name, why.label());
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_and_reason_has_the_place_of_its_number() {
+        for (place, (event, _)) in SessionEvent::ALL.iter().enumerate() {
+            assert_eq!(*event as usize, place);
+        }
+        for (place, reason) in CallRelayReason::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, place);
+        }
+    }
+
+    #[test]
+    fn the_summary_names_what_was_counted() {
+        let counts = SessionCounters::default();
+        counts.add(SessionEvent::CallServed);
+        counts.relayed(None, CallRelayReason::InTransaction);
+        assert_eq!(
+            counts.summary(),
+            "sessions=0 calls_owned=1 calls_relayed[in_transaction]=1"
+        );
+    }
+}

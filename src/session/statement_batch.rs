@@ -1,0 +1,106 @@
+//! Several statements in one command, of which one may be a feed's: the first is answered by itself, and the others come next, as a
+//! command of their own whose reply continues this one.
+
+use super::feed_decision::{FeedDecision, FeedRelayReason};
+use super::machine::BatchPart;
+use super::slow_statements::AnsweredStatement;
+use super::state::{Session, SessionEnd};
+use crate::feed::template::RetirementReason;
+use crate::statement::FirstStatement;
+use crate::wire::command::query_payload;
+use crate::wire::packet::{self, HEADER_BYTES};
+use crate::wire::reply::ReplyOutcome;
+use crate::wire::reply::layout::set_more_results;
+
+/// `ER_PARSE_ERROR`.
+const PARSE_ERROR: u16 = 1064;
+
+impl Session {
+    /// Answers the first statement of the packet that waits, or has all of them go on as they are.
+    pub(super) async fn serve_batch(&mut self, part: BatchPart) -> Result<(), SessionEnd> {
+        let packet = self.client_in.get(HEADER_BYTES..HEADER_BYTES + part.end);
+        let first = packet.unwrap_or_default().to_vec();
+        match part.first {
+            FirstStatement::Feed => {
+                let decision = FeedDecision::new(first, self.feed_policy());
+                self.narrow(part.into(), decision).await
+            }
+            FirstStatement::ReadOnly => self.run_first(part, &first).await,
+            FirstStatement::Other => {
+                self.relay_feed(part.into(), Some(FeedRelayReason::Several), None)
+            }
+        }
+    }
+
+    /// Runs the first statement, which only reads.
+    async fn run_first(&mut self, part: BatchPart, first: &[u8]) -> Result<(), SessionEnd> {
+        if let Some(commands) = self.machine.commands() {
+            commands.begins_batch();
+        }
+        self.note_transaction_start();
+        let reply = self.run_in_place(first).await?;
+        // What the server cannot read it tells with all that stands behind it: whoever wrote several statements is told of those too.
+        let is_unread = |outcome: &ReplyOutcome| outcome.error_code() == Some(PARSE_ERROR);
+        if let (Some(mut bytes), Some(outcome)) = (reply.bytes, reply.outcome)
+            && !is_unread(&outcome)
+            && let Some(packets) = self.mark_more_results(&mut bytes, &outcome)
+        {
+            if let Some(took) = self.take_slow_duration() {
+                let own = AnsweredStatement {
+                    bytes: Some(bytes.len()),
+                    rows: Some(reply.rows),
+                    error: outcome.error_code(),
+                    ..AnsweredStatement::new("other", "server")
+                };
+                self.log_slow(&took, &own);
+            }
+            return self.send_first_reply(part, &mut bytes, &outcome, packets);
+        }
+        self.relay_feed(
+            part.into(),
+            Some(FeedRelayReason::Retired(RetirementReason::TooLong)),
+            None,
+        )
+    }
+
+    /// Has the reply to a first statement say that there is more, and says how many packets it has. An error ends the command.
+    pub(super) fn mark_more_results(
+        &mut self,
+        bytes: &mut [u8],
+        outcome: &ReplyOutcome,
+    ) -> Option<usize> {
+        let capabilities = self.machine.commands()?.capabilities;
+        match outcome {
+            ReplyOutcome::Ok(_) => set_more_results(bytes, capabilities),
+            _ => Some(0),
+        }
+    }
+
+    /// Tells the reply to the first statement, as [`Self::mark_more_results`] has made it, and puts the others in its place.
+    pub(super) fn send_first_reply(
+        &mut self,
+        part: BatchPart,
+        bytes: &mut [u8],
+        outcome: &ReplyOutcome,
+        packets: usize,
+    ) -> Result<(), SessionEnd> {
+        let mut before = 0;
+        let mut rest = None;
+        if let Some(commands) = self.machine.commands() {
+            before = commands.packets_sent();
+            let payload = self.client_in.get(HEADER_BYTES..part.length);
+            rest = payload
+                .and_then(|payload| payload.get(part.remainder..))
+                .filter(|_| packets > 0)
+                .map(|text| packet::encode_first(&query_payload(text, commands.capabilities)));
+        }
+        let goes_on = rest.is_some();
+        self.client_in
+            .splice(..part.length, rest.unwrap_or_default());
+        self.reply_in_place(bytes, Some(outcome))?;
+        if goes_on && let Some(commands) = self.machine.commands() {
+            commands.continue_reply(before, packets);
+        }
+        Ok(())
+    }
+}

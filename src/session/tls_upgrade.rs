@@ -1,0 +1,108 @@
+//! TLS begins on one leg of a session, or on both.
+
+use std::io;
+use std::time::Duration;
+
+use super::log_span::log_in;
+use super::state::{Session, SessionEnd};
+use super::tls_policy::refusal;
+use crate::tls::{GeneratedCertificate, TlsAcceptor, is_disagreement};
+
+impl Session {
+    /// Forgets the client's request of so many bytes, and begins TLS: with the client, and with a server that is asked for it by
+    /// this packet.
+    pub(super) async fn upgrade_tls(
+        &mut self,
+        length: usize,
+        client: bool,
+        server: Option<&[u8]>,
+    ) -> Result<(), SessionEnd> {
+        let limit = Duration::from_millis(self.shared.limits.connect_ms);
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        if client {
+            self.client_in.drain(..length);
+            let begun = std::mem::take(&mut self.client_in);
+            let done = tokio::time::timeout(limit, self.accept_tls(&begun)).await;
+            if let Err(error) = done.map_err(late).and_then(|done| done) {
+                log_in!(self.span(), DEBUG, "no TLS with a client: {error}");
+                if is_refusal(&error) {
+                    self.remember_refusal(&error.to_string());
+                }
+                return Err(SessionEnd::ClientLeft);
+            }
+        }
+        let Some(request) = server else {
+            return Ok(());
+        };
+        let done = tokio::time::timeout(limit, self.connect_tls(request)).await;
+        let Err(error) = done.map_err(late).and_then(|done| done) else {
+            return Ok(());
+        };
+        log_in!(
+            self.span(),
+            WARN,
+            "no TLS with the server (upstream_tls): {error}"
+        );
+        if is_disagreement(&error)
+            && let Some(own) = self.optional_certificate().filter(|own| own.withdraw())
+        {
+            tracing::warn!("{}", own.withdrawal());
+        }
+        let mode = self.aim.server.connector().mode;
+        let why = format!(
+            "TLS with the server behind Headwater failed (upstream_tls.mode = {mode}): {error}"
+        );
+        // Behind the login, which a client with TLS is about to send.
+        let seq = if client { 3 } else { 2 };
+        self.send_to_client(&refusal(seq, &why))?;
+        Err(SessionEnd::Refused)
+    }
+
+    /// To whom TLS is offered, where it may as well not be.
+    fn optional_certificate(&self) -> Option<&GeneratedCertificate> {
+        let transport = &self.shared.transport;
+        let own = transport.acceptor.as_ref().and_then(TlsAcceptor::generated);
+        own.filter(|_| transport.session_policy.tls.is_optional())
+    }
+
+    /// A client has turned down a certificate that nobody asked for: others of its address are served without TLS, as they were without
+    /// that certificate. Who insists on TLS is not served without it, and says so itself.
+    pub(super) fn remember_refusal(&self, why: &str) {
+        let (Some(own), Some(source)) = (self.optional_certificate(), self.source) else {
+            return;
+        };
+        if own.record_refusal(source.ip()) {
+            log_in!(
+                self.span(),
+                WARN,
+                "a client turned down the certificate that Headwater made ({why}): clients of its address are offered no TLS from here on, \
+                 until settings are read again. Show clients a certificate that they trust (tls.cert, tls.key), or set tls.own = false"
+            );
+        }
+    }
+
+    async fn accept_tls(&mut self, begun: &[u8]) -> io::Result<()> {
+        let acceptor = self.shared.transport.acceptor.as_ref();
+        let config = acceptor.ok_or_else(|| io::Error::other("there is no certificate"))?;
+        self.client.accept_tls(config.config(), begun).await
+    }
+
+    async fn connect_tls(&mut self, request: &[u8]) -> io::Result<()> {
+        let connector = self.aim.server.connector();
+        let link = &mut self.backend.link;
+        link.send_all(request).await?;
+        let config = std::sync::Arc::clone(&connector.config);
+        link.connect_tls(config, connector.name.clone()).await
+    }
+}
+
+/// True where a client says that it does not take what it was shown, or cannot agree on how to encipher: not where it was slow, was cut off,
+/// or spoke no TLS. Who looks at a certificate behind the agreement leaves without a login.
+fn is_refusal(error: &io::Error) -> bool {
+    use rustls::Error;
+    let error = error.get_ref().and_then(|error| error.downcast_ref());
+    matches!(
+        error,
+        Some(Error::AlertReceived(_) | Error::PeerIncompatible(_))
+    )
+}
