@@ -1,5 +1,7 @@
 //! Decisions about executions of statements that were prepared.
 
+mod cached_columns;
+
 use super::*;
 use crate::machine::ClientStep;
 use crate::prepared_statements::PreparedText;
@@ -523,136 +525,6 @@ fn columns_of_another_number_than_the_client_was_told_are_the_servers_to_tell() 
     );
     let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false), own(OWN), reply(1, 2)]);
     assert_eq!(needs.last().unwrap(), "relay columns_differ");
-}
-
-/// A definition of one column with these flags.
-fn definition(flags: u16) -> Vec<u8> {
-    let mut definition = b"id\x0c?\0\x14\0\0\0\x08".to_vec();
-    definition.extend_from_slice(&flags.to_le_bytes());
-    definition.extend_from_slice(&[0, 0, 0]);
-    definition
-}
-
-/// A session whose client keeps what it was told of columns: of its statement those of these flags.
-fn keeping(flags: Option<u16>) -> FeedScenario {
-    let mut scene = FeedScenario::proven(READER);
-    let cached = Capabilities::MARIADB_CACHE_METADATA;
-    scene.session.capabilities = scene.session.capabilities.union(cached);
-    let current = scene.session.state.current();
-    let text = PreparedText::new(
-        StatementClass::Feed(StatementEffects::NONE),
-        READER.as_bytes(),
-        current,
-    );
-    let prepared = PrepareOkPacket {
-        statement_id: ITS,
-        columns: 1,
-        parameters: 2,
-        warnings: 0,
-    };
-    let told = flags.map_or(SentColumnDefinitions::TooLong, |flags| {
-        SentColumnDefinitions::Each(vec![definition(flags)])
-    });
-    scene.session.prepared_mut().insert(text, prepared, told);
-    scene
-}
-
-impl FeedScenario {
-    /// The next execution goes on as it is, and the server tells nothing of its columns.
-    fn taught(&mut self) {
-        let needs = self.execute(&[7, 2], vec![named(&[9, 8], false)]);
-        assert_eq!(needs.last().unwrap(), "relay to be learned from");
-        let mut lesson = self.lesson.take().unwrap();
-        let ok = OkPacket {
-            status: 2,
-            ..OkPacket::default()
-        };
-        let columns = self.session.prepared().cached_columns(ITS).cloned();
-        lesson.receive(&ok, columns, 0);
-        lesson.record(self.now);
-    }
-}
-
-/// A reply of two rows, with a column of these flags or with none.
-fn with_columns(flags: Option<u16>) -> FeedInput {
-    let mut packets = vec![vec![1, u8::from(flags.is_some())]];
-    packets.extend(flags.map(definition));
-    packets.extend([vec![1, b'9'], vec![1, b'8']]);
-    packets.push(vec![0xfe, 0, 0, 2, 0, 0, 0]);
-    let (mut bytes, mut seq) = (Vec::new(), 1);
-    for packet in packets {
-        seq = packet::encode(seq, &packet, &mut bytes);
-    }
-    let FeedInput::Reply(plain) = reply(1, 2) else {
-        panic!()
-    };
-    FeedInput::Reply(InternalReply {
-        bytes: Some(bytes),
-        ..plain
-    })
-}
-
-/// The reply to the preparation of a statement of Headwater's own, with this column.
-fn own_of(flags: u16) -> FeedInput {
-    let head = b"\0\x06\0\0\0\x01\0\0\0\0\0\0";
-    let (mut bytes, seq) = (Vec::new(), 1);
-    let seq = packet::encode(seq, head, &mut bytes);
-    packet::encode(seq, &definition(flags), &mut bytes);
-    let FeedInput::Reply(prepared) = own(OWN) else {
-        panic!()
-    };
-    FeedInput::Reply(InternalReply {
-        bytes: Some(bytes),
-        ..prepared
-    })
-}
-
-const KEY: u16 = 0x4203;
-const NO_KEY: u16 = 1;
-
-#[test]
-fn a_client_that_keeps_columns_is_not_told_them_again() {
-    let mut scene = keeping(Some(KEY));
-    let found = || named(&[9, 8], false);
-    scene.taught();
-    // Its own columns have other key flags, be they told when it is prepared or when it is executed.
-    for said in [None, Some(KEY), Some(NO_KEY), None] {
-        let mut fetched = vec![found(), own_of(NO_KEY), with_columns(said)];
-        if scene.session.prepared_mut().has_internal() {
-            fetched.remove(1);
-        }
-        fetched.push(FeedInput::Unchanged(true));
-        let needs = scene.execute(&[7, 2], fetched);
-        assert_eq!(needs.last().unwrap(), "tell", "{said:?}");
-        let FeedInput::Reply(expected) = with_columns(None) else {
-            panic!()
-        };
-        assert_eq!(scene.told, expected.bytes);
-    }
-}
-
-#[test]
-fn a_client_that_has_other_columns_than_the_server_would_tell_is_told_by_the_server() {
-    let found = || named(&[9, 8], false);
-    let mut scene = keeping(Some(KEY));
-    scene.taught();
-    // The server has told that client other ones since.
-    let statements = scene.session.prepared_mut();
-    statements.receive_columns(ITS, SentColumnDefinitions::Each(vec![definition(NO_KEY)]));
-    scene.taught();
-    let narrowed = vec![
-        found(),
-        own_of(KEY),
-        with_columns(None),
-        FeedInput::Unchanged(true),
-    ];
-    let needs = scene.execute(&[7, 2], narrowed);
-    assert_eq!(needs.last().unwrap(), "tell");
-    let statements = scene.session.prepared_mut();
-    statements.receive_columns(ITS, SentColumnDefinitions::TooLong);
-    let needs = scene.execute(&[7, 2], vec![]);
-    assert_eq!(needs, ["relay execution"]);
-    assert_eq!(keeping(None).execute(&[7, 2], vec![]), ["relay execution"]);
 }
 
 /// What was prepared keeps the settings of then: nothing is prepared beside it under others.
