@@ -182,8 +182,8 @@ fn every_page_that_the_program_names_is_there() {
         ["#which-statements"]
     );
     assert_eq!(
-        named("\"docs/tls.md#a-b, docs/rows.md.\""),
-        ["tls.md#a-b", "rows.md"]
+        named("\"docs/security.md#a-b, docs/rows.md.\""),
+        ["security.md#a-b", "rows.md"]
     );
 }
 
@@ -196,12 +196,12 @@ fn every_link_leads_somewhere() {
     assert!(dead.is_empty(), "{}", dead.join("\n"));
     for text in [
         "[a](no-such-page.md)",
-        "see [a](tls.md#no-such-heading)",
+        "see [a](security.md#no-such-heading)",
         "[a](#nor-here)\n# But here",
     ] {
         assert_eq!(self::dead("docs/README.md", text).len(), 1, "{text}");
     }
-    let well = "[a](../README.md#what-you-gain) [b](tls.md)\n```\n[c](no.md)\n```\n[d](https://example.org)";
+    let well = "[a](../README.md#what-you-gain) [b](security.md)\n```\n[c](no.md)\n```\n[d](https://example.org)";
     assert_eq!(self::dead("docs/README.md", well), Vec::<String>::new());
 }
 

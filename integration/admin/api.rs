@@ -1,4 +1,4 @@
-//! The API: what it says is so, and `docs/admin-api.md` says the same of it.
+//! The API: what it says is so, and `docs/inspect.md` says the same of it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -13,8 +13,7 @@ use crate::kit::patience;
 use crate::kit::proxy::ROOT_SERVICE;
 use crate::kit::servers::{on_each_quiet_server, on_each_server};
 
-const PAGE: &str = include_str!("../../docs/admin-api.md");
-const SHOW: &str = include_str!("../../docs/show.md");
+const PAGE: &str = include_str!("../../docs/inspect.md");
 /// Those that `SHOW HEADWATER` shows as well.
 const TABLES: [&str; 7] = [
     "status",
@@ -58,7 +57,7 @@ fn each_path_and_key_is_documented_and_there() {
             }
             assert!(
                 documented.contains(&path),
-                "{path} is not in docs/admin-api.md"
+                "{path} is not in docs/inspect.md"
             );
             let value = match path {
                 "/api/try" => tried.clone(),
@@ -71,7 +70,7 @@ fn each_path_and_key_is_documented_and_there() {
         }
         for path in documented.into_iter().filter(|path| *path != "/api/status") {
             let known = paths.as_array().unwrap().iter().any(|it| it == path);
-            assert!(known, "{path} is in docs/admin-api.md, and not there");
+            assert!(known, "{path} is in docs/inspect.md, and not there");
         }
     });
 }
@@ -257,7 +256,7 @@ fn columns_in_docs(table: &str) -> BTreeSet<String> {
         let heading = line.strip_prefix("### ");
         heading.is_some_and(|names| names.split(", ").any(|name| name == table))
     };
-    cells(SHOW.lines().skip_while(|line| !is_its(line)).skip(1))
+    cells(PAGE.lines().skip_while(|line| !is_its(line)).skip(1))
 }
 
 /// The first cells of the rows of a section's table.

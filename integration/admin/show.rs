@@ -314,7 +314,7 @@ fn who_may_not_ask_hears_it_from_the_server() {
 /// The list of what can be asked has everything that can be, as the documentation has it.
 #[test]
 fn the_list_of_questions_is_that_of_the_documentation() {
-    const PAGE: &str = include_str!("../../docs/show.md");
+    const PAGE: &str = include_str!("../../docs/inspect.md");
     let rows = PAGE
         .lines()
         .filter(|line| line.starts_with("| `SHOW HEADWATER "));

@@ -109,7 +109,7 @@ fn the_certificate_outlives_the_process_and_can_be_given_to_clients() {
         proxy.signal(Signal::SIGHUP);
         proxy.wait_for_log("are read again");
         assert_eq!(shown(&proxy), first);
-        // As docs/tls.md says.
+        // As docs/security.md says.
         let text = std::fs::read_to_string(&file).unwrap();
         let (public, _) = text.split_once("-----BEGIN PRIVATE KEY").unwrap();
         let ca = folder.path().join("ca.pem");

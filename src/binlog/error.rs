@@ -69,72 +69,63 @@ pub(super) enum BinlogError {
 /// The reason while no log was followed yet.
 pub const STARTING: &str = "starting";
 
-/// Every name of a reason for which memory stands aside, and what it means.
+/// Every name of a reason for which memory is not used, and what it means.
 pub const REASONS: [(&str, &str); 20] = [
     (
         STARTING,
-        "Headwater has begun just now, or has not reached the server yet",
+        "Headwater has just started, or has not reached the server yet",
     ),
     (
         "server",
-        "the server cannot be reached, refuses the service account, or has ended a connection",
+        "the server is unreachable, refuses the service account, or closed a connection",
     ),
     (
         "setting",
-        "a setting of the server keeps changes of rows out of its log, or tells them too late",
+        "a server setting keeps row changes out of the log, or reports them too late",
     ),
-    ("right", "the service account lacks a right"),
-    ("filtered", "the server's log leaves databases out"),
+    ("right", "the service account lacks a grant"),
+    ("filtered", "the binary log omits databases"),
     (
         "replica",
         "the server is a replica that does not log what it applies",
     ),
-    (
-        "foreign_key",
-        "a foreign key changes rows of the tables by itself, which the server does not log",
-    ),
-    ("file_name", "the log's files have no numbers"),
+    ("foreign_key", "a foreign key changes rows by itself"),
+    ("file_name", "binary log files have no numbers"),
     (
         "tables_changed",
-        "a table of a timeline or feed was altered, renamed or dropped: memory is filled anew",
+        "a table was altered, renamed or dropped; memory is refilled",
     ),
     (
         "unreadable",
-        "a statement of the log could not be read for certain, or stands in place of row changes",
+        "a logged statement was unreadable, or replaced row changes",
     ),
     (
         "transaction",
-        "a transaction was larger than `binlog.transaction_rows`, or in two phases (XA)",
+        "a transaction exceeded `binlog.transaction_rows`, or used XA",
     ),
-    (
-        "log",
-        "the log could not be read: an event that is not known, or too long, or a gap",
-    ),
-    (
-        "silent",
-        "the server's log was silent, without a sign of life",
-    ),
+    ("log", "the log has an unknown or overlong event, or a gap"),
+    ("silent", "neither events nor heartbeats arrive"),
     (
         "anew",
-        "the log was begun anew (`RESET MASTER`), the server joined a cluster, or memory is to be filled anew",
+        "the log was reset (`RESET MASTER`), the server joined a cluster, or memory is refilled",
     ),
     (
         "contradiction",
-        "rows and log contradict each other: somebody changes rows without logging them",
+        "rows contradict the log: somebody makes unlogged changes",
     ),
     (
         "history",
-        "another server is followed, which lacks transactions that memory was made of, or has others before them: memory is filled anew",
+        "the new server lacks transactions that memory has, or has others before them; memory is refilled",
     ),
-    ("ended", "the server ended the stream of its log"),
+    ("ended", "the server closed the log stream"),
     ("other_server", "the address leads to several servers"),
     (
         "moved",
-        "another of the servers in `upstream` became the primary a moment ago",
+        "another server in `upstream` has just become the primary",
     ),
     (
         "same_number",
-        "another replica has come with the number of Headwater's stream: another number is drawn",
+        "another replica uses Headwater's server id; Headwater draws another",
     ),
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! `stream` reads the log, of which the package [`crate::log`] makes transactions. They wait until `freshness_prover` has proof that the server
 //! lets them be read; then they are applied to the index of their `cached_timeline`. `load` brings in rows that are not resident (both over
-//! `control_connection` connections). `commit_fence` proves the same for what was committed before the stream began, `watch` looks at what the log does
+//! `control_connection` connections). `commit_fence` proves the same for what was committed before the stream began, `settings_watch` looks at what the log does
 //! not tell. Whatever cannot be followed makes memory step aside: every index is emptied, and begun anew once the log can be followed
 //! again.
 

@@ -68,52 +68,45 @@ const fn counter(name: &'static str, counts: &'static str) -> CounterDefinition 
 }
 
 /// Calls that the server's procedure answered: one counter for each [`CallRelayReason`], whose label is written in brackets.
-pub const RELAYED: CounterDefinition = counter(
-    "calls_relayed",
-    "calls that the server's procedure answered, by reason (below)",
-);
+pub const RELAYED: CounterDefinition = counter("calls_relayed", "calls relayed, by reason (below)");
 
 /// SELECTs of a feed that went on as they are: one counter for each [`FeedRelayReason`].
 pub const FEEDS_RELAYED: CounterDefinition = counter(
     "feeds_relayed",
-    "SELECTs of a feed that the server answered as they are, by [reason](feeds.md#why-a-statement-was-relayed)",
+    "feed SELECTs relayed, by [reason](feeds.md#why-a-statement-was-relayed)",
 );
 
 /// Counted while the server's log is followed, where there is memory.
 pub const UNREADABLE: CounterDefinition = counter(
     "statements_unreadable",
-    "statements of the server's log that could not be read for certain, or that stand there in place of row changes; each emptied \
-     memory. The log has their kind and their place in the binary log",
+    "unreadable binary log statements; each is logged and empties memory",
 );
 
 /// Counted as [`UNREADABLE`].
 pub const CONTRADICTIONS: CounterDefinition = counter(
     "memory_contradictions",
-    "times the rows and the server's log contradicted each other: rows are changed without being logged (`sql_log_bin = 0`, for \
-     example). Each emptied memory; the log has the row",
+    "rows that contradict the binary log (`sql_log_bin = 0`); each empties memory",
 );
 
 /// Counted as [`UNREADABLE`].
 pub const DIFFERENT_ROWS: CounterDefinition = counter(
     "memory_different",
-    "follow lists and authors' newest messages in memory that another server, or the same one after a restart, had other rows \
-     for, under the same log. None was used; the log has the first",
+    "lists in memory that differed on a new primary or restarted server; none was used",
 );
 
 /// How comparisons went (`shadow.rate`): the same, another one, none.
 pub const COMPARED: [CounterDefinition; 3] = [
     counter(
         "shadow_same",
-        "compared calls and pages with the same answer (`shadow.rate`)",
+        "comparisons that found equal answers (`shadow.rate`)",
     ),
     counter(
         "shadow_different",
-        "compared calls and pages with another answer; the log has both of a call, and where a page differs",
+        "comparisons that found a difference (logged)",
     ),
     counter(
         "shadow_unsure",
-        "calls and pages that could not be compared: rows changed meanwhile each time, too many comparisons waited, or the account could not run \
-         the procedure",
+        "comparisons impossible: rows kept changing, queue full, or `EXECUTE` missing",
     ),
 ];
 
@@ -122,7 +115,7 @@ impl SessionEvent {
     pub const ALL: [(SessionEvent, CounterDefinition); 17] = [
         (
             SessionEvent::Session,
-            counter("sessions", "clients that connected"),
+            counter("sessions", "client connections"),
         ),
         (
             SessionEvent::CallServed,
@@ -130,108 +123,92 @@ impl SessionEvent {
         ),
         (
             SessionEvent::CallFromMemory,
-            counter(
-                "calls_from_memory",
-                "those of them that memory answered; the others were answered by lookups, or by a run of the procedure (`calls_run_for_rights`)",
-            ),
+            counter("calls_from_memory", "of these, answered from memory"),
         ),
         (
             SessionEvent::CallRunForRights,
             counter(
                 "calls_run_for_rights",
-                "those of them for which the server ran the procedure, which proves the rights of its definer",
+                "of `calls_owned`, run by the server to prove definer rights",
             ),
         ),
         (
             SessionEvent::CallInterrupted,
             counter(
                 "calls_interrupted",
-                "calls whose lookups were interrupted (`KILL QUERY`, a time limit). The client got that error",
+                "calls whose lookups were interrupted (`KILL QUERY`, time limit); clients got the error",
             ),
         ),
         (
             SessionEvent::FollowUpVirtual,
             counter(
                 "tails_virtual",
-                "SELECTs behind a call that were answered with the ids in the statement, so that no table was written",
+                "follow-up queries answered without a result table",
             ),
         ),
         (
             SessionEvent::FollowUpCached,
-            counter(
-                "tails_kept",
-                "SELECTs behind a call that were answered from kept rows, so that the server was not asked for them",
-            ),
+            counter("tails_kept", "follow-up queries answered from cached rows"),
         ),
         (
             SessionEvent::FollowUpRetried,
             counter(
                 "tails_retried",
-                "SELECTs behind a call whose first answer was put aside: a message had gone, or the answer was longer than \
-                 `limits.tail_bytes`",
+                "first answers discarded: message gone, or `limits.tail_bytes` exceeded",
             ),
         ),
         (
             SessionEvent::FollowUpWritten,
             counter(
                 "tails_written",
-                "SELECTs behind a call for which the result table was written",
+                "result tables written for follow-up queries",
             ),
         ),
         (
             SessionEvent::TableWritten,
             counter(
                 "tables_written",
-                "times the result table was written before another statement",
+                "result tables written before other statements",
             ),
         ),
         (
             SessionEvent::ProcedureRedone,
             counter(
                 "procedures_redone",
-                "times the real procedure ran because the table could not be written",
+                "procedure runs because the result table was unwritable",
             ),
         ),
         (
             SessionEvent::FeedNarrowed,
-            counter(
-                "feeds_narrowed",
-                "SELECTs of a feed that were answered with candidates from memory in them",
-            ),
+            counter("feeds_narrowed", "feed SELECTs answered with candidates"),
         ),
         (
             SessionEvent::FeedCached,
-            counter(
-                "feeds_kept",
-                "SELECTs of a feed that were answered from memory, rows included",
-            ),
+            counter("feeds_kept", "feed SELECTs answered from cached rows"),
         ),
         (
             SessionEvent::FeedSampled,
             counter(
                 "feeds_learned",
-                "SELECTs of a feed that were sent as they are, so that their columns and their cost are known",
+                "feed SELECTs relayed to learn columns and cost",
             ),
         ),
         (
             SessionEvent::ClientStalled,
             counter(
                 "clients_stalled",
-                "sessions ended because their client did not take what waited for it (`limits.stalled_ms`, `limits.last_words_ms`)",
+                "sessions closed because clients did not read (`limits.stalled_ms`, `limits.last_words_ms`)",
             ),
         ),
         (
             SessionEvent::LoginCut,
-            counter(
-                "logins_cut",
-                "logins that did not come to an end: the client left, or was refused",
-            ),
+            counter("logins_cut", "logins abandoned or refused"),
         ),
         (
             SessionEvent::LoginError,
             counter(
                 "login_errors",
-                "of these, logins that the server counts towards `max_connect_errors`",
+                "of these, counted by the server towards `max_connect_errors`",
             ),
         ),
     ];

@@ -88,299 +88,289 @@ pub(super) const BUILD: MetricDefinition = metric(
     "headwater_build",
     Info,
     &["version", "commit", "build"],
-    "The version that runs, the commit it was built from, and how: as `headwater --version` says it",
+    "The build, as in `headwater --version`",
 );
 pub(super) const CALLS_TOTAL: MetricDefinition = metric(
     "headwater_calls",
     Counter,
     &["definition", "answer", "reason"],
-    "Calls by who answered: memory, lookups, procedure (run by Headwater, to prove its definer's rights), interrupted, or relayed to the server for a reason",
+    "Calls by answer: memory, lookups, procedure (proves definer's rights), interrupted, or relayed",
 );
 pub(super) const STATEMENTS_TOTAL: MetricDefinition = metric(
     "headwater_statements",
     Counter,
     &["feed", "answer", "reason"],
-    "SELECTs of feeds by answer: kept (from memory), narrowed (candidates from memory), learned, or relayed for a reason. Without a feed: those of forms that were not looked at yet",
+    "SELECTs of feeds by answer: kept (cached rows), narrowed (candidates from memory), learned, or relayed. No feed: unexamined forms",
 );
 pub(super) const FOLLOW_UPS_TOTAL: MetricDefinition = metric(
     "headwater_tails",
     Counter,
     &["answer"],
-    "SELECTs behind a call by answer: kept (from memory), virtual (ids in the statement), written (the result table)",
+    "Follow-up queries by answer: kept (cached rows), virtual (ids in the statement), written (result table)",
 );
 pub(super) const FOLLOW_UPS_RETRIED: MetricDefinition = metric(
     "headwater_tails_retried",
     Counter,
     &[],
-    "SELECTs behind a call whose first answer was put aside",
+    "Follow-up queries whose first answer was discarded",
 );
 pub(super) const TABLES_WRITTEN: MetricDefinition = metric(
     "headwater_tables_written",
     Counter,
     &[],
-    "Result tables written before another statement",
+    "Result tables written before other statements",
 );
 pub(super) const PROCEDURES_REDONE: MetricDefinition = metric(
     "headwater_procedures_redone",
     Counter,
     &[],
-    "Runs of the real procedure because the result table could not be written",
+    "Procedure runs because the result table was not writable",
 );
 pub(super) const CALL_SECONDS: MetricDefinition = metric_with_unit(
     "headwater_call",
     MetricKind::Histogram,
     Seconds,
     &["answer"],
-    "How long calls took that Headwater answered, from the packet to the answer",
+    "Latency of calls that Headwater answered",
 );
 pub(super) const STATEMENT_SECONDS: MetricDefinition = metric_with_unit(
     "headwater_statement",
     MetricKind::Histogram,
     Seconds,
     &["answer"],
-    "How long SELECTs of feeds took that Headwater answered, from the packet to the answer",
+    "Latency of SELECTs of feeds that Headwater answered",
 );
 pub(super) const PROOF_SECONDS: MetricDefinition = metric_with_unit(
     "headwater_proof",
     MetricKind::Histogram,
     Seconds,
     &[],
-    "How long proofs of freshness took. One serves all calls that wait for it",
+    "Duration of freshness proofs; one serves all waiting calls",
 );
 pub(super) const BINLOG_STATE: MetricDefinition = metric(
     "headwater_binlog_state",
     Gauge,
     &["reason"],
-    "1 for the one state that holds: followed, or the reason why the server's log is not followed and nothing is answered from memory",
+    "1 for the current state: followed, or why memory is not used",
 );
 pub(super) const BINLOG_LAG: MetricDefinition = metric_with_unit(
     "headwater_binlog_lag",
     Gauge,
     Bytes,
     &[],
-    "Bytes of the server's log that are not applied to memory yet, up to the end that the server told last",
+    "Binary log not applied to memory yet, up to its last known end",
 );
 pub(super) const BINLOG_WAITING: MetricDefinition = metric_with_unit(
     "headwater_binlog_waiting",
     Gauge,
     Seconds,
     &[],
-    "How long row changes have waited without a break until it is proved that they can be read; 0: none wait",
+    "How long row changes have waited for proof that they are readable",
 );
 pub(super) const WAITING_CHANGES: MetricDefinition = metric(
     "headwater_binlog_waiting_changes",
     Gauge,
     &[],
-    "How many row changes wait",
+    "Row changes that wait for proof",
 );
 pub(super) const BINLOG_SILENCE: MetricDefinition = metric_with_unit(
     "headwater_binlog_silent",
     Gauge,
     Seconds,
     &[],
-    "Since when nothing was heard of the server's log. It gives a sign of life every half second",
+    "Time since the last event or heartbeat (every half second)",
 );
 pub(super) const UNREADABLE_STATEMENTS: MetricDefinition = metric(
     "headwater_binlog_unreadable",
     Counter,
     &[],
-    "Statements of the server's log that could not be read for certain, or stand in place of row changes. Each emptied memory",
+    "Logged statements that were unreadable or replaced row changes; each empties memory",
 );
 pub(super) const MEMORY_RESUMED: MetricDefinition = metric(
     "headwater_memory_resumed",
     Counter,
     &[],
-    "Times memory went on where the connection to the server was lost, or with another server, in place of being filled anew",
+    "Times memory survived a lost connection or a change of server",
 );
 pub(super) const MEMORY_CONFIRMED: MetricDefinition = metric(
     "headwater_memory_confirmed",
     Counter,
     &["result"],
-    "Entries of memory from another server, or from before a restart, that were compared with the rows there before their first use: \
-     equal, or different. Different ones were filled anew: the two servers have other rows under the same log",
+    "Memory entries compared after the server changed or restarted: equal, or different (refilled; other rows under the same log)",
 );
 pub(super) const MEMORY_CONTRADICTIONS: MetricDefinition = metric(
     "headwater_memory_contradictions",
     Counter,
     &[],
-    "Times rows and log contradicted each other. Each emptied memory: somebody changes rows without logging them",
+    "Times rows contradicted the log (unlogged changes); each empties memory",
 );
 pub(super) const DATA_NODES: MetricDefinition = metric(
     "headwater_data_node_followed",
     Gauge,
     &["server"],
-    "Of the data nodes of a Spider node: 1 if its log is followed",
+    "1 for each data node of a Spider node whose log is followed",
 );
 pub(super) const INDEX_BYTES: MetricDefinition = metric_with_unit(
     "headwater_index",
     Gauge,
     Bytes,
     &[],
-    "Memory of all timelines and feeds: who follows whom, and ids",
+    "Memory of timelines and feeds: follows and ids",
 );
 pub(super) const INDEX_LIMIT: MetricDefinition = metric_with_unit(
     "headwater_index_limit",
     Gauge,
     Bytes,
     &[],
-    "What it may grow to with as many timelines as there are now (index.memory_bytes each, within memory.limit)",
+    "Limit of headwater_index_bytes (index.memory_bytes per timeline, within memory.limit)",
 );
 pub(super) const INDEX_ENTRIES: MetricDefinition = metric(
     "headwater_index_entries",
     Gauge,
     &["kind"],
-    "What is in it: timelines, follows, authors, messages",
+    "Entries in memory: timelines, follows, authors, messages",
 );
 pub(super) const INDEX_EVICTED: MetricDefinition = metric(
     "headwater_index_evicted",
     Counter,
     &[],
-    "Authors and readers that made room for others in memory, and have to be loaded anew",
+    "Authors and readers evicted",
 );
 pub(super) const ROWS_BYTES: MetricDefinition =
-    metric_with_unit("headwater_rows", Gauge, Bytes, &[], "Memory of kept rows");
+    metric_with_unit("headwater_rows", Gauge, Bytes, &[], "Memory of cached rows");
 pub(super) const ROWS_LIMIT: MetricDefinition = metric_with_unit(
     "headwater_rows_limit",
     Gauge,
     Bytes,
     &[],
-    "What it may grow to (rows.memory_bytes, within memory.limit)",
+    "Limit of headwater_rows_bytes (rows.memory_bytes, within memory.limit)",
 );
 pub(super) const ROWS_MESSAGES: MetricDefinition = metric(
     "headwater_rows_messages",
     Gauge,
     &[],
-    "Messages of which rows are kept, and rows beside them",
+    "Messages with cached rows, plus rows beside them",
 );
 pub(super) const ROWS_EVICTED: MetricDefinition = metric(
     "headwater_rows_evicted",
     Counter,
     &[],
-    "Kept rows that made room for others",
+    "Cached rows evicted",
 );
-pub(super) const SESSIONS: MetricDefinition = metric(
-    "headwater_sessions",
-    Gauge,
-    &[],
-    "Clients that are connected",
-);
+pub(super) const SESSIONS: MetricDefinition =
+    metric("headwater_sessions", Gauge, &[], "Connected clients");
 pub(super) const SESSIONS_STATE: MetricDefinition = metric(
     "headwater_sessions_by_state",
     Gauge,
     &["state"],
-    "What clients' sessions do: they log in, wait for a command (in a transaction or not), or for its end; or it is not followed",
+    "Sessions: login, idle, in_transaction (idle), busy, unfollowed (only relayed)",
 );
 pub(super) const RELAYED_BYTES: MetricDefinition = metric_with_unit(
     "headwater_relayed",
     Counter,
     Bytes,
     &["direction"],
-    "Bytes that went to servers and to clients",
+    "Bytes relayed to servers and to clients",
 );
 pub(super) const SESSIONS_LIMIT: MetricDefinition = metric(
     "headwater_sessions_limit",
     Gauge,
     &[],
-    "How many may be (limits.sessions, or what open files allow)",
+    "Most sessions possible (limits.sessions, or open files)",
 );
 pub(super) const SESSIONS_OPENED: MetricDefinition = metric(
     "headwater_sessions_opened",
     Counter,
     &[],
-    "Clients that connected",
+    "Client connections",
 );
 pub(super) const LOGINS_CUT: MetricDefinition = metric(
     "headwater_logins_cut",
     Counter,
     &[],
-    "Logins that did not come to an end: the client left, or was refused",
+    "Logins abandoned or refused",
 );
 pub(super) const LOGIN_ERRORS: MetricDefinition = metric(
     "headwater_login_errors",
     Counter,
     &[],
-    "Of these, logins that the server counts towards max_connect_errors",
+    "Of these, logins counted towards the server's max_connect_errors",
 );
 pub(super) const CLIENTS_STALLED: MetricDefinition = metric(
     "headwater_clients_stalled",
     Counter,
     &[],
-    "Sessions that ended because their client did not take what waited for it",
+    "Sessions closed because clients did not read",
 );
 pub(super) const UPSTREAM_UP: MetricDefinition = metric(
     "headwater_upstream_up",
     Gauge,
     &[],
-    "1 if the server greets who connects, as was tried just now",
+    "1 if the server greets connections",
 );
 pub(super) const SERVER_UP: MetricDefinition = metric(
     "headwater_upstream_server_up",
     Gauge,
     &["server"],
-    "Of several servers: 1 if it answered when it was asked last",
+    "Several servers: 1 if it answered last time",
 );
 pub(super) const SERVER_ROLE: MetricDefinition = metric(
     "headwater_upstream_role",
     Gauge,
     &["server", "role"],
-    "Of several servers: 1 for what each is, 0 for what it is not",
+    "Several servers: 1 for the current role of each",
 );
 pub(super) const FAILOVERS: MetricDefinition = metric(
     "headwater_failovers",
     Counter,
     &[],
-    "How often another server became the primary",
+    "Times another server became the primary",
 );
 pub(super) const SHADOW_COMPARED: MetricDefinition = metric(
     "headwater_shadow_compared",
     Counter,
     &["result"],
-    "Calls and pages that were compared with the server's (shadow.rate): same, different, unsure",
+    "Calls and pages compared with the server's (shadow.rate): same, different, unsure",
 );
 pub(super) const LOG_MESSAGES: MetricDefinition = metric(
     "headwater_log_messages",
     Counter,
     &["level"],
-    "Warnings and errors of Headwater's own log (warn, error), those left out of it too",
+    "Warnings and errors (warn, error), including suppressed ones",
 );
 pub(super) const LOG_SUPPRESSED: MetricDefinition = metric(
     "headwater_log_suppressed",
     Counter,
     &[],
-    "Lines of any level that were left out of the log, since many like them had been written within a minute; it says how many",
+    "Log lines suppressed by rate limits",
 );
-pub(super) const CPU: MetricDefinition = metric_with_unit(
-    "process_cpu",
-    Counter,
-    Seconds,
-    &[],
-    "Processor time of the process",
-);
+pub(super) const CPU: MetricDefinition =
+    metric_with_unit("process_cpu", Counter, Seconds, &[], "Processor time");
 pub(super) const RESIDENT: MetricDefinition = metric_with_unit(
     "process_resident_memory",
     Gauge,
     Bytes,
     &[],
-    "Memory of the process that is in use",
+    "Resident memory",
 );
 pub(super) const VIRTUAL: MetricDefinition = metric_with_unit(
     "process_virtual_memory",
     Gauge,
     Bytes,
     &[],
-    "Addresses of the process",
+    "Virtual memory",
 );
 pub(super) const FILES: MetricDefinition =
     metric("process_open_fds", Gauge, &[], "Open files and sockets");
 pub(super) const FILES_LIMIT: MetricDefinition =
-    metric("process_max_fds", Gauge, &[], "How many there may be");
+    metric("process_max_fds", Gauge, &[], "Limit of open files");
 pub(super) const THREADS: MetricDefinition = metric("process_threads", Gauge, &[], "Threads");
 pub(super) const PROCESS_START_TIME: MetricDefinition = metric_with_unit(
     "process_start_time",
     Gauge,
     Seconds,
     &[],
-    "When the process began, in seconds since 1970",
+    "Start time, in seconds since 1970",
 );
 
 /// Every metric, in the order in which they are told.

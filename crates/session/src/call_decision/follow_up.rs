@@ -117,7 +117,7 @@ impl ServedFollowUp {
 /// They depend on the join's plan. MariaDB reports the same columns under every plan as long as both
 /// tables' ids are of one type (which the check demands). MySQL reports columns without their key
 /// flags where it reads the result table first and sorts through a temporary table: as soon as there
-/// are two rows in it, and many more messages. Measured over sizes of both tables: docs/tail.md.
+/// are two rows in it, and many more messages. Measured over sizes of both tables: docs/calls.md.
 fn rewrite_form(facts: &DefinitionFacts, rows: u64) -> Option<FollowUpForm> {
     match facts.product {
         // By an index, Spider asks each data node for one id after the other. Without one the reply says that no index was used, as

@@ -129,103 +129,103 @@ impl FeedRelayReason {
             FeedRelayReason::Session(reason) => of_session(reason),
             FeedRelayReason::Execution => (
                 "execution",
-                "it was prepared under other settings, or is executed with a cursor, long data or attributes, or with variables of which one is neither a whole number nor plain text, or on MySQL with text that is beyond ASCII or was a number or time before, or with a number of more than 15 digits that was another kind before, or has a SELECT in FROM, or its client keeps columns of which more was told than Headwater keeps",
-                "prepare the statement behind `SET`",
+                "it is prepared or executed in a way that cannot be narrowed",
+                "see [prepared statements](feeds.md#prepared-statements)",
             ),
             FeedRelayReason::Several => (
                 "several",
-                "it is one of several statements in a command, and one before it does more than read; or the command has attributes, or is compressed",
-                "send the statement first, or alone",
+                "an earlier statement in the command does more than read; or the command has attributes or is compressed",
+                "send the statement first or alone",
             ),
             FeedRelayReason::New => (
                 "new_template",
-                "no statement of its form came before, or the tables have changed since: they are looked at",
-                "nothing; where the counter grows all the time, raise `limits.templates`",
+                "its form is new, or its tables changed",
+                "if the counter keeps growing, raise `limits.templates`",
             ),
             FeedRelayReason::Suggested => (
                 "suggested",
-                "it is one of a feed that the settings do not name",
-                "`feeds.auto = \"on\"`, or paste the section that the log has into the settings file",
+                "no `[[feed]]` section describes its feed",
+                "set `feeds.auto = \"on\"`, or add the section that the log shows",
             ),
             FeedRelayReason::LogSuspended => (
                 "log_not_followed",
-                "the server's log is not followed, so that memory answers nothing",
-                "what the log says, and `headwater check`",
+                "Headwater does not follow the binary log",
+                "see the log and `headwater check`",
             ),
             FeedRelayReason::Refused => (
                 "feed_refused",
-                "the feed's check found something in the way",
-                "mend what the log and `SHOW HEADWATER FEEDS` name; both tell the statements",
+                "the feed's check failed",
+                "run the statements in the log and `SHOW HEADWATER FEEDS`",
             ),
             FeedRelayReason::Unseen => (
                 "table_unseen",
-                "it names a table that is not there, as far as the service account may see",
-                "`GRANT SELECT` on the table to the service account: the log has the statement",
+                "a table does not exist, or the service account cannot see it",
+                "run the `GRANT SELECT` from the log",
             ),
             FeedRelayReason::Unchecked => (
                 "feed_unchecked",
-                "the feed's check has not ended yet, or the service account cannot look at the tables",
-                "look at the log; [the service account](service-account.md)",
+                "the feed's check has not ended, or the service account cannot examine the tables",
+                "see the log and the [service account](service-account.md)",
             ),
             FeedRelayReason::Retired(RetirementReason::Warns) => (
                 "warns",
-                "the server warns of statements of this form",
-                "mend what the server warns of: `SHOW WARNINGS` behind the statement",
+                "the server warns about statements of this form",
+                "cure what `SHOW WARNINGS` reports",
             ),
             FeedRelayReason::Retired(RetirementReason::Columns) => (
                 "columns_differ",
-                "the server describes the columns of a narrowed statement in another way, not only their keys",
-                "nothing; please report the statement",
+                "narrowing changes its column definitions beyond key flags",
+                "please report the statement",
             ),
             FeedRelayReason::Retired(RetirementReason::TooLong) => (
                 "long_answer",
                 "an answer was longer than `limits.tail_bytes`",
-                "raise `limits.tail_bytes`, or ask for fewer rows or columns",
+                "raise `limits.tail_bytes`, or select less",
             ),
             FeedRelayReason::ColumnsUnsure => (
                 "columns_unsure",
-                "how the server describes the columns follows its plan, since `feeds.columns` is `exact`, or by what the statement shows; and that plan is not known by EXPLAIN, or it is prepared",
-                "see [what follows the plan](feeds.md#why-the-answer-is-the-servers); `feeds.columns = \"learned\"`, if a client does not mind key flags",
+                "its column definitions follow the server's plan, which EXPLAIN does not show; or the statement is prepared",
+                "see [what follows the plan](feeds.md#why-the-answer-is-the-servers)",
             ),
             FeedRelayReason::Cheaper => (
                 "cheaper_directly",
-                "statements of this form, with about as many authors, take no longer as they are",
+                "relaying statements of this form costs no more",
                 "nothing",
             ),
             FeedRelayReason::TooMany => (
                 "too_many",
                 "it names more authors than `limits.list_authors`, or wants rows beyond `limits.candidates`",
-                "raise `limits.list_authors` or `limits.candidates`; page by a cursor in place of OFFSET",
+                "raise `limits.list_authors` or `limits.candidates`, or page by cursor",
             ),
             FeedRelayReason::NotInMemory => (
                 "not_in_memory",
-                "memory has not got the messages of its authors, or not within `index.wait_ms`",
+                "memory lacks its authors' messages, even after `index.wait_ms`",
                 "raise `index.memory_bytes`, or set `index.preload`",
             ),
             FeedRelayReason::TimeZone => (
                 "time_zone",
-                "its feed is ordered by a TIMESTAMP, or it compares one, and the session's time zone has an hour that comes twice: what comes first in it, or passes, is the server's choice",
-                "`SET time_zone = '+00:00'`, or another offset, or order by a DATETIME",
+                "it uses a TIMESTAMP, and the session's time zone has an hour that comes twice",
+                "`SET time_zone = '+00:00'` or another offset",
             ),
             FeedRelayReason::Ties => (
                 "ties",
-                "messages on its page, or beside it, have the same value of the one column that orders them: which comes first is the server's choice",
-                "order by the id behind that column: `ORDER BY created_at DESC, id DESC`",
+                "messages on or next to its page share a key, so the server chooses their order",
+                "add the id: `ORDER BY created_at DESC, id DESC`",
             ),
             FeedRelayReason::Filtered => (
                 "filtered",
-                "so few messages pass its conditions that `limits.candidates` did not suffice",
+                "too few messages match within `limits.candidates`",
                 "nothing",
             ),
             FeedRelayReason::Changed => (
                 "changed_meanwhile",
-                "its authors' messages, or whom the reader follows, changed while it was asked, several times, or since its transaction began",
-                "nothing; where transactions are long, commit before",
+                "its authors' messages or the reader's follows changed, repeatedly or since its transaction began",
+                "keep transactions short",
             ),
             FeedRelayReason::Failed => (
                 "narrowed_failed",
-                "the narrowed statement failed, warned, or its answer was longer than `limits.tail_bytes`",
-                "look at the server's limits on statements",
+                "the narrowed statement failed, warned, or exceeded `limits.tail_bytes`",
+                "check the server's statement limits",
             ),
         }
     }
@@ -234,49 +234,45 @@ impl FeedRelayReason {
 fn of_text(refused: NarrowingRefusal) -> (&'static str, &'static str, &'static str) {
     let (means, cure) = match refused {
         NarrowingRefusal::NotUnderstood => (
-            "a part of it is not read alike by all servers and settings",
+            "servers or settings may read part of it differently",
             "write the statement plainly: [which statements](feeds.md#which-statements)",
         ),
         NarrowingRefusal::NotPlain => (
-            "it has arithmetic, variables or functions, which may fail or warn for rows that are not read then",
-            "leave arithmetic, variables and functions out of the statement",
+            "arithmetic, variables or functions may fail or warn on unread rows",
+            "avoid arithmetic, variables and functions",
         ),
-        NarrowingRefusal::Locks => ("it locks rows, or writes them elsewhere", "nothing"),
+        NarrowingRefusal::Locks => ("it locks rows or writes them elsewhere", "nothing"),
         NarrowingRefusal::Hints => (
-            "it has hints, or asks for more than rows (`SQL_CALC_FOUND_ROWS`)",
-            "leave hints and `SQL_CALC_FOUND_ROWS` out",
+            "it has hints or `SQL_CALC_FOUND_ROWS`",
+            "remove hints and `SQL_CALC_FOUND_ROWS`",
         ),
-        NarrowingRefusal::Structure => (
-            "it is made of several SELECTs, or has HAVING or a window",
-            "nothing",
-        ),
-        NarrowingRefusal::Grouped => (
-            "it groups by something else than the message's id",
-            "nothing",
-        ),
+        NarrowingRefusal::Structure => {
+            ("it combines SELECTs, or has HAVING or a window", "nothing")
+        }
+        NarrowingRefusal::Grouped => ("it groups, but not by the message id", "nothing"),
         NarrowingRefusal::Order => (
-            "it is not ordered as the feed is, newest first",
-            "order by `message.order` of the feed, each DESC",
+            "it is not in the feed's order, newest first",
+            "order by `message.order`, each DESC",
         ),
         NarrowingRefusal::Limit => (
             "it has no LIMIT that is a plain number",
-            "end the statement with LIMIT and a number",
+            "add LIMIT and a number",
         ),
         NarrowingRefusal::Authors => (
-            "nothing in it says whose messages are wanted",
-            "nothing, where the statement is no feed's; else `[feed.follow]`",
+            "nothing says whose messages it wants",
+            "for a feed, set `[feed.follow]`",
         ),
         NarrowingRefusal::Joins => (
-            "a join in it may give several rows for a message",
+            "a join may return several rows for a message",
             "join by a unique key, or use EXISTS",
         ),
         NarrowingRefusal::Types => (
-            "it compares values of different kinds, or a number or date that is not written plainly",
+            "it compares different types, or writes a number or date unusually",
             "pass numbers as numbers, dates as `2026-01-31 10:00:00`",
         ),
         NarrowingRefusal::Names => (
-            "a name in it is ambiguous, another database's, or of a table that the service account may not see",
-            "`GRANT SELECT` on the statement's tables to the service account",
+            "a name is ambiguous, from another database, or hidden from the service account",
+            "`GRANT SELECT` on the tables to the service account",
         ),
     };
     (refused.label(), means, cure)
@@ -287,43 +283,48 @@ fn of_session(reason: CallRelayReason) -> (&'static str, &'static str, &'static 
     match reason {
         CallRelayReason::TableLocks => (
             label,
-            means,
-            "ask before `LOCK TABLES`, or after `UNLOCK TABLES`",
+            "the session holds `LOCK TABLES`",
+            "read the feed outside `LOCK TABLES`",
         ),
         CallRelayReason::InTransaction => (
             label,
-            "the transaction that is open has done more than read, or reads under SERIALIZABLE",
-            "ask before the transaction writes",
+            "the open transaction has done more than read, or is SERIALIZABLE",
+            "read the feed before writing",
         ),
         CallRelayReason::OneShotTransaction => (
             label,
-            means,
-            "ask before `SET TRANSACTION`, or set the level for the session; COMMIT ends the doubt",
+            "`SET TRANSACTION` is pending, or an unreadable statement may have set it",
+            "read the feed first, or set the session's level; COMMIT ends the doubt",
         ),
         CallRelayReason::OtherDatabase => (
             label,
-            "the session has no current database, or another one than it had a moment ago, or where the statement was prepared",
+            "the session has no database, just changed it, or prepared the statement in another",
             "connect with the database",
         ),
         CallRelayReason::Settings => (
             label,
-            "a session setting changes what a statement does",
-            "leave the session's settings at their defaults: [which](calls.md#session-settings)",
+            "a session setting changes what the statement does",
+            "keep the [default settings](calls.md#session-settings)",
         ),
         CallRelayReason::TemporaryTables => (
             label,
             "a temporary table hides a table of the statement",
-            "name the temporary table otherwise",
+            "rename the temporary table",
         ),
         CallRelayReason::LookupDenied => (
             label,
-            "the account may not read a table of the statement, or the column of authors",
-            "`GRANT SELECT` on the table to the session's account",
+            "the account may not read a table or the author column",
+            "`GRANT SELECT` to the session's account",
         ),
         CallRelayReason::LookupFailed => (
             label,
-            "a question about the session failed",
-            "look at the server's limits on statements",
+            "a query about the session failed",
+            "check the server's statement limits",
+        ),
+        CallRelayReason::WaitsForCluster => (
+            label,
+            "the session's reads wait for other cluster members (`group_replication_consistency`, `wsrep_sync_wait`)",
+            "keep the default: [clusters](clusters.md)",
         ),
         _ => (label, means, cure),
     }
