@@ -1,16 +1,16 @@
-//! The clock: every look at it goes through here, so that whoever runs Headwater on a runtime whose time is paused has it follow that time.
+//! The clock. All code reads time through it, so that Headwater follows a runtime whose time is paused.
 
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What time it is.
+/// The current time.
 #[must_use]
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// How long ago this was.
+/// The time elapsed since `then`; 0 if it is in the future.
 #[must_use]
 pub(crate) fn since(then: Instant) -> Duration {
     now().saturating_duration_since(then)
@@ -18,17 +18,17 @@ pub(crate) fn since(then: Instant) -> Duration {
 
 #[cfg(feature = "lab")]
 thread_local! {
-    /// When this thread's simulation began.
+    /// Start of this thread's simulation.
     static BEGINNING: std::cell::Cell<Option<Instant>> = const { std::cell::Cell::new(None) };
 }
 
-/// From now on all of this thread's times are those of its runtime: where that is simulated, so is this.
+/// Makes `coarse_ms` on this thread follow the runtime's time, which may be simulated.
 #[cfg(feature = "lab")]
 pub fn simulate() {
     BEGINNING.set(Some(now()));
 }
 
-/// Milliseconds since the machine began, a few too late: this clock costs a tenth of what the other does, for what is asked with each command.
+/// Milliseconds since boot, a few too late. Costs a tenth of [`now`]; used once per command.
 pub(crate) fn coarse_ms() -> u64 {
     #[cfg(feature = "lab")]
     if let Some(beginning) = BEGINNING.get() {

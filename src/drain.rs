@@ -1,6 +1,6 @@
-//! The moment from which on a process takes no more clients and lets its sessions end.
+//! The drain signal: from then on the process accepts no clients and lets its sessions end.
 //!
-//! Waiters wake in the order in which they came; those of a `tokio::sync::watch` wake in a random one, which no simulation could repeat.
+//! Waiters wake in the order in which they registered. `tokio::sync::watch` wakes them in random order, which no simulation could repeat.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +13,11 @@ struct DrainState {
     waiters: Notify,
 }
 
-/// Gives the signal, at the latest when it is dropped.
+/// Sends the drain signal, at the latest when dropped.
 #[derive(Debug, Default)]
 pub(crate) struct DrainTrigger(Arc<DrainState>);
 
-/// Receives it.
+/// Receives the drain signal.
 #[derive(Clone, Debug)]
 pub struct DrainSignal(Arc<DrainState>);
 

@@ -1,4 +1,4 @@
-//! How long answers take: a histogram for each way of answering, counted by whoever answers and read by whoever asks.
+//! Histograms of answer times, one for each kind of answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,38 +9,38 @@ const BOUNDS: [u64; 15] = [
     1_000_000, 10_000_000,
 ];
 
-/// How often something took how long.
+/// A histogram of durations.
 #[derive(Debug, Default)]
 pub struct LatencyHistogram {
-    /// One for each bound, and the last for all that took longer.
+    /// One for each bound, and a last one for longer times.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanoseconds: AtomicU64,
 }
 
-/// What a histogram holds at a moment.
+/// The counts of a histogram at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistogramSnapshot {
-    /// Upper bounds in seconds, each with how often it took so long and longer than the one before.
+    /// Upper bounds in seconds, each with the number of times in its bucket.
     pub buckets: Vec<(f64, u64)>,
-    /// How often.
+    /// Number of recorded times.
     pub count: u64,
-    /// All together, in seconds.
+    /// Sum of all times, in seconds.
     pub sum: f64,
 }
 
 impl LatencyHistogram {
-    /// It took so long.
+    /// Records one duration.
     pub fn record(&self, time: Duration) {
         let microseconds = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let place = BOUNDS.partition_point(|bound| *bound < microseconds);
-        if let Some(bucket) = self.buckets.get(place) {
+        let index = BOUNDS.partition_point(|bound| *bound < microseconds);
+        if let Some(bucket) = self.buckets.get(index) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// What it holds now.
+    /// The current counts.
     #[must_use]
     pub fn snapshot(&self) -> HistogramSnapshot {
         let counts = self.buckets.iter().map(|it| it.load(Ordering::Relaxed));

@@ -1,30 +1,30 @@
 //! Headwater: a MySQL proxy that answers timeline procedures itself and relays everything else.
 //!
-//! What is pure is a package of its own under `crates/`, found here by its old name: [`wire`], [`sql`], [`timeline`] with
-//! [`index`], [`statement`], [`source`] (lookups), and the protocol half of [`session`]. The modules here do IO.
+//! Code without IO is in packages under `crates/`, re-exported here: [`wire`], [`sql`], [`timeline`] with [`index`], [`statement`],
+//! [`source`] (lookups), and the protocol half of [`session`]. The modules here do IO.
 //!
 //! | module | what it is | ring |
 //! |---|---|---|
-//! | [`limits`] | every bound, by the name of its setting | 0 |
-//! | [`session`] | moves the bytes of one client, and carries out what its protocol state says | 1 |
-//! | [`link`] | one side of a session: a socket, and what it did not take yet | 1 |
-//! | [`tls`] | certificates: what clients are shown, and what the server has to show | 1 |
+//! | [`limits`] | every limit, by the name of its setting | 0 |
+//! | [`session`] | moves one client's bytes, and carries out the steps of its protocol state | 1 |
+//! | [`link`] | one side of a session: a socket, and the bytes it has not taken yet | 1 |
+//! | [`tls`] | certificates: those shown to clients, and the verification of the server's | 1 |
 //! | [`backend`] | one server connection | 1 |
-//! | [`account`] | connections of the service account: questions, and the server's log | 1 |
-//! | [`binlog`] | keeps the index as the server is: follows its log, loads what is missing, proves freshness | 1 |
+//! | [`account`] | connections of the service account: queries, and the server's log | 1 |
+//! | [`binlog`] | keeps the index equal to the server: follows its log, loads what is missing, proves freshness | 1 |
 //! | [`upstreams`] | the servers, and which of several is the primary | 1 |
-//! | [`shadow`] | has the real procedure run beside a share of the calls, and compares | 1 |
+//! | [`shadow`] | runs the real procedure for a share of the calls, and compares | 1 |
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
 //! | [`feeds`] | feeds, whether each can be served, and the templates of their statements | 1 |
 //! | [`logging`] | the process's own log: counted, and throttled by call site | 1 |
-//! | [`overview`] | how Headwater is, as tables | 2 |
+//! | [`overview`] | Headwater's state, as tables | 2 |
 //! | [`config`], [`server`], `listener`, [`sockets`], [`shards`] | the process | 2 |
-//! | [`version`] | which Headwater this is | 2 |
-//! | [`check`] | the subcommand that makes it easy to trust | 2 |
+//! | [`version`] | version, commit and build | 2 |
+//! | [`check`] | the subcommand that reports what will be answered from memory | 2 |
 //! | [`discover`] | the subcommand that finds an app's feeds | 2 |
 //! | [`verify`] | the subcommand that compares every reader's answer with the server's | 2 |
-//! | `report` | how reports for people are written | 2 |
-//! | [`lab`] | the subcommands that make it easy to try and to measure (cargo feature `lab`, on by default) | 2 |
+//! | `report` | the format of reports for people | 2 |
+//! | [`lab`] | the subcommands to try and to measure (cargo feature `lab`, on by default) | 2 |
 //!
 //! Imports point inward only: ring 2 uses 1 and 0, ring 1 uses 0.
 pub mod account;

@@ -1,59 +1,58 @@
-//! Every bound of the process, by the name of its setting.
+//! Every limit of the process, by the name of its setting.
 
 use serde::{Deserialize, Serialize};
 
-/// Bounds, each named where it acts.
+/// The section `[limits]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProcessLimits {
-    /// Client connections at a time; more are refused with error 1040.
+    /// Concurrent client connections; more are refused with error 1040.
     pub sessions: usize,
-    /// Sessions of one account at a time; more are refused with error 1203. 0: as many as there are.
+    /// Concurrent sessions of one account; more are refused with error 1203. 0: no limit.
     pub sessions_per_account: usize,
-    /// Sessions from one address at a time; more are refused with error 1040. 0: as many as there are.
+    /// Concurrent sessions from one address; more are refused with error 1040. 0: no limit.
     pub sessions_per_address: usize,
-    /// Connections to the server that may be made at a time; further clients wait to be accepted.
+    /// Connections to the server being made at a time; further clients wait to be accepted.
     pub connecting: usize,
-    /// Time that a client has to log in, in milliseconds; 0: as long as the server lets it.
+    /// Time in which a client has to log in, in milliseconds; 0: the server's limit alone.
     pub login_ms: u64,
-    /// Longest statement that is looked at, in bytes; longer ones are relayed unseen.
+    /// Longest statement that is parsed, in bytes; longer ones are relayed unread.
     #[serde(deserialize_with = "crate::size::read")]
     pub statement_bytes: usize,
-    /// Most ids and heads that an owned call may leave in a session.
+    /// Most ids and heads that a served call may leave pending in a session.
     pub pending_ids: usize,
-    /// Longest answer to a tail that is held until it is known to be whole, in bytes.
+    /// Longest reply to a follow-up SELECT that is buffered until it is complete, in bytes.
     #[serde(deserialize_with = "crate::size::read")]
     pub tail_bytes: usize,
-    /// Most authors that a feed's statement may name itself; longer lists are relayed.
+    /// Most authors in the list of a feed's statement; longer lists are relayed.
     pub list_authors: usize,
-    /// Most candidates that memory names for a feed's statement; one that wants more rows, or whose filter lets too few of them pass, is
-    /// relayed.
+    /// Most candidates for a feed's statement; one that requests more rows, or whose filter passes too few, is relayed.
     pub candidates: usize,
-    /// Templates of feeds' statements that are remembered, over all sessions.
+    /// Cached templates of feeds' statements, over all sessions.
     pub templates: usize,
     /// Commands that one client may have in flight.
     pub in_flight: usize,
-    /// Prepared statements of one session that are remembered; calls and feeds among further ones are relayed.
+    /// Tracked prepared statements of one session; calls and feeds in further ones are relayed.
     pub prepared_statements: usize,
-    /// Classes of statement texts that are remembered, over all sessions.
+    /// Cached classes of statement texts, over all sessions.
     pub statements: usize,
-    /// Authors of whom it is remembered where their newest ids lie.
+    /// Authors whose newest ids have a cached lookup hint.
     pub authors: usize,
-    /// Authors in the follow lists that are remembered, over all readers.
+    /// Cached entries of follow lists, over all readers.
     pub follow_edges: usize,
-    /// Databases whose check is remembered.
+    /// Databases whose check is cached.
     pub databases: usize,
-    /// Time that a client has to take what waits for it, in milliseconds; then its session ends.
+    /// Time in which a client has to read its pending bytes, in milliseconds; then its session ends.
     pub stalled_ms: u64,
-    /// The same where the server has ended the session already.
+    /// The same after the server has ended the session.
     pub last_words_ms: u64,
     /// Time to connect to the server, in milliseconds.
     pub connect_ms: u64,
-    /// Time that a check by the service account may take, in milliseconds.
+    /// Time for a check by the service account, in milliseconds.
     pub check_ms: u64,
-    /// After so long a definition is checked again, in milliseconds.
+    /// Interval at which definitions are checked again, in milliseconds.
     pub recheck_ms: u64,
-    /// Time that commands and transactions in flight have to end at shutdown, in milliseconds.
+    /// Time for commands and transactions in flight to end at shutdown, in milliseconds.
     pub drain_ms: u64,
 }
 
@@ -77,7 +76,7 @@ impl Default for ProcessLimits {
             authors: 65_536,
             follow_edges: 1_000_000,
             databases: 1_000,
-            // Beyond the longest net_write_timeout that is usual (600 s, which JDBC sets for rows that it reads one by one).
+            // Longer than the usual net_write_timeout (600 s, which JDBC sets for rows that it reads one by one).
             stalled_ms: 900_000,
             last_words_ms: 60_000,
             connect_ms: 10_000,

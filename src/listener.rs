@@ -1,4 +1,4 @@
-//! Where clients connect: a port, and a socket of the machine beside it.
+//! Where clients connect: a port, and optionally a Unix socket.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -18,13 +18,13 @@ use crate::link::memory::MemoryListener;
 use crate::link::{self, DetachedSocket};
 use crate::sockets::{InheritedSockets, path_of};
 
-/// As servers have theirs: who may connect is the login's affair.
+/// As MySQL servers set it: access is decided by the login.
 const CLIENT_SOCKET_MODE: u32 = 0o777;
 
-/// Where Linux says how many connections may wait for one listener at most.
+/// The system's limit of a listener's backlog.
 const SOMAXCONN_PATH: &str = "/proc/sys/net/core/somaxconn";
 
-/// The open port, and the open socket if there is one.
+/// The open port, and the open Unix socket if there is one.
 #[derive(Debug)]
 pub(crate) struct ClientListener {
     port: PortListener,
@@ -35,17 +35,17 @@ pub(crate) struct ClientListener {
 #[derive(Debug)]
 enum PortListener {
     Tcp(AsyncFd<TcpListener>),
-    /// Where the network is simulated.
+    /// A simulated network.
     #[cfg(feature = "lab")]
     Memory(MemoryListener),
 }
 
-/// How many connections may wait to be accepted: one more is dropped by the system, and its client may never hear of it.
+/// How many connections may wait to be accepted. The system drops further ones, and their clients may never learn of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListenBacklog(i32);
 
 impl ListenBacklog {
-    /// As many as `listen_backlog` says; 0: as many as the system allows. The system itself keeps to what it allows.
+    /// From `listen_backlog`; 0: the system's limit. The system caps every value at its limit.
     pub(crate) fn new(connections: u32) -> ListenBacklog {
         match connections {
             0 => ListenBacklog(i32::MAX),
@@ -66,7 +66,7 @@ impl ListenBacklog {
     }
 }
 
-/// How many connections the system lets wait for one listener, where it says so.
+/// The system's limit of a listener's backlog, if it reports one.
 fn system_backlog_limit() -> Option<u32> {
     std::fs::read_to_string(SOMAXCONN_PATH)
         .ok()?
@@ -82,11 +82,11 @@ struct LocalListener {
     _file: Option<SocketFile>,
 }
 
-/// The file of a socket, which goes when its process does, unless another process listens there by then.
+/// A socket's file; removed when dropped, unless another process listens there by then.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     pub(crate) path: PathBuf,
-    /// Somebody else removes it.
+    /// True: another process removes the file.
     pub(crate) handed_over: Arc<AtomicBool>,
 }
 
@@ -98,7 +98,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Opens a socket. A file that a process left behind that is gone is in nobody's way.
+/// Opens a Unix socket. Replaces the file that a dead process left.
 pub(crate) fn open_socket(path: &Path, mode: u32) -> io::Result<UnixListener> {
     if std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
         if UnixStream::connect(path).is_ok() {
@@ -115,12 +115,12 @@ pub(crate) fn open_socket(path: &Path, mode: u32) -> io::Result<UnixListener> {
 #[derive(Debug)]
 pub(crate) struct AcceptedClient {
     pub(crate) socket: DetachedSocket,
-    /// Its address, over the network.
+    /// Its address, if it came by TCP.
     pub(crate) source: Option<SocketAddr>,
 }
 
 impl ClientListener {
-    /// The port that is handed over, or a new one.
+    /// Uses the inherited port, or binds a new one.
     pub(crate) async fn bind_port(
         given: Option<TcpListener>,
         address: &str,
@@ -140,7 +140,7 @@ impl ClientListener {
         };
         port.set_nonblocking(true)?;
         backlog.apply(&port)?;
-        // Whoever is accepted has what the port has.
+        // Accepted sockets inherit the options.
         link::configure_socket(&port)?;
         let port = PortListener::Tcp(watch_readiness(port)?);
         Ok(ClientListener {
@@ -150,14 +150,14 @@ impl ClientListener {
         })
     }
 
-    /// Has the socket too that is handed over, or the one that is to be opened. `handed_over`: true once its file is another process's.
+    /// Adds the inherited Unix socket, or opens one. `handed_over`: true once the file belongs to another process.
     pub(crate) fn with_socket(
         mut self,
         given: &mut InheritedSockets,
         path: Option<&Path>,
-        kept: &Arc<AtomicBool>,
+        handed_over: &Arc<AtomicBool>,
     ) -> io::Result<ClientListener> {
-        let (listener, own) = match (given.local.take(), path) {
+        let (listener, owns_file) = match (given.local.take(), path) {
             (Some(listener), _) => (listener, !given.file_is_external),
             (None, Some(path)) => (open_socket(path, CLIENT_SOCKET_MODE)?, true),
             (None, None) => return Ok(self),
@@ -165,9 +165,9 @@ impl ClientListener {
         self.backlog.apply(&listener)?;
         listener.set_nonblocking(true)?;
         let path = path_of(&listener);
-        let file = path.clone().filter(|_| own).map(|path| SocketFile {
+        let file = path.clone().filter(|_| owns_file).map(|path| SocketFile {
             path,
-            handed_over: Arc::clone(kept),
+            handed_over: Arc::clone(handed_over),
         });
         self.local_listener = Some(LocalListener {
             listener: watch_readiness(listener)?,
@@ -177,12 +177,12 @@ impl ClientListener {
         Ok(self)
     }
 
-    /// The path of the socket.
+    /// The path of the Unix socket.
     pub(crate) fn socket(&self) -> Option<&Path> {
         self.local_listener.as_ref()?.path.as_deref()
     }
 
-    /// The same port and socket once more, for another process.
+    /// Duplicates port and socket, for another process.
     pub(crate) fn duplicate_sockets(&self) -> io::Result<(TcpListener, Option<UnixListener>)> {
         let local = self.local_listener.as_ref();
         let local = local.map(|local| local.listener.get_ref().try_clone());
@@ -213,7 +213,7 @@ impl ClientListener {
 }
 
 impl PortListener {
-    /// The system's listener.
+    /// The operating system's listener.
     fn tcp(&self) -> io::Result<&TcpListener> {
         match self {
             PortListener::Tcp(listener) => Ok(listener.get_ref()),
@@ -239,7 +239,7 @@ impl PortListener {
     }
 }
 
-/// Tells when somebody has connected. Not the runtime's own listener: that gives whom it accepts to its own thread.
+/// Registers a listener for readiness. The runtime's own listener would bind accepted sockets to its own thread.
 #[expect(
     deprecated,
     reason = "what took its place is unsafe, for descriptors that change; a listener keeps its own"
@@ -248,7 +248,7 @@ fn watch_readiness<L: AsRawFd>(listener: L) -> io::Result<AsyncFd<L>> {
     AsyncFd::new(listener)
 }
 
-/// The next connection, which belongs to no runtime yet: a shard's takes it.
+/// The next connection, which belongs to no runtime yet: its shard attaches it.
 async fn accept(
     listener: &AsyncFd<impl AsFd + AsRawFd>,
 ) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {

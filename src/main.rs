@@ -114,11 +114,11 @@ enum CliCommand {
     Lab(headwater::lab::LabCommand),
 }
 
-/// As the argument parser ends.
+/// The exit status of clap.
 const BAD_USAGE: u8 = 2;
 /// Some settings need a restart.
 const NEEDS_RESTART: u8 = 3;
-/// `verify` did not come to its end.
+/// `verify` stopped early.
 const STOPPED: u8 = 3;
 
 fn main() -> ExitCode {
@@ -176,7 +176,7 @@ fn run(arguments: ProgramArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Variables that look like settings and are none: what to say of them.
+/// Environment variables that look like settings and are none: a hint for each.
 fn unknown_environment() -> Result<Vec<String>, ConfigError> {
     let command = ProgramArguments::command();
     let flags = command
@@ -187,7 +187,7 @@ fn unknown_environment() -> Result<Vec<String>, ConfigError> {
     headwater::config::unknown_variables(&known, set)
 }
 
-/// The settings of a subcommand that reports; what is wrong with them is said. `None`: they cannot be used.
+/// The settings of a subcommand that reports; prints what is wrong with them. `None`: they cannot be used.
 fn settings<T>(load: impl FnOnce() -> Result<T, ConfigError>) -> Option<T> {
     match unknown_environment().and_then(|unknown| Ok((unknown, load()?))) {
         Ok((unknown, settings)) => {
@@ -203,7 +203,7 @@ fn settings<T>(load: impl FnOnce() -> Result<T, ConfigError>) -> Option<T> {
     }
 }
 
-/// Says what changed on the standard output.
+/// Prints what changed to the standard output.
 fn reload(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
     let Some(settings) = settings(|| ServeSettings::load(flags)) else {
         return Ok(ExitCode::from(BAD_USAGE));
@@ -213,24 +213,24 @@ fn reload(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
         changed,
         need_restart,
     } = &reloaded.changes;
-    let mut told = String::new();
+    let mut report = String::new();
     for change in changed {
-        told += &format!("in force now: {change}\n");
+        report += &format!("in force now: {change}\n");
     }
     for change in need_restart {
-        told += &format!("needs a restart: {change}\n");
+        report += &format!("needs a restart: {change}\n");
     }
     if changed.is_empty() && need_restart.is_empty() {
-        told += "no setting differs; certificates and keys are read again\n";
+        report += "no setting differs; certificates and keys are read again\n";
     }
-    let _ = std::io::stdout().write_all(told.as_bytes());
+    let _ = std::io::stdout().write_all(report.as_bytes());
     Ok(match need_restart.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(NEEDS_RESTART),
     })
 }
 
-/// The report goes to the standard output, also where it ends early.
+/// Prints the report to the standard output, also if it ends early.
 fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
     let Some(settings) = settings(|| ServeSettings::load(flags)) else {
         return Ok(ExitCode::from(BAD_USAGE));
@@ -248,22 +248,21 @@ fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// As for `check`: the report goes to the standard output, mistakes in flags and settings end with another status than what the
-/// server says.
+/// As `check`: the report goes to the standard output; mistakes in flags and settings have their own exit status.
 fn discover(flags: &DiscoverFlags) -> anyhow::Result<ExitCode> {
     let Some(settings) = settings(|| flags.settings()) else {
         return Ok(ExitCode::from(BAD_USAGE));
     };
     let (messages, _) = init_logging(settings.log);
     let mut report = String::new();
-    let found = headwater::discover::run(&settings, flags.source(), &mut report);
-    let found = runtime(1)?.block_on(with_log_summaries(&messages, found));
+    let discovery = headwater::discover::run(&settings, flags.source(), &mut report);
+    let discovered = runtime(1)?.block_on(with_log_summaries(&messages, discovery));
     let _ = std::io::stdout().write_all(report.as_bytes());
-    found?;
+    discovered?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// As for `check`; one that was stopped ends with a status of its own.
+/// As `check`; a run that stopped early has its own exit status.
 fn verify(flags: &VerifyFlags) -> anyhow::Result<ExitCode> {
     let Some((settings, options)) = settings(|| flags.settings()) else {
         return Ok(ExitCode::from(BAD_USAGE));
@@ -287,7 +286,7 @@ fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
         .context("cannot start the runtime")
 }
 
-/// The process that this one takes over from, and its sockets; or those that the service manager has opened, if it has.
+/// The process to take over from, and its sockets; or those that the service manager has opened, if any.
 async fn inherit_sockets(
     settings: &ServeSettings,
     given: InheritedSockets,
@@ -323,7 +322,7 @@ async fn wait_until_taken(offer: Option<TakeoverOffer>) {
     }
 }
 
-/// Reads settings again as they were read at the start.
+/// Reads the settings again, as at the start.
 #[derive(Debug)]
 struct FlagSettingsSource {
     flags: ServeFlags,
@@ -392,7 +391,7 @@ async fn serve(
             Some(stop) => {
                 tracing::info!("stopping: commands in flight may end");
                 if handed_over {
-                    // The watchdog is the next process's.
+                    // The next process feeds the watchdog.
                     guarding.abort();
                 } else {
                     taken.abort();
@@ -418,7 +417,7 @@ async fn print_counts(mut usage: Signal, current: Arc<CurrentGeneration>) {
     }
 }
 
-/// Reads settings again at each signal. What becomes of them is in the log.
+/// Reads the settings again at each signal, and logs the outcome.
 async fn reload_at(mut hangup: Signal, reloads: Arc<SettingsReloader>) {
     while hangup.recv().await.is_some() {
         systemd::reloading();
@@ -427,11 +426,11 @@ async fn reload_at(mut hangup: Signal, reloads: Arc<SettingsReloader>) {
     }
 }
 
-/// Nobody may be there to read it any more; that is no reason to fail.
+/// The reader of the output may be gone; that is no error.
 fn print_counters(shared: &headwater::session::shared_state::SharedState) {
     let mut now = String::new();
     let _ = SystemTime.format_time(&mut Writer::new(&mut now));
-    // Who waits for the counters has the rest by then.
+    // A reader that waits for the counters then has the rest.
     for line in shared.tallies() {
         let line = headwater::sql::escape_hidden(&line);
         let _ = writeln!(std::io::stdout(), "{now} {line}");
@@ -439,7 +438,7 @@ fn print_counters(shared: &headwater::session::shared_state::SharedState) {
     let _ = writeln!(std::io::stdout(), "{now} counts: {}", shared.summary());
 }
 
-/// Says meanwhile, and behind it, what the log leaves out.
+/// Logs suppressed lines during `work`, and after it.
 async fn with_log_summaries<F: Future>(messages: &LogState, work: F) -> F::Output {
     let ended = tokio::select! {
         ended = work => ended,
@@ -449,7 +448,7 @@ async fn with_log_summaries<F: Future>(messages: &LogState, work: F) -> F::Outpu
     ended
 }
 
-/// By which the log is told how much to say.
+/// Changes the log's level at run time.
 type LogLevelHandle = tracing_subscriber::reload::Handle<LevelFilter, Registry>;
 
 fn filter(level: LogLevel) -> LevelFilter {

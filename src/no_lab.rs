@@ -1,4 +1,4 @@
-//! Stands where the laboratory would, in a build without the cargo feature `lab`: says how to get one.
+//! Replaces the laboratory in a build without the cargo feature `lab`, and explains how to get it.
 
 use std::ffi::OsString;
 
@@ -30,7 +30,7 @@ pub struct Ignored {
 )]
 pub struct LabError(&'static str);
 
-/// Says that it cannot be run.
+/// Fails: the subcommand is not in this build.
 ///
 /// # Errors
 /// Always.

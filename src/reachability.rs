@@ -1,4 +1,4 @@
-//! Whether the server can be reached, as the log tells it: a line for each change, not one for each client.
+//! Whether the server can be reached. Logs one line for each change, not one for each client.
 
 use std::fmt;
 use std::io;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use crate::clock;
 
-/// While the server stays away, that is said again so often.
+/// While the server is unreachable, the log repeats it at this interval.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Where the server is, and whether it was there when it was last looked for.
+/// The server, and whether the last connection to it succeeded.
 #[derive(Debug)]
 pub(crate) struct UpstreamReachability {
     pub(crate) address: String,
-    /// So that nobody waits for the lock while all is well.
+    /// Avoids the lock while the server is reachable.
     away: AtomicBool,
     outage: Mutex<Option<ServerOutage>>,
 }
 
-/// Since when the server has been away.
+/// An outage of the server.
 #[derive(Debug)]
 struct ServerOutage {
     since: Instant,
@@ -28,7 +28,7 @@ struct ServerOutage {
     refused: u64,
 }
 
-/// What the log says.
+/// What the log reports.
 #[derive(Debug, PartialEq, Eq)]
 enum OutageNotice {
     Lost,
@@ -44,7 +44,7 @@ impl UpstreamReachability {
         }
     }
 
-    /// A client could not be given a connection.
+    /// Records that a client could not get a connection.
     pub(crate) fn connection_failed(&self, error: &io::Error) {
         let mut absence = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::now();
@@ -65,7 +65,7 @@ impl UpstreamReachability {
         }
     }
 
-    /// A connection to it stands.
+    /// Records that a connection was made.
     pub(crate) fn connection_succeeded(&self) {
         if !self.away.load(Ordering::Relaxed) {
             return;
@@ -86,7 +86,7 @@ impl UpstreamReachability {
 }
 
 impl ServerOutage {
-    /// With the first client that is refused.
+    /// Starts with the first refused client.
     fn begin(now: Instant) -> ServerOutage {
         ServerOutage {
             since: now,
@@ -95,7 +95,7 @@ impl ServerOutage {
         }
     }
 
-    /// One more client is refused.
+    /// Counts one more refused client.
     fn client_refused(&mut self, now: Instant) -> Option<OutageNotice> {
         self.refused += 1;
         if now.duration_since(self.reported_at) < REPEAT_INTERVAL {

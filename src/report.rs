@@ -1,12 +1,11 @@
-//! Reports for people: plain text, a heading for each part, and errors with their causes.
+//! Reports for people: plain text with a heading for each part, and errors with their causes.
 
 use std::error::Error;
 use std::fmt::Write as _;
 
 use crate::sql::escape_hidden;
 
-/// What failed, and why: an error and those that led to it, with colons between. Some say by themselves what led to them: that is not said
-/// again.
+/// An error and its causes, joined by colons. A cause that the text contains already is not repeated.
 #[must_use]
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -21,12 +20,12 @@ pub fn with_causes(error: &dyn Error) -> String {
     text
 }
 
-/// What a report is written with.
+/// Writes a report.
 pub(crate) trait ReportWriter {
-    /// All that was written so far.
+    /// The text written so far.
     fn text(&mut self) -> &mut String;
 
-    /// The server that was looked at: what every report begins with.
+    /// The server: every report begins with it.
     fn server(&mut self, named: &str, upstream: &str) {
         self.line("Server");
         self.item(&format!("{named} at {upstream}"));
@@ -43,7 +42,7 @@ pub(crate) trait ReportWriter {
         self.line(&format!("    {text}"));
     }
 
-    /// One line, whatever names and texts of others are in it.
+    /// Writes one line; escapes hidden characters in it.
     fn line(&mut self, text: &str) {
         let _ = writeln!(self.text(), "{}", escape_hidden(text));
     }
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_writes_a_line_of_a_report() {
+    fn no_text_forges_a_line_of_a_report() {
         let mut report = Plain(String::new());
         let name = "app\nFORGED\r\u{1b}[31m\u{9b}\u{202e}";
         report.part(name);
@@ -76,9 +75,9 @@ mod tests {
     }
 
     #[test]
-    fn what_led_to_an_error_is_said_once() {
+    fn a_cause_is_written_once() {
         let reset = || io::Error::new(io::ErrorKind::ConnectionReset, "reset by the peer");
-        // It says its cause by itself.
+        // Its text contains its cause.
         let lost = AccountError::from(reset());
         let once = "the connection to the server failed: reset by the peer";
         assert_eq!(with_causes(&lost), once);

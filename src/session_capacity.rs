@@ -1,4 +1,4 @@
-//! For how many sessions there is room: by `limits.sessions`, and by the file descriptors that the process may open.
+//! The capacity for sessions: by `limits.sessions`, and by the process's limit of file descriptors.
 
 use std::path::Path;
 
@@ -6,40 +6,39 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// A client's connection, and the server's.
 const DESCRIPTORS_PER_SESSION: u64 = 2;
-/// Left for what is not a session's: the service account's connections, clients that are told that there is no room, files.
+/// Reserved for other uses: the service account's connections, clients that are being refused, files.
 const SPARE_DESCRIPTORS: u64 = 16;
-/// Where the operating system does not say which descriptors are open.
+/// Assumed if the operating system does not report the open descriptors.
 const USUALLY_OPEN: u64 = 32;
 
-/// Raises the soft limit of file descriptors to the hard one: the usual soft limit of 1,024 is meant for programs that use
-/// select().
+/// Raises the soft limit of file descriptors to the hard one. The usual soft limit of 1,024 is meant for programs that use select().
 pub fn raise_open_files() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard
     {
-        // What cannot be raised is told of as it is.
+        // A limit that cannot be raised is reported later.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }
 
-/// How many bytes of memory the machine has, by a name of `/proc/meminfo`.
+/// Bytes of memory of the machine, by a name of `/proc/meminfo`.
 pub(crate) fn meminfo(name: &str) -> Option<usize> {
-    let told = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let figure = told.lines().find_map(|line| line.strip_prefix(name))?;
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let figure = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: usize = figure.split_whitespace().next()?.parse().ok()?;
     kib.checked_mul(1024)
 }
 
-/// How many bytes of memory the process's control group may have, and those that it is in; `None`: as many as there are.
+/// The memory limit of the process's control group and its parents, in bytes; `None`: unlimited.
 #[must_use]
 pub fn cgroup_memory_limit() -> Option<usize> {
-    let told = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let groups_text = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let read = |path: &Path, file: &str| {
-        let told = std::fs::read_to_string(path.join(file)).ok()?;
+        let text = std::fs::read_to_string(path.join(file)).ok()?;
         // `max`, or a number that no machine has.
-        told.trim().parse().ok().filter(|bytes| *bytes < 1 << 60)
+        text.trim().parse().ok().filter(|bytes| *bytes < 1 << 60)
     };
-    let limits = told.lines().filter_map(|line| {
+    let limits = groups_text.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, group) = (parts.next()?, parts.next()?);
         let (mounted, file) = match controllers {
@@ -49,7 +48,7 @@ pub fn cgroup_memory_limit() -> Option<usize> {
             }
             _ => return None,
         };
-        // In a container the group may be seen as the root of what is mounted.
+        // In a container the group may appear as the root of the mount.
         let groups = Path::new(group.trim_start_matches('/')).ancestors();
         groups
             .filter_map(|group| read(&Path::new(mounted).join(group), file))
@@ -58,17 +57,17 @@ pub fn cgroup_memory_limit() -> Option<usize> {
     limits.min()
 }
 
-/// How many sessions there may be at a time, and what says so.
+/// The possible number of sessions, and what limits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SessionCapacity {
     pub(crate) sessions: usize,
-    /// The limit of file descriptors, where that is what leaves no more room.
+    /// The limit of file descriptors, if that is the bound.
     descriptors: Option<u64>,
     wanted: usize,
 }
 
 impl SessionCapacity {
-    /// The room for `limits.sessions`, once everything is open that is to be.
+    /// The capacity for `limits.sessions`; call it once everything else is open.
     pub(crate) fn detect(wanted: usize) -> SessionCapacity {
         let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
         let open = std::fs::read_dir("/proc/self/fd");
@@ -86,7 +85,7 @@ impl SessionCapacity {
         }
     }
 
-    /// What is to be said of it at the start; `None` where `limits.sessions` fits.
+    /// A warning for the start; `None`: `limits.sessions` fits.
     pub(crate) fn shortage(&self) -> Option<String> {
         let limit = self.descriptors?;
         let (sessions, wanted) = (self.sessions, self.wanted);
@@ -98,7 +97,7 @@ impl SessionCapacity {
         ))
     }
 
-    /// What a client is told that finds no place.
+    /// The error for a client that gets no permit.
     pub(crate) fn refusal(&self) -> String {
         match self.descriptors {
             Some(_) => descriptor_exhaustion_message(&format!("in {} sessions", self.sessions)),
@@ -110,14 +109,14 @@ impl SessionCapacity {
     }
 }
 
-/// What a client is told where Headwater is full, and not the server.
+/// The error for a client if Headwater is full, and not the server.
 pub(crate) fn descriptor_exhaustion_message(when: &str) -> String {
     format!(
         "Too many connections (Headwater is out of file descriptors {when}: raise ulimit -n, LimitNOFILE)"
     )
 }
 
-/// True for an error that says that this process, or the system, can open no more files.
+/// True for an error that this process, or the system, can open no more files.
 pub(crate) fn is_out_of_files(error: &std::io::Error) -> bool {
     use nix::errno::Errno;
     let code = error.raw_os_error();
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_descriptors_are_said_with_numbers_that_are_enough() {
+    fn too_few_descriptors_are_reported_with_sufficient_numbers() {
         let room = SessionCapacity::within(10_000, 64, 14);
         assert_eq!(room.sessions, 17);
         let said = room.shortage().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Threads that move bytes: each has a runtime of its own, and a session stays on one for life.
+//! Threads that move bytes: each has its own runtime, and a session stays on one for life.
 //!
-//! A thread that waits for its own sockets wakes no other one, and none has to be woken for it.
+//! A thread that waits for its own sockets wakes no other thread, and no other one wakes it.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::link::{DetachedSocket, StreamSocket};
 /// The calling thread's runtime and those of further threads.
 #[derive(Debug)]
 pub struct ShardPool {
-    /// On the thread that started the others.
+    /// On the calling thread.
     first: RuntimeShard,
     others: Vec<ShardThread>,
 }
@@ -30,7 +30,7 @@ struct RuntimeShard {
 #[derive(Debug)]
 struct ShardThread {
     shard: RuntimeShard,
-    /// It ends when this is gone.
+    /// Dropping it ends the thread.
     stop: Option<oneshot::Sender<()>>,
     handle: Option<JoinHandle<()>>,
 }
@@ -44,7 +44,7 @@ impl Drop for ShardThread {
     }
 }
 
-/// A session's place on a shard, counted as long as it is held.
+/// A session's slot on a shard, counted until dropped.
 #[derive(Debug)]
 pub struct ShardSlot {
     handle: Handle,
@@ -58,10 +58,10 @@ impl Drop for ShardSlot {
 }
 
 impl ShardPool {
-    /// The current runtime, and so many more threads that there are `threads`.
+    /// Uses the current runtime, and starts more threads, up to `threads` in all.
     ///
     /// # Errors
-    /// When a thread or its runtime cannot be started.
+    /// If a thread or its runtime cannot be started.
     pub fn start(threads: usize) -> io::Result<ShardPool> {
         tokio::spawn(run_timer());
         let others = (1..threads).map(ShardThread::start);
@@ -71,7 +71,7 @@ impl ShardPool {
         })
     }
 
-    /// A place where there are the fewest sessions.
+    /// A slot on the shard with the fewest sessions.
     #[must_use]
     pub fn acquire_slot(&self) -> ShardSlot {
         let others = self.others.iter().map(|thread| &thread.shard);
@@ -90,12 +90,12 @@ impl ShardPool {
     }
 }
 
-/// Whether the threads still run.
+/// Probes whether the threads still run.
 #[derive(Clone, Debug)]
 pub struct LivenessProbe(Vec<Handle>);
 
 impl ShardPool {
-    /// By which it can be felt from outside that all threads run.
+    /// A probe for whether all threads run.
     #[must_use]
     pub fn liveness_probe(&self) -> LivenessProbe {
         let others = self.others.iter().map(|thread| &thread.shard);
@@ -105,7 +105,7 @@ impl ShardPool {
 }
 
 impl LivenessProbe {
-    /// True if every thread does something within this time.
+    /// True if every thread runs a task within this time.
     pub async fn responds(&self, within: Duration) -> bool {
         let each = self.0.iter().map(|thread| thread.spawn(async {}));
         let all = futures_util::future::join_all(each);
@@ -115,7 +115,7 @@ impl LivenessProbe {
 }
 
 impl ShardSlot {
-    /// Runs there what `session` makes of this socket.
+    /// Runs `session` with this socket on the shard.
     pub fn spawn<F>(
         self,
         socket: DetachedSocket,
@@ -156,7 +156,7 @@ impl ShardThread {
             .spawn(move || {
                 runtime.spawn(run_timer());
                 let _ = runtime.block_on(stopped);
-                // A name that is being looked up is not waited for.
+                // Does not wait for a pending name resolution.
                 runtime.shutdown_background();
             })?;
         Ok(ShardThread {
@@ -167,8 +167,8 @@ impl ShardThread {
     }
 }
 
-/// A timer that no other one is due before: a runtime without any wakes itself for each that is set, and each session sets
-/// one when it connects to the server.
+/// A timer that is always due first: a runtime without one wakes itself for each timer that is set, and each session sets one when it
+/// connects to the server.
 async fn run_timer() {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -1,11 +1,11 @@
-//! Sizes in bytes, as people write them: a number, or one with a unit behind it.
+//! Sizes in bytes, as people write them: a number, optionally followed by a unit.
 
 use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{Error, Visitor};
 
-/// Units, in small letters, and how many bytes each is.
+/// Units, in lower case, with their bytes.
 const UNITS: [(&str, usize); 14] = [
     ("b", 1),
     ("k", 1 << 10),
@@ -25,10 +25,10 @@ const UNITS: [(&str, usize); 14] = [
 const EXPECTED: &str = "a size in bytes: a whole number from 0, or one with a unit behind it, such as \"512MiB\" or \"1GiB\" (K, M, G and T \
                         are KiB to TiB; KB, MB, GB and TB are powers of 1000)";
 
-/// Reads a size.
+/// Parses a size.
 ///
 /// # Errors
-/// What a size looks like.
+/// The expected form of a size.
 pub fn parse(text: &str) -> Result<usize, String> {
     let text = text.trim();
     let digits = text.len()
@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<usize, String> {
     size.flatten().ok_or_else(|| format!("expected {EXPECTED}"))
 }
 
-/// A size in the settings file.
+/// Deserializes a size of the settings file.
 ///
 /// # Errors
 /// As [`parse`].

@@ -1,4 +1,4 @@
-//! Listening sockets that somebody else has opened: a service manager (systemd's socket activation), or the process before this one.
+//! Inherited listening sockets: from a service manager (systemd's socket activation), or from the previous process.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
@@ -10,52 +10,52 @@ use rustix::net::sockopt::socket_acceptconn;
 
 use crate::config::ServeSettings;
 
-/// Where a service manager says what its sockets are called.
+/// The variable with the names of a service manager's sockets.
 const NAMES: &str = "LISTEN_FDNAMES";
-/// The name of those that clients connect to.
+/// The name of the clients' sockets.
 pub(crate) const CLIENTS: &str = "mysql";
 /// The name of each further port for clients.
 pub(crate) const ADDITIONAL_PORT: &str = "listener";
 /// The name of the admin port.
 pub(crate) const ADMIN: &str = "admin";
 
-/// What need not be opened any more.
+/// Sockets that are open already.
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
     /// The port that clients connect to.
     pub port: Option<TcpListener>,
-    /// Further ports for clients: which is which, their addresses say.
+    /// Further ports for clients, told apart by their addresses.
     pub additional_ports: Vec<TcpListener>,
-    /// The socket that clients of this machine connect to.
+    /// The Unix socket that clients connect to.
     pub local: Option<UnixListener>,
-    /// The port where operators look in.
+    /// The admin port.
     pub admin: Option<TcpListener>,
-    /// The file of `local` is somebody else's to remove.
+    /// Another owner removes the file of `local`.
     pub file_is_external: bool,
-    /// Another process listens there as well, and may go on.
+    /// Another process listens there as well, and may continue.
     pub in_use: bool,
 }
 
-/// A listening socket of either kind.
+/// A listening socket, TCP or Unix.
 #[derive(Debug)]
 pub(crate) enum ListeningSocket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// What is wrong with sockets that somebody hands over.
+/// What is wrong with inherited sockets.
 #[derive(Debug, thiserror::Error)]
 pub enum InheritedSocketsError {
-    /// None for clients.
+    /// None of them is for clients.
     #[error(
         "the service manager hands over {given} sockets (LISTEN_FDS), and none of them is a TCP port for clients: have a socket unit with \
          ListenStream= and the port, named FileDescriptorName=mysql"
     )]
     NoPort {
-        /// How many there are.
+        /// Number of inherited sockets.
         given: usize,
     },
-    /// One that nobody knows the use of.
+    /// A socket with an unknown name.
     #[error(
         "a socket is handed over that is named {name:?} (LISTEN_FDNAMES): write FileDescriptorName=mysql into the socket unit of the port \
          that clients connect to, and FileDescriptorName=admin into that of the admin port"
@@ -64,37 +64,37 @@ pub enum InheritedSocketsError {
         /// Its name.
         name: String,
     },
-    /// More than one of a kind.
+    /// Two sockets with one role.
     #[error(
         "two sockets are handed over for {role}: leave one ListenStream= out; a port for operators needs FileDescriptorName=admin, in a \
          socket unit of its own"
     )]
     DuplicateSocket {
-        /// What both are for.
+        /// The role of both.
         role: &'static str,
     },
-    /// One that nobody can connect to as is meant.
+    /// A socket of the wrong kind.
     #[error(
         "the socket number {number} that is handed over, named {name:?}, is no {wanted}: use ListenStream= with Accept=no, and a port (not a \
          path) for {ADMIN}"
     )]
     WrongKind {
-        /// Counted from 1.
+        /// Its position, from 1.
         number: usize,
         /// Its name.
         name: String,
-        /// What it should be.
+        /// The expected kind.
         wanted: &'static str,
     },
 }
 
 impl InheritedSockets {
-    /// What the service manager hands to this process. To be asked once, while there is one thread: it is taken out of the environment.
+    /// Takes the service manager's sockets out of the environment. Call it once, while there is one thread.
     ///
     /// # Errors
-    /// There is something that is not known what to do with.
+    /// The sockets cannot be used.
     pub fn from_environment() -> Result<InheritedSockets, InheritedSocketsError> {
-        // The names stay where they are; without LISTEN_FDS they are nobody's.
+        // The variable with the names stays; without LISTEN_FDS it is ignored.
         let names = std::env::var(NAMES).unwrap_or_default();
         let mut given = ListenFd::from_env();
         let mut names = names.split(':');
@@ -129,17 +129,17 @@ impl InheritedSockets {
         Ok(sockets)
     }
 
-    /// True where there is nothing.
+    /// True if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let InheritedSockets {
             port,
-            additional_ports: doors,
+            additional_ports,
             local,
             admin,
             ..
         } = self;
-        port.is_none() && doors.is_empty() && local.is_none() && admin.is_none()
+        port.is_none() && additional_ports.is_empty() && local.is_none() && admin.is_none()
     }
 
     fn take_clients(&mut self, listening: ListeningSocket) -> Result<(), InheritedSocketsError> {
@@ -171,15 +171,15 @@ impl InheritedSockets {
         }
     }
 
-    /// Those that are where the settings want them to be; the others are closed.
+    /// Those that the settings name; closes the others.
     #[must_use]
     pub fn matching_settings(self, settings: &ServeSettings) -> InheritedSockets {
         let admin = settings.admin.address();
         let had_port = self.port.is_some();
-        // What was a further port may be the first one now, and the other way round.
-        let mut doors: Vec<TcpListener> =
+        // A further port may have become the first one, and vice versa.
+        let mut ports: Vec<TcpListener> =
             self.port.into_iter().chain(self.additional_ports).collect();
-        let port = take_at(&mut doors, &settings.listen);
+        let port = take_at(&mut ports, &settings.listen);
         if had_port && port.is_none() {
             tracing::warn!(
                 "the other process listens elsewhere than listen = {:?} (--listen, HEADWATER_LISTEN) says: nobody listens there any more \
@@ -188,14 +188,14 @@ impl InheritedSockets {
             );
         }
         let listeners = settings.listeners.iter();
-        let kept = listeners.filter_map(|it| take_at(&mut doors, &it.listen));
-        let kept = kept.collect();
+        let additional_ports = listeners.filter_map(|it| take_at(&mut ports, &it.listen));
+        let additional_ports = additional_ports.collect();
         let local = self.local.filter(|local| {
             let path = local.local_addr().ok();
             let path = path.as_ref().and_then(|address| address.as_pathname());
             path.is_some() && path == settings.socket.as_deref()
         });
-        for gone in doors.iter().filter_map(|it| it.local_addr().ok()) {
+        for gone in ports.iter().filter_map(|it| it.local_addr().ok()) {
             tracing::warn!(
                 "the other process listens on {gone} as well, and these settings name no such port: nobody listens there any more once \
                  it has ended"
@@ -203,7 +203,7 @@ impl InheritedSockets {
         }
         InheritedSockets {
             port,
-            additional_ports: kept,
+            additional_ports,
             local,
             admin: self
                 .admin
@@ -215,7 +215,7 @@ impl InheritedSockets {
 }
 
 impl ListeningSocket {
-    /// Somebody may connect to it.
+    /// True if the socket accepts connections.
     pub(crate) fn is_listening(&self) -> bool {
         let socket = match self {
             ListeningSocket::Tcp(listener) => listener.as_fd(),
@@ -225,7 +225,7 @@ impl ListeningSocket {
     }
 }
 
-/// What a socket of this name is for. One without a name of its own is called after its unit.
+/// The role of a socket with this name. systemd names an unnamed one after its unit.
 fn role(name: &str) -> Result<&'static str, InheritedSocketsError> {
     let unnamed = ["", "unknown"].contains(&name) || name.ends_with(".socket");
     match name {
@@ -238,7 +238,7 @@ fn role(name: &str) -> Result<&'static str, InheritedSocketsError> {
     }
 }
 
-/// The port that a setting means, taken out of these.
+/// Removes and returns the port that a setting names.
 pub(crate) fn take_at(ports: &mut Vec<TcpListener>, setting: &str) -> Option<TcpListener> {
     let at = ports.iter().position(|port| is_at(port, setting))?;
     Some(ports.remove(at))
@@ -249,13 +249,13 @@ fn is_at(port: &TcpListener, setting: &str) -> bool {
     here.is_ok_and(|here| is_address(here, setting))
 }
 
-/// True where a port that is open here is the one that a setting means: port 0 is any.
+/// True if the setting names this open port; port 0 matches any.
 fn is_address(here: SocketAddr, setting: &str) -> bool {
-    let mut meant = setting.to_socket_addrs().into_iter().flatten();
-    meant.any(|it| it.ip() == here.ip() && [0, here.port()].contains(&it.port()))
+    let mut addresses = setting.to_socket_addrs().into_iter().flatten();
+    addresses.any(|it| it.ip() == here.ip() && [0, here.port()].contains(&it.port()))
 }
 
-/// The path of a socket, where it has one.
+/// The path of a Unix socket, if it has one.
 pub(crate) fn path_of(listener: &UnixListener) -> Option<std::path::PathBuf> {
     let address = listener.local_addr().ok()?;
     address.as_pathname().map(Path::to_owned)

@@ -1,5 +1,4 @@
-//! Locks of what threads share: the standard library's, or, with the feature `interleavings`, those of a checker that draws in which order
-//! threads take them.
+//! Locks for threads: the standard library's, or with the feature `interleavings` those of a checker that tries random interleavings.
 
 #[cfg(feature = "interleavings")]
 pub(crate) use shuttle::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};

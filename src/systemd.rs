@@ -1,5 +1,5 @@
-//! What a service manager is told (`Type=notify`): that clients are taken, that settings are read again, that Headwater stops, and, for its
-//! watchdog, that all threads still run. Without one nothing is told to anybody.
+//! Notifications to a service manager (`Type=notify`): ready, reloading, stopping, and the watchdog's, while all threads run. Without a
+//! service manager, nothing is sent.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use sd_notify::NotifyState;
 
 use crate::shards::LivenessProbe;
 
-/// Clients are taken.
+/// Reports that clients are accepted.
 pub fn ready() {
     notify(&[NotifyState::Ready]);
 }
 
-/// What SIGHUP asks for is under way; [`ready`] ends it.
+/// Reports that a reload (SIGHUP) has begun; [`ready`] ends it.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => notify(&[NotifyState::Reloading, now]),
@@ -20,17 +20,17 @@ pub fn reloading() {
     }
 }
 
-/// No more clients are taken.
+/// Reports that no more clients are accepted.
 pub fn stopping() {
     notify(&[NotifyState::Stopping]);
 }
 
-/// Another process is the service from here on.
+/// Reports that another process is the service's main process from here on.
 pub fn notify_main_pid(pid: u32) {
     notify(&[NotifyState::MainPid(pid)]);
 }
 
-/// Feeds the watchdog, where there is one, as long as all threads respond.
+/// Feeds the watchdog, if there is one, while all threads respond.
 pub async fn feed_watchdog(pulse: LivenessProbe) {
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;

@@ -1,19 +1,19 @@
-//! Which Headwater this is: its number, the commit that it was built from, and how (`build.rs`).
+//! Headwater's version: the number, the commit that it was built from, and the build's profile and target (`build.rs`).
 
-/// Of the package.
+/// The package's version.
 pub const NUMBER: &str = env!("CARGO_PKG_VERSION");
 
-/// The commit and its day, with `modified` behind them where the sources were others; `unknown commit` where nobody told.
+/// The commit and its day, followed by `modified` if the sources differed; `unknown commit` if the build did not provide it.
 pub const COMMIT: &str = env!("HEADWATER_BUILD_COMMIT");
 
-/// With optimisation or without, and for which machine: `release, x86_64-unknown-linux-gnu`.
+/// Build profile and target: `release, x86_64-unknown-linux-gnu`.
 pub const BUILD: &str = concat!(
     env!("HEADWATER_BUILD_PROFILE"),
     ", ",
     env!("HEADWATER_BUILD_TARGET")
 );
 
-/// All of it, as `headwater --version` says it behind the name.
+/// The whole, as `headwater --version` prints it after the name.
 pub const WHOLE: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " (",

@@ -1,4 +1,4 @@
-//! What the model server answers: what a real one said of tables and accounts, and what follows from its state now.
+//! The model server's replies: recorded metadata of a real server, and results computed from the current state.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,33 +16,33 @@ use crate::server::WorldServer;
 use crate::sql::{self, CellValue, SelectResult};
 use crate::wire::ReplyColumn;
 
-/// What a MariaDB server said of the same tables and accounts.
+/// A MariaDB server's replies for the same tables and accounts.
 const RECORDED: &str = include_str!("recorded.json");
-/// Both of the status flags that are told.
+/// The only two status flags that the model sends.
 const AUTOCOMMIT: u16 = 2;
 const IN_TRANSACTION: u16 = 1;
-/// Transactions that only read are listed by numbers from here on.
+/// The first number by which read-only transactions are listed.
 const READ_ONLY: u64 = 0x7f00_0000_0000;
 
-/// The server that was recorded: its number, host, port and folder. One that takes its place has another number.
+/// The recorded server: id, host, port and folder. A replacement server has another id.
 const IDENTITY: &str = "1/primary/3306//var/lib/mysql/";
 
-/// The procedures' result, and their helper's.
+/// The procedures' result table.
 const RESULT: &str = "fetch_timeline_tt";
 const HEADS: &str = "max_ids_of_followers";
-/// The app's page behind a call.
+/// The app's follow-up SELECT.
 pub(crate) const FOLLOW_UP_SELECT: &str = "SELECT m.id, m.body FROM fetch_timeline_tt t JOIN message m ON m.id=t.id ORDER BY m.id DESC LIMIT 20";
 
-/// What a statement comes to.
+/// The reply to a statement.
 #[derive(Clone, Debug)]
 pub(crate) enum ModelReply {
-    /// So many rows were changed.
+    /// OK with this number of affected rows.
     Ok(u8),
     Rows(Vec<ReplyColumn>, TextRows),
-    /// A statement's number, the columns of its rows, and how many parameters it has.
+    /// The statement's id, its columns, and the number of its parameters.
     Prepared(u32, Vec<ReplyColumn>, u16),
     Error(u16, &'static str, String),
-    /// The model does not know this.
+    /// The model does not support this statement.
     Unknown(String),
 }
 
@@ -65,30 +65,30 @@ pub(crate) fn recorded() -> BTreeMap<String, RecordedReply> {
     serde_json::from_str(RECORDED).expect("recorded replies")
 }
 
-/// What a session has.
+/// The state of a session.
 #[derive(Debug)]
 pub(crate) struct ServerSession {
     pub(crate) thread: u64,
     /// Ends it.
     pub(crate) end: Arc<Notify>,
-    /// Headwater's own account has logged in.
+    /// True for Headwater's service account.
     pub(crate) is_service: bool,
     pub(crate) transaction: Option<OpenTransaction>,
-    /// The procedures' result.
+    /// The content of the procedures' result table.
     result: Option<Vec<u64>>,
-    /// The helper's: authors, and where their lists begin.
+    /// The helper's result: authors, and where their lists begin.
     heads: Option<Vec<(u64, u64)>>,
     pub(crate) heartbeat: Option<Duration>,
-    /// The texts of statements that were prepared; `None`: closed again.
+    /// The texts of prepared statements; `None`: closed.
     prepared: Vec<Option<String>>,
 }
 
-/// One that is open.
+/// An open transaction.
 #[derive(Debug, Default)]
 pub(crate) struct OpenTransaction {
-    /// Taken with the first read.
+    /// The state that its first read took as the snapshot.
     pub(crate) snapshot: Option<usize>,
-    /// What it changed.
+    /// Its changes.
     pub(crate) edits: Vec<RowEdit>,
 }
 
@@ -115,7 +115,7 @@ impl ServerSession {
 }
 
 impl WorldServer {
-    /// Answers whatever changes no rows.
+    /// Answers a statement that changes no rows.
     pub(crate) fn answer(&self, session: &mut ServerSession, text: &str) -> ModelReply {
         let words: Vec<&str> = text.split_whitespace().collect();
         let denied = AccountRight::of(&words).filter(|right| self.is_denied(session, *right));
@@ -132,7 +132,7 @@ impl WorldServer {
     /// Prepares a SELECT of the model's tables.
     pub(crate) fn prepare(&self, session: &mut ServerSession, text: &str) -> ModelReply {
         let parameters = text.matches('?').count();
-        // What its columns are no row tells.
+        // Its columns do not depend on rows.
         match relation(&text.replace('?', "0"), &ModelState::default()) {
             ModelReply::Rows(columns, _) => {
                 session.prepared.push(Some(text.to_owned()));
@@ -183,7 +183,7 @@ impl WorldServer {
         })
     }
 
-    /// What sets something of a session.
+    /// Sets a session variable or the session's state.
     fn session(
         &self,
         session: &mut ServerSession,
@@ -254,9 +254,9 @@ impl WorldServer {
                 ..,
                 asked,
             ] => {
-                let asked = numbers(asked);
+                let requested = numbers(asked);
                 let model = self.model();
-                let idle = asked
+                let idle = requested
                     .iter()
                     .filter(|thread| !model.committing.contains(thread));
                 let rows = idle.map(|thread| cells([&thread.to_string()]));
@@ -266,7 +266,7 @@ impl WorldServer {
         })
     }
 
-    /// What is asked of the binary log.
+    /// Answers statements about the binary log.
     fn log_of(&self, words: &[&str]) -> Option<ModelReply> {
         Some(match *words {
             ["SHOW", "BINARY", "LOG", "STATUS"] => {
@@ -310,7 +310,7 @@ impl WorldServer {
         })
     }
 
-    /// Calls, and what is asked of their result.
+    /// Answers calls, and statements on their result table.
     fn result(
         &self,
         session: &mut ServerSession,
@@ -462,13 +462,13 @@ impl WorldServer {
 }
 
 impl ServerSession {
-    /// The text of an execution, with its numbers in it.
+    /// The text of an executed prepared statement, with its numbers inserted.
     pub(crate) fn bound(&self, command: &[u8]) -> Option<String> {
         let text = self.prepared.get(statement_place(command)?)?.as_deref()?;
         let count = text.matches('?').count();
         let values = match count {
             0 => &[][..],
-            // Behind flags, iterations and what is NULL; then types.
+            // The values follow flags, iteration count, NULL bitmap and types.
             _ => command.get(9 + count.div_ceil(8) + 1 + 2 * count..)?,
         };
         let numbers = values.chunks_exact(8).map(|value| {
@@ -481,20 +481,20 @@ impl ServerSession {
     }
 
     pub(crate) fn close(&mut self, command: &[u8]) {
-        let place = statement_place(command);
-        if let Some(text) = place.and_then(|place| self.prepared.get_mut(place)) {
+        let index = statement_place(command);
+        if let Some(text) = index.and_then(|place| self.prepared.get_mut(place)) {
             *text = None;
         }
     }
 }
 
-/// Where the statement stands whose number is in front of a command: they are counted from 1.
+/// The index of the statement whose id the command contains; ids are counted from 1.
 fn statement_place(command: &[u8]) -> Option<usize> {
     let number = u32::from_le_bytes(*command.first_chunk()?);
     (number as usize).checked_sub(1)
 }
 
-/// What a SELECT says of this state.
+/// The result of a SELECT on this state.
 fn relation(text: &str, state: &ModelState) -> ModelReply {
     let answer = sql::parse(text).and_then(|query| {
         let relation = sql::evaluate(&query, state)?;
@@ -508,7 +508,7 @@ fn missing(table: &str) -> ModelReply {
     ModelReply::Error(1146, "42S02", message)
 }
 
-/// All that stand in a text.
+/// All numbers of a text.
 fn numbers(text: &str) -> Vec<u64> {
     let runs = text.split(|it: char| !it.is_ascii_digit());
     runs.filter_map(|it| it.parse().ok()).collect()
@@ -555,7 +555,7 @@ fn recorded_column((name, kind, charset, length, flags, decimals): &RecordedColu
     }
 }
 
-/// What was recorded of a table, as it is where the table has one more column.
+/// Adapts recorded metadata of a table to one more column.
 fn widen(question: &str, table: ModelTable, columns: &[RecordedColumn], rows: &mut TextRows) {
     let name = table.name();
     let is_alone = question.contains(&alone(name));
@@ -563,7 +563,7 @@ fn widen(question: &str, table: ModelTable, columns: &[RecordedColumn], rows: &m
         let is_here = |row: &Vec<Option<String>>| row[0].as_deref() == Some(name);
         let last = match is_alone {
             true => Some(rows.len()),
-            false => rows.iter().rposition(is_here).map(|place| place + 1),
+            false => rows.iter().rposition(is_here).map(|index| index + 1),
         };
         let cells = columns.iter().map(|(column, ..)| {
             let cell = match &column[..] {
@@ -586,13 +586,13 @@ fn widen(question: &str, table: ModelTable, columns: &[RecordedColumn], rows: &m
     }
 }
 
-/// What a question holds that is about the table of this name alone.
+/// The part of a metadata query that restricts it to the table of this name.
 fn alone(name: &str) -> String {
     let digits = name.bytes().map(|byte| format!("{byte:02x}"));
     format!("= 0x{} ", digits.collect::<String>())
 }
 
-/// What was recorded was asked of all tables: a question about some of them, as one about all, and which these are.
+/// The recorded queries were about all tables: turns a query about some of them into that about all, and returns their names.
 fn of_tables(text: &str) -> (Cow<'_, str>, Option<Vec<String>>) {
     const IN: &str = " AND TABLE_NAME IN (";
     let parts = text.split_once(IN);
@@ -610,7 +610,7 @@ fn of_tables(text: &str) -> (Cow<'_, str>, Option<Vec<String>>) {
     )
 }
 
-/// Columns and cells as they are sent. A column of a table is one by its name.
+/// Columns and cells as they are sent. A column of a table is recognized by its name.
 fn typed(relation: SelectResult, text: &str) -> ModelReply {
     let columns = relation.columns.iter();
     let columns = columns.map(|name| match &name[..] {

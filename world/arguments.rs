@@ -1,9 +1,9 @@
-//! What the program is told. What cargo says to all tests alike (`--skip`, `--nocapture`, names) changes nothing.
+//! The program's arguments. Those that cargo passes to all tests (`--skip`, `--nocapture`, names) are ignored.
 
-/// What stands behind an option; `None`: the option is not there.
+/// The value after an option; `None`: the option is not given.
 pub(crate) fn value_after<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
-    let place = arguments.iter().position(|it| it == name)?;
-    Some(arguments.get(place + 1).map_or("", String::as_str))
+    let index = arguments.iter().position(|it| it == name)?;
+    Some(arguments.get(index + 1).map_or("", String::as_str))
 }
 
 /// The same, as a number.

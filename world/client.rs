@@ -1,4 +1,4 @@
-//! A client's side of the protocol: as much as the app of the world speaks.
+//! The client's side of the protocol, as far as the app of the world uses it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,11 +21,11 @@ const UNSIGNED: u8 = 0x80;
 #[derive(Debug)]
 pub(crate) struct WorldClient {
     packets: PacketStream,
-    /// The numbers of statements that it has prepared.
+    /// The ids of its prepared statements.
     prepared: BTreeMap<String, u32>,
 }
 
-/// What a statement came to.
+/// The reply to a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ClientAnswer {
     Ok,
@@ -64,7 +64,7 @@ impl WorldClient {
         self.answer(|_, row| text_cells(row)).await
     }
 
-    /// Executes a statement with these numbers in the place of its question marks. It is prepared once.
+    /// Executes a statement with these numbers for its question marks. Prepares it only once.
     pub(crate) async fn execute(&mut self, text: &str, values: &[u64]) -> io::Result<ClientAnswer> {
         let number = match self.prepared.get(text) {
             Some(number) => *number,
@@ -73,7 +73,7 @@ impl WorldClient {
                 Err(error) => return Ok(error),
             },
         };
-        // No cursor, once; no value is NULL; the types follow.
+        // No cursor, one iteration; no value is NULL; the types follow.
         let mut command = [&[0x17][..], &number.to_le_bytes(), &[0, 1, 0, 0, 0]].concat();
         if !values.is_empty() {
             command.extend(vec![0; values.len().div_ceil(8)]);
@@ -106,7 +106,7 @@ impl WorldClient {
         self.packets.flush().await
     }
 
-    /// The answer to what was sent, its rows read with the types of their columns.
+    /// Reads the reply, its rows by the types of their columns.
     async fn answer(
         &mut self,
         cells: impl Fn(&[u8], &[u8]) -> Vec<Option<String>>,
@@ -123,7 +123,7 @@ impl WorldClient {
             if is_end(&packet) {
                 break;
             }
-            // Flags, decimals and two zeros are behind it.
+            // Flags, decimals and two zeros follow the type.
             types.push(packet[packet.len() - 6]);
         }
         let mut rows = Vec::new();
@@ -165,10 +165,10 @@ fn text_cells(mut row: &[u8]) -> Vec<Option<String>> {
 
 /// The cells of an execution's row.
 fn binary_cells(types: &[u8], row: &[u8]) -> Vec<Option<String>> {
-    // Which cells are NULL stands behind a first byte, from its third bit on.
+    // The NULL bitmap follows the first byte and begins at its third bit.
     let (nulls, mut rest) = row[1..].split_at((types.len() + 9) / 8);
-    let cells = types.iter().enumerate().map(|(place, kind)| {
-        let bit = place + 2;
+    let cells = types.iter().enumerate().map(|(index, kind)| {
+        let bit = index + 2;
         if nulls[bit / 8] >> (bit % 8) & 1 == 1 {
             return None;
         }
@@ -185,14 +185,14 @@ fn binary_cells(types: &[u8], row: &[u8]) -> Vec<Option<String>> {
     cells.collect()
 }
 
-/// Takes a text off the front.
+/// Takes a length-prefixed text off the front.
 fn text_cell(row: &mut &[u8]) -> String {
     let (length, rest) = match **row {
         [0xfc, low, high, ref rest @ ..] => (usize::from(u16::from_le_bytes([low, high])), rest),
         [length, ref rest @ ..] => (usize::from(length), rest),
         [] => (0, &[][..]),
     };
-    let (text, behind) = rest.split_at(length);
-    *row = behind;
+    let (text, remaining) = rest.split_at(length);
+    *row = remaining;
     String::from_utf8_lossy(text).into_owned()
 }

@@ -1,4 +1,4 @@
-//! What a condition says of a row's numbers alone: most rows are passed over by it, without a look at the whole condition.
+//! The part of a condition that depends on a row's numbers alone: it excludes most rows without evaluating the whole condition.
 
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
@@ -6,20 +6,20 @@ use crate::sql::{self, CellValue, RowScope};
 
 /// A part of a condition.
 pub(crate) enum RowCondition {
-    /// Nothing is known.
+    /// Not known: any row may match.
     Open,
     All(Vec<RowCondition>),
     Any(Vec<RowCondition>),
-    /// The cell in this place is one of these numbers.
+    /// The cell at this index is one of these numbers.
     Among(usize, Vec<i128>),
-    /// It is less than this one, or as great.
+    /// The cell is at most this number.
     Upto(usize, i128),
-    /// It is greater than this one, or as great.
+    /// The cell is at least this number.
     From(usize, i128),
 }
 
 impl RowCondition {
-    /// Reads a condition on rows of a table. What stands in the SELECT around it is a number.
+    /// Reads a condition on rows of a table. A column of the outer SELECT is replaced by its number.
     pub(crate) fn from_expression(
         condition: &Expr,
         name: &str,
@@ -27,14 +27,14 @@ impl RowCondition {
         outer: Option<&RowScope<'_>>,
     ) -> RowCondition {
         let read = |part: &Expr| RowCondition::from_expression(part, name, columns, outer);
-        let place = |expr: &Expr| {
+        let index = |expr: &Expr| {
             let (table, column) = named(expr)?;
             let is_here = table.is_none_or(|table| table == name);
-            let place = columns.iter().position(|it| it == column);
-            place.filter(|_| is_here)
+            let index = columns.iter().position(|it| it == column);
+            index.filter(|_| is_here)
         };
         let number = |expr: &Expr| match literal(expr) {
-            None if place(expr).is_none() => {
+            None if index(expr).is_none() => {
                 let (table, column) = named(expr)?;
                 match outer?.find(table, column).ok()? {
                     CellValue::Number(number) => Some(number),
@@ -49,22 +49,22 @@ impl RowCondition {
                 expr,
                 list,
                 negated: false,
-            } => place(expr).and_then(|place| {
+            } => index(expr).and_then(|place| {
                 let numbers: Option<Vec<i128>> = list.iter().map(number).collect();
                 Some(RowCondition::Among(place, numbers?))
             }),
             Expr::BinaryOp { left, op, right } => match op {
                 BinaryOperator::And => Some(RowCondition::All(vec![read(left), read(right)])),
                 BinaryOperator::Or => Some(RowCondition::Any(vec![read(left), read(right)])),
-                _ => place(left)
+                _ => index(left)
                     .zip(number(right))
-                    .and_then(|(place, number)| match op {
-                        BinaryOperator::Eq => Some(RowCondition::Among(place, vec![number])),
+                    .and_then(|(index, number)| match op {
+                        BinaryOperator::Eq => Some(RowCondition::Among(index, vec![number])),
                         BinaryOperator::Lt | BinaryOperator::LtEq => {
-                            Some(RowCondition::Upto(place, number))
+                            Some(RowCondition::Upto(index, number))
                         }
                         BinaryOperator::Gt | BinaryOperator::GtEq => {
-                            Some(RowCondition::From(place, number))
+                            Some(RowCondition::From(index, number))
                         }
                         _ => None,
                     }),
@@ -74,9 +74,9 @@ impl RowCondition {
         sieve.unwrap_or(RowCondition::Open)
     }
 
-    /// False where the condition is not met by this row.
+    /// False if this row cannot match the condition.
     pub(crate) fn matches(&self, row: &[CellValue]) -> bool {
-        let number = |place: &usize| match row[*place] {
+        let number = |index: &usize| match row[*index] {
             CellValue::Number(number) => Some(number),
             _ => None,
         };
@@ -93,7 +93,7 @@ impl RowCondition {
     }
 }
 
-/// A column's table, where it is named, and its name.
+/// A column's table, if it is named, and its name.
 fn named(expr: &Expr) -> Option<(Option<&str>, &str)> {
     match expr {
         Expr::Identifier(name) => Some((None, &name.value)),

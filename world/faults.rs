@@ -1,4 +1,4 @@
-//! The test of the test: slips that somebody could make are planted in a copy of the sources, and the worlds have to find each.
+//! The test of the test: mutations are planted in a copy of the sources, and the worlds have to find each.
 
 use std::fs;
 use std::io;
@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use crate::workers;
 
-/// Names the fault that is there, to a program with all of them.
+/// The environment variable with the active fault, for a program that contains all of them.
 pub(crate) const CHOICE: &str = "HEADWATER_FAULT";
-/// Where a world stands that failed, in what it prints.
+/// The mark of a failed world in the program's output.
 const FAILED: &str = " ... FAILED";
 
 #[derive(Debug, Deserialize)]
@@ -21,17 +21,17 @@ struct FaultList {
     fault: Vec<PlantedFault>,
 }
 
-/// A slip of one line.
+/// A mutation of one line.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlantedFault {
     name: String,
     file: PathBuf,
-    /// What stands there. It does so once.
+    /// The original line, which occurs exactly once.
     line: String,
-    /// What stands there once it is planted, with `FAULT` for whether it is.
+    /// The mutated line, in which `FAULT` is true if the fault is active.
     planted: String,
-    /// What becomes of it.
+    /// The expected symptom.
     shows: String,
 }
 
@@ -46,7 +46,7 @@ fn faults() -> Vec<PlantedFault> {
     list.fault
 }
 
-/// Runs up to so many worlds with each fault, or with those whose names hold one of these, and prints a table.
+/// Runs up to so many worlds with each fault, or with those whose names contain one of these, and prints a table.
 pub(crate) fn find_all(names: &[String], most: u64) -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = root.join("target/planted");
@@ -87,7 +87,7 @@ pub(crate) fn find_all(names: &[String], most: u64) -> ExitCode {
     }
 }
 
-/// Where `FAULT` is looked up in the copy: every package that has a fault imports this one.
+/// The file with the definition of `FAULT` in the copy: every package with a fault imports this one.
 const SWITCH: &str = "crates/timeline/src/lib.rs";
 const SWITCH_TEXT: &str = "
 extern crate self as headwater_timeline;
@@ -102,7 +102,7 @@ pub mod planted {
 }
 ";
 
-/// Copies the sources, with all faults in them.
+/// Copies the sources with all faults.
 fn plant(root: &Path, source: &Path) -> io::Result<()> {
     let faults = faults();
     copy(root, source, &|path, text| {
@@ -127,11 +127,11 @@ fn plant(root: &Path, source: &Path) -> io::Result<()> {
     })
 }
 
-/// Copies what is built of, made anew by this. What is the same stays as it is.
+/// Copies the source files, transformed by this function. Unchanged files are not rewritten.
 fn copy(
     from: &Path,
     to: &Path,
-    made: &dyn Fn(&Path, String) -> io::Result<String>,
+    transform: &dyn Fn(&Path, String) -> io::Result<String>,
 ) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -142,12 +142,12 @@ fn copy(
             continue;
         }
         if entry.file_type()?.is_dir() {
-            self::copy(&path, &copy, made)?;
+            self::copy(&path, &copy, transform)?;
             continue;
         }
         let bytes = fs::read(&path)?;
         let bytes = match String::from_utf8(bytes) {
-            Ok(text) => made(&path, text)?.into_bytes(),
+            Ok(text) => transform(&path, text)?.into_bytes(),
             Err(error) => error.into_bytes(),
         };
         if fs::read(&copy).ok().as_ref() != Some(&bytes) {
@@ -157,7 +157,7 @@ fn copy(
     Ok(())
 }
 
-/// The world's program with all faults.
+/// Builds the world's program with all faults.
 fn build(source: &Path, target: &Path) -> io::Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let built = Command::new(cargo)
@@ -190,8 +190,8 @@ fn find(program: &Path, name: &str, most: u64) -> Option<FaultFinding> {
     if run.status.success() {
         return None;
     }
-    let said = String::from_utf8_lossy(&run.stdout);
-    let mut lines = said.lines().skip_while(|line| !line.ends_with(FAILED));
+    let output = String::from_utf8_lossy(&run.stdout);
+    let mut lines = output.lines().skip_while(|line| !line.ends_with(FAILED));
     let seed = lines.next()?.strip_prefix("world ")?.strip_suffix(FAILED)?;
     let text = lines.next().unwrap_or_default();
     let text = text.split(": ").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The Headwaters of a world: one, two side by side, or one that takes the place of another.
+//! The Headwaters of a world: one, two side by side, or one that takes over from another.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,21 +17,21 @@ use crate::operator::ChangingSettings;
 use crate::plan::WorldPlan;
 use crate::random::Random;
 
-/// How a Headwater ends that another one follows.
+/// How a Headwater ends after its replacement has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProxyFarewell {
-    /// It is shut down: sessions at rest end at once.
+    /// Shutdown: idle sessions end at once.
     Shutdown,
-    /// It is taken over from: sessions that have something of their own go on for a while.
+    /// Takeover: sessions with a session state continue for a while.
     Takeover,
 }
 
-/// All that there are and were.
+/// All running and ended Headwaters.
 pub(crate) struct ProxyFleet {
     plan: WorldPlan,
     random: Mutex<Random>,
     members: Mutex<Vec<Arc<FleetMember>>>,
-    /// Held while one takes another's place.
+    /// Held during a takeover.
     succession: tokio::sync::Mutex<()>,
 }
 
@@ -40,9 +40,9 @@ pub(crate) struct FleetMember {
     address: String,
     current: Arc<CurrentGeneration>,
     reloads: Arc<SettingsReloader>,
-    /// What stops it, and its end.
+    /// Its stop signal, and its task.
     running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
-    /// Clients connect to it.
+    /// True while clients connect to it.
     in_use: AtomicBool,
 }
 
@@ -51,7 +51,7 @@ impl FleetMember {
         self.current.shared()
     }
 
-    /// Waits for a while until the log is followed.
+    /// Waits up to this time until Headwater reads the log.
     pub(crate) async fn follow(&self, most: Duration) {
         let begun = Instant::now();
         let shared = self.shared();
@@ -88,7 +88,7 @@ impl ProxyFleet {
         Ok(fleet)
     }
 
-    /// One more, which nobody connects to yet.
+    /// Starts one more, without clients.
     async fn add(&self) -> Result<Arc<FleetMember>, String> {
         let address = format!("headwater{}:3306", self.members().len() + 1);
         let random = lock(&self.random).fork();
@@ -114,7 +114,7 @@ impl ProxyFleet {
         Ok(member)
     }
 
-    /// Starts one more, and has it take the place of the one that has been there for longest, once it has got ready for so long.
+    /// Starts one more, and after this time of preparation lets it take over from the oldest.
     pub(crate) async fn take_over(
         &self,
         getting_ready: Duration,
@@ -135,13 +135,13 @@ impl ProxyFleet {
         end(&predecessor).await
     }
 
-    /// What every client connects to, in the order in which they were started.
+    /// The Headwaters that clients connect to, in the order of their start.
     pub(crate) fn in_use(&self) -> Vec<Arc<FleetMember>> {
         let members = self.members();
         members.into_iter().filter(|it| it.is_in_use()).collect()
     }
 
-    /// Where this client connects to.
+    /// The address that this client connects to.
     pub(crate) fn address(&self, client: u64) -> String {
         let in_use = self.in_use();
         in_use[client as usize % in_use.len()].address.clone()
@@ -151,7 +151,7 @@ impl ProxyFleet {
         lock(&self.members).clone()
     }
 
-    /// So often this happened, to all of them together.
+    /// The sum of an event's counters over all Headwaters.
     pub(crate) fn count(&self, event: SessionEvent) -> u64 {
         let members = self.members();
         members
@@ -167,19 +167,19 @@ impl ProxyFleet {
         Ok(())
     }
 
-    /// Waits until nobody is taking another's place.
+    /// Waits until no takeover is in progress.
     pub(crate) async fn wait_for_takeovers(&self) {
         drop(self.succession.lock().await);
     }
 
-    /// What each has counted.
+    /// The counters of each Headwater.
     pub(crate) fn summaries(&self) -> String {
         let members = self.members();
         let lines: Vec<String> = members.iter().map(|it| it.shared().summary()).collect();
         lines.join("\n")
     }
 
-    /// Ends all.
+    /// Ends all Headwaters.
     pub(crate) async fn end(&self) -> Result<(), String> {
         for member in self.members() {
             end(&member).await?;

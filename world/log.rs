@@ -10,16 +10,16 @@ use crate::sql::CellValue;
 
 const BASE: &str = "binlog.";
 const MAGIC: usize = 4;
-/// Events that a server wrote: the first is the description that a file begins with.
+/// Events that a server wrote: the first is the format description at the start of a file.
 const WRITTEN: &str = include_str!("../fixtures/log/mariadb-10.11.19/full.txt");
-/// When the world begins.
+/// The time when the world begins.
 const BEGINNING: u32 = 1_795_000_000;
-/// The first server; those that take its place have the next numbers.
+/// The first server's id; its replacements have the next ids.
 const FIRST_SERVER: u32 = 1;
-/// A server that takes another's place has so many transactions in a file of its log.
+/// Transactions in each log file of a replacement server.
 const IN_A_FILE: u64 = 30;
 
-/// The column that a table gets later.
+/// The column that ALTER adds to a table.
 pub(crate) const EXTRA: &str = "extra";
 
 const QUERY: u8 = 2;
@@ -35,31 +35,31 @@ const GTID: u8 = 162;
 const GTID_LIST: u8 = 163;
 const ARTIFICIAL: u16 = 0x20;
 const END_OF_STATEMENT: u16 = 1;
-/// Of a transaction's GTID: it has no end of its own (DDL).
+/// Flags of a GTID event whose transaction has no end event (DDL).
 const STANDALONE: u8 = 1 | 32;
 
-/// All files. The last is written to.
+/// All log files. The last one is written to.
 #[derive(Debug)]
 pub(crate) struct ModelLog {
     files: Vec<LogFile>,
-    /// So many of them were removed: streams that have begun go on in them.
+    /// The number of purged files; streams that have begun continue in them.
     purged: usize,
-    /// The numbers of the last transactions of each server, as GTIDs have them, the very last one behind the others.
+    /// The last GTID of each server; the very last one is at the end.
     last: LastGtids,
-    /// Whose log it is.
+    /// The server that writes the log.
     server: u32,
     changed: Arc<Notify>,
 }
 
-/// Servers, and the numbers of transactions.
+/// Server ids and sequence numbers.
 type LastGtids = Vec<(u32, u64)>;
 
 #[derive(Debug, Default)]
 struct LogFile {
-    /// Each with the offset where it begins, and the state that is reached with its transaction; 0: it is of none.
+    /// Each event's start offset, and the state that its transaction leads to; 0: no transaction.
     events: Vec<(u64, usize, Vec<u8>)>,
     end: u64,
-    /// The last transactions before it.
+    /// The last GTIDs before the file.
     before: LastGtids,
 }
 
@@ -68,7 +68,7 @@ impl ModelLog {
         ModelLog::for_server(FIRST_SERVER, Arc::default())
     }
 
-    /// A server's, with nothing in it.
+    /// An empty log of this server.
     fn for_server(server: u32, changed: Arc<Notify>) -> ModelLog {
         let mut log = ModelLog {
             files: Vec::new(),
@@ -81,12 +81,12 @@ impl ModelLog {
         log
     }
 
-    /// The log of a replica that has applied all up to this state, in files of its own, and takes the server's place.
-    pub(crate) fn replicated(&self, left: usize) -> ModelLog {
+    /// The log of a replica that has applied all up to this state, in its own files, and replaces the server.
+    pub(crate) fn replicated(&self, last_state: usize) -> ModelLog {
         let mut log = ModelLog::for_server(self.server + 1, Arc::clone(&self.changed));
         let mut logged = 0;
         for (_, state, event) in self.files.iter().flat_map(|file| &file.events) {
-            if *state == 0 || *state > left {
+            if *state == 0 || *state > last_state {
                 continue;
             }
             if event[4] == GTID {
@@ -105,13 +105,13 @@ impl ModelLog {
         log
     }
 
-    /// The transaction with this GTID is the last one.
+    /// Sets the GTID of the last transaction.
     fn advance_to(&mut self, gtid: (u32, u64)) {
         self.last.retain(|(server, _)| *server != gtid.0);
         self.last.push(gtid);
     }
 
-    /// Gives the next transaction its number.
+    /// The next transaction's sequence number.
     fn next(&mut self) -> u64 {
         let number = self.last.last().map_or(0, |(_, number)| *number) + 1;
         self.advance_to((self.server, number));
@@ -137,7 +137,7 @@ impl ModelLog {
         self.files.last().expect("there is a first one")
     }
 
-    /// The file that is written to, and where it ends.
+    /// The name of the current file, and its end.
     pub(crate) fn end(&self) -> (String, u64) {
         (name(self.files.len()), self.last().end)
     }
@@ -145,11 +145,11 @@ impl ModelLog {
     pub(crate) fn files(&self) -> Vec<(String, u64)> {
         let files = self.files.iter().enumerate().skip(self.purged);
         files
-            .map(|(place, file)| (name(place + 1), file.end))
+            .map(|(index, file)| (name(index + 1), file.end))
             .collect()
     }
 
-    /// What a file says that was before it, where that stands and where it ends.
+    /// The list of GTIDs before a file, and the offset and end of the event with that list.
     pub(crate) fn before(&self, name: &str) -> Option<(String, u64, u64)> {
         let number = number(name)?;
         let file = self.files.get(number.checked_sub(1)?)?;
@@ -165,16 +165,16 @@ impl ModelLog {
         Some((list, *at, at + event.len() as u64))
     }
 
-    /// Tells of every change.
+    /// Notifies of every change.
     pub(crate) fn changes(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }
 
-    /// The event at this offset of a file. `None`: the file ends there.
+    /// The event at this offset of a file. `None`: the end of the file.
     pub(crate) fn at(&self, file: usize, offset: u64) -> Option<&[u8]> {
         let events = &self.files.get(file.checked_sub(1)?)?.events;
-        let place = events.binary_search_by_key(&offset, |(at, ..)| *at);
-        place.ok().map(|place| &events[place].2[..])
+        let index = events.binary_search_by_key(&offset, |(at, ..)| *at);
+        index.ok().map(|place| &events[place].2[..])
     }
 
     pub(crate) fn has(&self, file: usize) -> bool {
@@ -195,7 +195,7 @@ impl ModelLog {
         self.changed.notify_waiters();
     }
 
-    /// A transaction, with which this state is reached.
+    /// Appends a transaction that leads to this state.
     pub(crate) fn transaction(
         &mut self,
         number: usize,
@@ -239,7 +239,7 @@ impl ModelLog {
         }
     }
 
-    /// Another file begins.
+    /// Begins another file.
     pub(crate) fn flush(&mut self) {
         let next = name(self.files.len() + 1);
         let body = [&(MAGIC as u64).to_le_bytes()[..], next.as_bytes()].concat();
@@ -248,30 +248,30 @@ impl ModelLog {
         self.begin();
     }
 
-    /// All files but the one that is written to are removed.
+    /// Removes all files but the current one.
     pub(crate) fn purge(&mut self) {
         self.purged = self.files.len() - 1;
     }
 
-    /// True where a stream may begin in this file.
+    /// True if a stream may begin in this file.
     pub(crate) fn begins_in(&self, file: usize) -> bool {
         file > self.purged && self.has(file)
     }
 
-    /// The server ended in order, and began again.
+    /// The server stopped in order, and started again.
     pub(crate) fn stop(&mut self) {
         let event = self.sized(STOP, 0, &[]);
         self.push(0, event);
         self.begin();
     }
 
-    /// The server was killed, and began again. What came behind this state is not in the log.
+    /// The server was killed, and started again. Transactions after this state are not in the log.
     pub(crate) fn crash(&mut self, left: usize) {
         let file = self.files.last_mut().expect("there is a first one");
-        let behind = file.events.iter().position(|(_, state, _)| *state > left);
-        if let Some(place) = behind {
-            file.end = file.events[place].0;
-            file.events.truncate(place);
+        let first_lost = file.events.iter().position(|(_, state, _)| *state > left);
+        if let Some(index) = first_lost {
+            file.end = file.events[index].0;
+            file.events.truncate(index);
             let left = file.events.iter().filter(|(_, _, event)| event[4] == GTID);
             let left: Vec<_> = left.map(|(_, _, event)| gtid_of(event)).collect();
             self.last = file.before.clone();
@@ -282,25 +282,25 @@ impl ModelLog {
         self.begin();
     }
 
-    /// What a stream begins with, and what comes between two files: which file comes.
+    /// The rotate event at the start of a stream and between two files: it names the next file.
     pub(crate) fn rotation(&self, file: usize, offset: u64) -> Vec<u8> {
         let body = [&offset.to_le_bytes()[..], name(file).as_bytes()].concat();
         event(ROTATE, ARTIFICIAL, self.server, &body, |_| 0)
     }
 
-    /// A stream in which nothing happens.
+    /// A heartbeat event.
     pub(crate) fn heartbeat(&self, file: usize, end: u64) -> Vec<u8> {
         event(HEARTBEAT, 0, self.server, name(file).as_bytes(), |_| end)
     }
 
-    /// The format's description where a stream does not begin at the file's beginning.
+    /// The format description for a stream that does not begin at the start of a file.
     pub(crate) fn description(&self) -> Vec<u8> {
         let written = written_description();
         let body = &written[19..written.len() - 4];
-        let mut made = event(15, 0, self.server, body, |_| 0);
-        made[..4].copy_from_slice(&[0; 4]);
-        sealed(&mut made);
-        made
+        let mut event_bytes = event(15, 0, self.server, body, |_| 0);
+        event_bytes[..4].copy_from_slice(&[0; 4]);
+        sealed(&mut event_bytes);
+        event_bytes
     }
 }
 
@@ -332,7 +332,7 @@ thread_local! {
     static BEGUN: tokio::time::Instant = tokio::time::Instant::now();
 }
 
-/// A world has a thread of its own.
+/// Each world has its own thread.
 fn time() -> u32 {
     BEGINNING + BEGUN.with(|begun| begun.elapsed().as_secs()) as u32
 }
@@ -351,7 +351,7 @@ fn gtid(number: u64, flags: u8) -> Vec<u8> {
     body
 }
 
-/// The server and the number of an event of a GTID.
+/// Server id and sequence number of a GTID event.
 fn gtid_of(event: &[u8]) -> (u32, u64) {
     let (mut server, mut number) = ([0; 4], [0; 8]);
     server.copy_from_slice(&event[5..9]);
@@ -361,7 +361,7 @@ fn gtid_of(event: &[u8]) -> (u32, u64) {
 
 fn gtids(last: &LastGtids) -> Vec<u8> {
     let mut body = (last.len() as u32).to_le_bytes().to_vec();
-    // An empty list is filled up.
+    // An empty list is padded.
     if last.is_empty() {
         body.extend([0; 2]);
     }
@@ -373,7 +373,7 @@ fn gtids(last: &LastGtids) -> Vec<u8> {
     body
 }
 
-/// By session 7, in no time, without variables.
+/// A query event of session 7, with duration 0 and without variables.
 fn definition(text: &str) -> Vec<u8> {
     let mut body = 7u32.to_le_bytes().to_vec();
     body.extend([0; 4]);
@@ -384,7 +384,7 @@ fn definition(text: &str) -> Vec<u8> {
     body
 }
 
-/// A table that was altered has another number.
+/// An altered table has another table id.
 fn number_of(table: ModelTable, is_wide: bool) -> u64 {
     20 + table as u64 + if is_wide { 50 } else { 0 }
 }
@@ -409,7 +409,7 @@ fn described(table: ModelTable, is_wide: bool) -> Vec<u8> {
     body.push((types.len() + usize::from(is_wide)) as u8);
     body.extend(types.iter().copied().chain(extra));
     let details: &[u8] = match table {
-        // In bytes: utf8mb4 has four to a letter.
+        // In bytes: utf8mb4 has up to four for a character.
         ModelTable::Message => &[2, 0xfc, 0x03],
         ModelTable::Statuses | ModelTable::Profiles => &[2, 0x90, 0x01],
         _ => &[0],
@@ -451,12 +451,12 @@ fn rows_event(edit: &RowEdit, is_wide: bool) -> (u8, Vec<u8>) {
 
 fn image(table: ModelTable, row: WorldRow, body: &mut Vec<u8>) {
     let cells = table.cells(row);
-    // None is NULL but a column that was added.
+    // Only the added column is NULL.
     body.push(0xff << cells.len());
     let wide = matches!(table, ModelTable::Statuses | ModelTable::Followers);
-    for (place, cell) in cells.iter().enumerate() {
+    for (index, cell) in cells.iter().enumerate() {
         match cell {
-            CellValue::Number(number) if place == 0 && wide => {
+            CellValue::Number(number) if index == 0 && wide => {
                 body.extend((*number as i64).to_le_bytes());
             }
             CellValue::Number(number) => body.extend((*number as i32).to_le_bytes()),

@@ -1,25 +1,25 @@
-//! A world whose time is ours: Headwater's own sessions, stream, proofs and loads in one thread, on connections in memory and a paused
-//! clock, in front of a model server. A seed is a number, and the same seed is the same run.
+//! Deterministic simulation: Headwater's own sessions, log stream, freshness proofs and loads run in one thread, on in-memory connections
+//! and a paused clock, in front of a model server. The same seed is the same run.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `run` | one world: its server, Headwater, writers, operators and apps |
 //! | `fleet` | its Headwaters |
 //! | `plan`, `operator`, `rights` | what happens in it |
-//! | `reader` | an app, and what it may be told |
-//! | `pages` | what a page is by a state of the tables |
-//! | `writes` | what is written |
+//! | `reader` | an app, and which answers it may receive |
+//! | `pages` | the pages of a state of the tables |
+//! | `writes` | the apps' writes |
 //! | `server`, `wire` | the model server: its connections and commits, and its side of the protocol |
-//! | `answers`, `sql`, `condition` | what it answers |
+//! | `answers`, `sql`, `condition` | its replies |
 //! | `model`, `log` | its tables and transactions, and its binary log |
-//! | `network` | what lies between two ends |
+//! | `network` | the network between two ends |
 //! | `client` | an app's side of the protocol |
-//! | `packets` | what both sides read and write |
-//! | `trace`, `lanes` | what happened, as a table and as a page |
-//! | `reduction` | a world that fails, made smaller |
+//! | `packets` | packets of both sides |
+//! | `trace`, `lanes` | the trace of a world, as a table and as a page |
+//! | `reduction` | reduces a failing world |
 //! | `second_opinion` | the model's log, read by another parser |
-//! | `faults` | slips that the worlds have to find |
-//! | `arguments`, `workers` | what the program is told, and how many worlds run at a time |
+//! | `faults` | mutations that the worlds have to find |
+//! | `arguments`, `workers` | the program's arguments, and how many worlds run in parallel |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::cast_possible_truncation)]
@@ -84,14 +84,14 @@ Usage: cargo test --test world -- [--seed SEED | --seeds COUNT [--from SEED]] [-
 SEED is hexadecimal, COUNT decimal. A world that fails is made smaller: what can be left out of
 it is left out, and the command that runs what is left is printed.";
 
-/// Without arguments: these, and so many others that begin at the present moment.
+/// Without arguments: these seeds, and as many others that begin at the current time.
 const SEEDS: u64 = 300;
 const FRESH: u64 = 200;
-/// With each planted fault.
+/// Worlds for each planted fault.
 const FAULT_SEEDS: u64 = 2_000;
-/// Of so many worlds one is told of.
+/// A progress line is printed every so many worlds.
 const PROGRESS: u64 = 1_000;
-/// Of so many worlds one is run twice.
+/// One of so many worlds is run twice.
 const REPEATED: u64 = 10;
 
 fn main() -> ExitCode {
@@ -104,8 +104,8 @@ fn main() -> ExitCode {
         Ok(seeds) => seeds,
         Err(problem) => return usage_error(&problem),
     };
-    if let Some(place) = arguments.iter().position(|it| it == "--faults") {
-        let names = arguments[place + 1..].iter();
+    if let Some(index) = arguments.iter().position(|it| it == "--faults") {
+        let names = arguments[index + 1..].iter();
         let names = names.take_while(|it| !it.starts_with("--")).cloned();
         return faults::find_all(&names.collect::<Vec<_>>(), seeds.unwrap_or(FAULT_SEEDS));
     }
@@ -152,7 +152,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One fault is there.
+/// True if a fault is planted.
 fn is_planted() -> bool {
     std::env::var_os(faults::CHOICE).is_some()
 }
@@ -162,21 +162,21 @@ fn usage_error(problem: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// What worlds came to so far: their pages, and the first that failed.
+/// The results so far: pages, and the first failure.
 #[derive(Default)]
 struct WorldTotals {
     pages: u64,
     failed: Option<(u64, String)>,
 }
 
-/// Runs these worlds, as many at a time as there are processors. How many pages were told, or the first world that failed.
+/// Runs these worlds, as many in parallel as there are processors. Returns the number of pages, or the first failure.
 fn run_all(
     seeds: Range<u64>,
     reduction: &PlanReduction,
     arguments: &[String],
 ) -> Result<u64, (u64, String)> {
     let count = seeds.end - seeds.start;
-    // Whoever looks for planted faults runs several of these.
+    // The search for planted faults runs several of these programs in parallel.
     let at_a_time = match is_planted() {
         true => 1,
         false => workers::processors(),
@@ -209,7 +209,7 @@ fn run_all(
     sum.failed.map_or(Ok(sum.pages), Err)
 }
 
-/// Runs one world, some of them twice. How many pages were told and what Headwater counted, or what was wrong.
+/// Runs one world, some of them twice. Returns the number of pages and Headwater's counters, or the failure.
 fn judge(
     seed: u64,
     reduction: &PlanReduction,
@@ -219,14 +219,14 @@ fn judge(
     let is_shown = ["--trace", "--html"].map(|it| arguments.iter().any(|argument| argument == it));
     let done = run::run(seed, reduction, is_repeated || is_shown.contains(&true));
     show(arguments, &done);
-    let told = done.outcome?;
+    let pages_and_counts = done.outcome?;
     if is_repeated {
         same_again(seed, reduction, &done.lines)?;
     }
-    Ok(told)
+    Ok(pages_and_counts)
 }
 
-/// What happened, as far as it is wanted.
+/// Prints the trace as far as requested.
 fn show(arguments: &[String], done: &run::WorldOutcome) {
     if arguments.iter().any(|it| it == "--trace") {
         for line in &done.lines {
@@ -242,7 +242,7 @@ fn show(arguments: &[String], done: &run::WorldOutcome) {
     }
 }
 
-/// The same seed is the same run, whatever differs outside of it.
+/// The same seed has to give the same run.
 fn same_again(seed: u64, reduction: &PlanReduction, lines: &[TraceLine]) -> Result<(), String> {
     let again = run::run(seed, reduction, true).lines;
     let mut both = lines.iter().zip(&again);
@@ -252,7 +252,7 @@ fn same_again(seed: u64, reduction: &PlanReduction, lines: &[TraceLine]) -> Resu
     }
 }
 
-/// Which worlds.
+/// The seeds to run.
 fn requested_seeds(arguments: &[String], count: Option<u64>) -> Result<Vec<Range<u64>>, String> {
     if let Some(seed) = number(arguments, "--seed", 16)? {
         return Ok(once(seed..seed + 1).collect());

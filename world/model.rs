@@ -1,4 +1,4 @@
-//! The server's tables, and its transactions on their way: written to the log first, readable after that.
+//! The server's tables, and its transactions in progress: first written to the log, then readable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use crate::log::ModelLog;
 use crate::rights::AccountRight;
 use crate::sql::{CellValue, SelectResult};
 
-/// A table. Of messages a row is an id, its author and a version, of follows and blocks a reader and an author, of profiles an author and a version.
+/// A table. Rows: of messages id, author, version; of follows and blocks reader, author; of profiles author, version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ModelTable {
     Message,
@@ -22,7 +22,7 @@ pub(crate) enum ModelTable {
 
 pub(crate) type WorldRow = (u64, u64, u64);
 
-/// A row comes, goes, or becomes another one.
+/// An insert, a delete or an update of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowEdit {
     pub(crate) table: ModelTable,
@@ -30,13 +30,13 @@ pub(crate) struct RowEdit {
     pub(crate) after: Option<WorldRow>,
 }
 
-/// What a transaction does.
+/// A change by a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableChange {
     Row(RowEdit),
     /// TRUNCATE.
     Empty(ModelTable),
-    /// ALTER: there is one more column, where there was none more.
+    /// ALTER: adds one column, if it was not added yet.
     Widen(ModelTable),
 }
 
@@ -48,7 +48,7 @@ impl TableChange {
         }
     }
 
-    /// One cannot be done before the other's locks are gone: those of its rows, or of its table.
+    /// True if one has to wait for the other's locks: on its rows, or on its table.
     fn conflicts_with(&self, other: &TableChange) -> bool {
         self.table() == other.table()
             && match (self, other) {
@@ -62,14 +62,14 @@ impl TableChange {
 }
 
 impl RowEdit {
-    /// The keys of the rows that it changes.
+    /// The keys of the changed rows.
     fn keys(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         let has_ids = self.table.has_ids();
         let rows = [self.before, self.after].into_iter().flatten();
         rows.map(move |(first, second, _)| (first, if has_ids { 0 } else { second }))
     }
 
-    /// A row comes.
+    /// An insert.
     pub(crate) fn insert(table: ModelTable, row: WorldRow) -> RowEdit {
         RowEdit {
             table,
@@ -104,7 +104,7 @@ impl ModelTable {
         ModelTable::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// Rows have an id; those of the others have two.
+    /// True if rows have a single id; in the other tables two columns are the key.
     fn has_ids(self) -> bool {
         matches!(
             self,
@@ -138,12 +138,12 @@ impl ModelTable {
     }
 }
 
-/// What a message says.
+/// The body of a message.
 pub(crate) fn text((id, author, version): WorldRow) -> String {
     format!("of {author}: {id}.{version}")
 }
 
-/// What an author is called.
+/// The name of an author.
 pub(crate) fn name((author, _, version): WorldRow) -> String {
     format!("author {author}.{version}")
 }
@@ -153,18 +153,18 @@ pub(crate) fn key((reader, author, _): WorldRow) -> u64 {
     reader * 1000 + author
 }
 
-/// The rows as they are behind one transaction.
+/// The rows after one transaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ModelState {
     tables: [Arc<TableRows>; 6],
-    /// These have one more column than at the beginning.
+    /// The tables with the added column.
     wide: [bool; 6],
 }
 
 #[derive(Debug, Default)]
 struct TableRows {
     rows: BTreeSet<WorldRow>,
-    /// All cells, once somebody has asked.
+    /// All cells, computed on first use.
     relation: OnceLock<Arc<SelectResult>>,
 }
 
@@ -203,7 +203,7 @@ impl ModelState {
         self.rows(table).next_back().map_or(0, |(id, _, _)| id)
     }
 
-    /// The rows with these edits, as far as they can be done.
+    /// The rows after these edits, as far as they are possible.
     pub(crate) fn with(&self, edits: &[RowEdit]) -> ModelState {
         let mut state = self.clone();
         for edit in edits {
@@ -212,7 +212,7 @@ impl ModelState {
         state
     }
 
-    /// Applies what still can be done, and tells what it was: others may have been first.
+    /// Applies the part of a change that is still possible, and returns it: other transactions may have been first.
     fn change(&mut self, change: TableChange) -> Option<TableChange> {
         match change {
             TableChange::Row(edit) => self.apply(edit).map(TableChange::Row),
@@ -227,7 +227,7 @@ impl ModelState {
         }
     }
 
-    /// The same of an edit.
+    /// The same for an edit.
     pub(crate) fn apply(&mut self, edit: RowEdit) -> Option<RowEdit> {
         let RowEdit {
             table,
@@ -240,7 +240,7 @@ impl ModelState {
         };
         let takes = |row| match self.like(table, row) {
             None => true,
-            // It keeps its own key.
+            // The row keeps its own key.
             own => own == before,
         };
         if !after.is_none_or(takes) {
@@ -263,23 +263,23 @@ impl ModelState {
 /// A server's data.
 #[derive(Debug)]
 pub(crate) struct WorldModel {
-    /// Behind each transaction: the first is what was there at the beginning.
+    /// The state after each transaction; the first is the initial state.
     states: Vec<Arc<ModelState>>,
-    /// The last that can be read.
+    /// The index of the last readable state.
     readable: usize,
-    /// What the others behind it do, by their numbers.
+    /// The changes of later transactions, by index.
     hidden: BTreeMap<usize, Vec<TableChange>>,
     pub(crate) log: ModelLog,
-    /// Transactions that are open: their numbers, and whose they are.
+    /// Open transactions by number, with their sessions.
     pub(crate) open: BTreeMap<u64, u64>,
-    /// Sessions whose transactions are in the log and cannot be read yet: the others wait for their clients.
+    /// Sessions whose transactions are in the log and not yet readable: other sessions wait for them.
     pub(crate) committing: BTreeSet<u64>,
-    /// What the service account may not do now.
+    /// Rights that the service account lacks now.
     pub(crate) denied: BTreeSet<AccountRight>,
     connections: u64,
     transactions: u64,
     started: Instant,
-    /// So many times it was started anew.
+    /// The number of restarts.
     pub(crate) run: u64,
 }
 
@@ -317,12 +317,12 @@ impl WorldModel {
         Arc::clone(&self.states[number])
     }
 
-    /// The last state, whether it can be read or not.
+    /// The last state, readable or not.
     pub(crate) fn newest(&self) -> &ModelState {
         self.states.last().expect("there is a first one")
     }
 
-    /// A transaction has changed something: it has a number now.
+    /// Gives a number to a transaction that has changed something.
     pub(crate) fn begin(&mut self, thread: u64) {
         if !self.open.values().any(|whose| *whose == thread) {
             self.transactions += 1;
@@ -330,18 +330,18 @@ impl WorldModel {
         }
     }
 
-    /// A session has no transaction any more.
+    /// Ends a session's transaction.
     pub(crate) fn end(&mut self, thread: u64) {
         self.open.retain(|_, whose| *whose != thread);
     }
 
-    /// True when these changes have to wait: a transaction that cannot be read yet has not given back its locks.
+    /// True if these changes have to wait: a transaction that is not yet readable still holds its locks.
     pub(crate) fn is_locked(&self, changes: &[TableChange]) -> bool {
         let mut held = self.hidden.values().flatten();
         held.any(|held| changes.iter().any(|change| held.conflicts_with(change)))
     }
 
-    /// A transaction begins to commit: it is in the log. Returns its number, and what it did.
+    /// Begins to commit a transaction: it is in the log. Returns its number and its changes.
     pub(crate) fn write(
         &mut self,
         thread: u64,
@@ -361,7 +361,7 @@ impl WorldModel {
         Some((number, changes))
     }
 
-    /// A transaction in the log becomes readable, unless a restart has done so.
+    /// Makes a transaction of the log readable, unless a restart has done so.
     pub(crate) fn commit(&mut self, thread: u64, number: usize) {
         self.end(thread);
         self.committing.remove(&thread);
@@ -369,38 +369,38 @@ impl WorldModel {
         self.hidden.retain(|number, _| *number > self.readable);
     }
 
-    /// The server was shut down in order, and started again: what is in the log can be read.
+    /// An orderly restart: the whole log is readable.
     pub(crate) fn restart(&mut self) {
         self.readable = self.states.len() - 1;
         self.log.stop();
         self.start();
     }
 
-    /// The server was killed, and started again. What is in the log can be read: the server is durable.
+    /// A kill and restart of a durable server: the whole log is readable.
     pub(crate) fn crash(&mut self) {
         self.readable = self.states.len() - 1;
         self.log.crash(self.readable);
         self.start();
     }
 
-    /// The same of a server that is not: its last transactions are lost, in the log as well or from the tables alone.
+    /// The same of a server that is not durable: it loses its last transactions, in the log as well or in the tables alone.
     pub(crate) fn lose(&mut self, count: usize, logged: bool) {
-        let left = self.readable.saturating_sub(count);
+        let remaining = self.readable.saturating_sub(count);
         self.log.crash(match logged {
             true => self.states.len(),
-            false => left,
+            false => remaining,
         });
-        let state = self.state(left);
+        let state = self.state(remaining);
         self.states.push(state);
         self.readable = self.states.len() - 1;
         self.start();
     }
 
-    /// The server is gone, and a replica has its place: without the last transactions, and with rows that somebody has changed there alone.
+    /// A replica replaces the server: without the last transactions, and with rows that were changed on it alone.
     pub(crate) fn promote(&mut self, lost: usize, drift: &[RowEdit]) {
-        let left = (self.states.len() - 1).saturating_sub(lost);
-        self.log = self.log.replicated(left);
-        let state = self.state(left).with(drift);
+        let remaining = (self.states.len() - 1).saturating_sub(lost);
+        self.log = self.log.replicated(remaining);
+        let state = self.state(remaining).with(drift);
         self.states.push(Arc::new(state));
         self.readable = self.states.len() - 1;
         self.start();
@@ -415,7 +415,7 @@ impl WorldModel {
         self.run += 1;
     }
 
-    /// Seconds.
+    /// The uptime in seconds.
     pub(crate) fn uptime(&self) -> u64 {
         let before = if self.run == 0 { 1000 } else { 0 };
         before + self.started.elapsed().as_secs()

@@ -1,4 +1,4 @@
-//! What lies between two ends: bytes are late, come in pieces, or never.
+//! The network between two ends: bytes are delayed, split or lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,19 +10,19 @@ use tokio::time::sleep;
 
 use crate::random::Random;
 
-/// When the system gives up a connection of which it hears nothing.
+/// The time after which the system gives up a silent connection.
 const GIVEN_UP: Duration = Duration::from_secs(900);
 
-/// How a world's connections are, until it is calm.
+/// The faults of a world's connections, until it is calm.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NetworkWeather {
-    /// Bytes are late by up to so many microseconds.
+    /// Maximum delay of bytes, in microseconds.
     pub(crate) late: u64,
-    /// What was sent at once comes in pieces, the first of up to so many bytes.
+    /// Splits what is sent at once; the first piece has up to so many bytes.
     pub(crate) pieces: Option<u64>,
-    /// Of so many pieces one breaks its connection.
+    /// One of so many pieces breaks its connection.
     pub(crate) breaks: Option<u64>,
-    /// Before one of so many pieces a second of silence passes.
+    /// One of so many pieces is preceded by a second of silence.
     pub(crate) silences: Option<u64>,
     /// Before one of so many pieces a direction falls silent, until the system gives the connection up a quarter of an hour later.
     pub(crate) deaf: Option<u64>,
@@ -30,11 +30,11 @@ pub(crate) struct NetworkWeather {
 }
 
 impl NetworkWeather {
-    /// Each kind of trouble is there or not; most worlds are without those that cost Headwater its memory.
+    /// Each kind of trouble is present or not; most worlds lack those that make Headwater suspend its memory.
     pub(crate) fn drawn(random: &mut Random) -> NetworkWeather {
         let some = |random: &mut Random, one_in: u64, of: &[u64]| {
-            let place = random.below(of.len() as u64 * one_in) as usize;
-            of.get(place).copied()
+            let index = random.below(of.len() as u64 * one_in) as usize;
+            of.get(index).copied()
         };
         NetworkWeather {
             late: some(random, 2, &[100, 2_000, 20_000]).unwrap_or(0),
@@ -46,7 +46,7 @@ impl NetworkWeather {
         }
     }
 
-    /// From now on nothing is late or lost.
+    /// From now on nothing is delayed or lost.
     pub(crate) fn calm(&self) {
         self.calm.store(true, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ impl NetworkWeather {
     }
 }
 
-/// The near end of a connection to this far one.
+/// The near end of a connection to this far end.
 pub(crate) fn between(
     far: MemoryStream,
     weather: &NetworkWeather,
@@ -81,7 +81,7 @@ pub(crate) fn between(
     near
 }
 
-/// Ends where this direction does. True where the connection breaks: what is on its way in either direction is lost.
+/// Ends with its direction. True if the connection breaks: bytes in flight in both directions are lost.
 async fn forward(
     mut from: ReadHalf<MemoryStream>,
     mut to: WriteHalf<MemoryStream>,
@@ -119,7 +119,7 @@ async fn forward(
     }
 }
 
-/// Where what was sent at once is cut: a few times, near its beginning or anywhere.
+/// Splits what was sent at once at a few points, near its beginning or anywhere.
 fn pieces<'a>(bytes: &'a [u8], weather: &NetworkWeather, random: &mut Random) -> Vec<&'a [u8]> {
     let Some(most) = weather.pieces else {
         return vec![bytes];

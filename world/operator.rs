@@ -1,4 +1,4 @@
-//! What those do who look after the server and Headwater.
+//! The actions of the operators of the server and of Headwater.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,12 +14,12 @@ use crate::rights::AccountRight;
 use crate::server::{ServerEnding, WorldServer};
 use crate::writes;
 
-/// A server ends so many times at most.
+/// Maximum number of restarts of a server.
 const RESTARTS: usize = 3;
-/// Another Headwater takes the place of one so often at most.
+/// Maximum number of takeovers.
 const SUCCESSIONS: usize = 3;
 
-/// One who looks after both, until the world is calm.
+/// Operates both, until the world is calm.
 pub(crate) struct ServerOperator {
     pub(crate) server: Arc<WorldServer>,
     pub(crate) fleet: Arc<ProxyFleet>,
@@ -55,7 +55,7 @@ impl ServerOperator {
                 5 if self.plan.rights => self.deny_or_grant(),
                 6 if self.plan.reloads => {
                     self.note("settings are read again");
-                    // What is wrong is told once the world is calm.
+                    // Errors are reported once the world is calm.
                     let _ = self.fleet.reload().await;
                 }
                 7 if self.plan.alterations => self.define(TableChange::Widen).await,
@@ -68,7 +68,7 @@ impl ServerOperator {
         }
     }
 
-    /// Does this to a table.
+    /// Applies this change to a table.
     async fn define(&mut self, change: fn(ModelTable) -> TableChange) {
         let changes = [change(*self.random.pick(&ModelTable::ALL))];
         let thread = self.server.model().connect();
@@ -97,7 +97,7 @@ impl ServerOperator {
         self.server.restart(ending, away).await;
     }
 
-    /// Another Headwater takes the place of one.
+    /// Starts a takeover.
     async fn succeed(&mut self) {
         let getting_ready = self.random.pause(3000);
         let farewell = *self
@@ -107,11 +107,11 @@ impl ServerOperator {
             "another Headwater: {farewell:?} after {getting_ready:?}"
         ));
         let fleet = Arc::clone(&self.fleet);
-        // Others go on with what they do meanwhile.
+        // Other actions continue meanwhile.
         tokio::spawn(async move { fleet.take_over(getting_ready, farewell).await });
     }
 
-    /// How the rows of a replica differ: mostly not at all.
+    /// The rows in which a replica differs: mostly none.
     fn drift(&mut self) -> Vec<RowEdit> {
         let model = self.server.model();
         let state = model.state(model.readable());
@@ -121,7 +121,7 @@ impl ServerOperator {
             .collect()
     }
 
-    /// KILL, of anybody's connection.
+    /// KILL of any connection.
     fn kill(&mut self) {
         let connections = self.server.connections();
         if connections.is_empty() {
@@ -149,7 +149,7 @@ impl ServerOperator {
     }
 }
 
-/// Settings that are others each time, until the world is calm.
+/// Settings that change at each reload, until the world is calm.
 #[derive(Debug)]
 pub(crate) struct ChangingSettings {
     plan: WorldPlan,

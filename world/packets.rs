@@ -1,11 +1,11 @@
-//! Packets on a connection in memory: both sides of the protocol read and write the same ones.
+//! Packets on a connection in memory: both sides of the protocol use them.
 
 use std::io;
 
 use headwater::link::memory::MemoryStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// One end of a connection. What is written waits until it is flushed.
+/// One end of a connection. Written bytes are buffered until the flush.
 #[derive(Debug)]
 pub(crate) struct PacketStream {
     stream: MemoryStream,
@@ -22,7 +22,7 @@ impl PacketStream {
         }
     }
 
-    /// A command begins.
+    /// Resets the sequence number for a new command.
     pub(crate) fn restart(&mut self) {
         self.seq = 0;
     }

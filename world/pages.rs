@@ -1,4 +1,4 @@
-//! What a reader's pages are by a state: those of the procedure, of a lookup, and of a feed.
+//! The pages of a reader at a state: by the procedure, by a lookup, and of a feed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use crate::model::{ModelState, ModelTable, WorldRow, name};
 
-/// Whose messages a feed's page shows.
+/// The authors of a feed's page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AuthorChoice {
-    /// Those of whom this reader follows.
+    /// Those whom this reader follows.
     Followed(u64),
-    /// Those of these, whom the app has written into its statement.
+    /// These, listed in the app's statement.
     Listed(Vec<u64>),
 }
 
@@ -19,33 +19,33 @@ pub(crate) enum AuthorChoice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FeedPage {
     pub(crate) authors: AuthorChoice,
-    /// Of messages with lower ids.
+    /// Only messages with lower ids.
     pub(crate) bound: Option<u64>,
-    /// Behind so many of them.
+    /// The OFFSET.
     pub(crate) offset: usize,
-    /// Each message with its author's name.
+    /// Whether each message has its author's name.
     pub(crate) names: AuthorNames,
-    /// None of those whom this reader has blocked.
+    /// Excludes authors whom this reader has blocked.
     pub(crate) unblocked: Option<u64>,
 }
 
-/// Whether a page shows what authors are called.
+/// Whether and how a page shows authors' names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AuthorNames {
     Absent,
-    /// Without those who have none.
+    /// Without authors who have no name.
     Inner,
     Outer,
 }
 
-/// Rows as they are told.
+/// Rows in text form.
 pub(crate) type TextRows = Vec<Vec<Option<String>>>;
 
-/// The classic timeline looks at so many authors, and at so many messages of each.
+/// The classic timeline reads so many authors, and so many messages of each.
 const PAGE_ROWS: usize = 20;
 pub(crate) const FEED: usize = 5;
 
-/// The ids of a reader's page: the newest of each author that the reader follows, of those who wrote last.
+/// The ids of a reader's page: the newest of each followed author, for the authors who wrote last.
 pub(crate) fn page(state: &ModelState, reader: u64, bound: u64) -> Vec<u64> {
     let authors = followed(state, ModelTable::Follower, reader);
     let newest = authors.map(|author| newest(state, author, bound));
@@ -55,7 +55,7 @@ pub(crate) fn page(state: &ModelState, reader: u64, bound: u64) -> Vec<u64> {
     sorted(newest.concat())
 }
 
-/// Whom a reader follows, and the newest id of each.
+/// The authors whom a reader follows, and the newest id of each.
 pub(crate) fn heads(state: &ModelState, reader: u64, bound: u64) -> Vec<(u64, u64)> {
     let authors = followed(state, ModelTable::Follower, reader);
     let heads = authors.filter_map(|author| {
@@ -65,7 +65,7 @@ pub(crate) fn heads(state: &ModelState, reader: u64, bound: u64) -> Vec<(u64, u6
     heads.collect()
 }
 
-/// What a lookup may have read whose heads are of the first of these states: of each author, each list that is of one of them.
+/// The possible results of a lookup whose heads are from the first of these states: for each author, each list from one of them.
 pub(crate) fn lookup_pages(
     states: &[Arc<ModelState>],
     reader: u64,
@@ -79,10 +79,14 @@ pub(crate) fn lookup_pages(
     lists.collect()
 }
 
-/// Whether one list of each author makes up the page behind a lookup.
-pub(crate) fn is_mixed(state: &ModelState, lists: &[BTreeSet<Vec<u64>>], told: &TextRows) -> bool {
-    // What is there and not told lies below the page.
-    let ids: Vec<u64> = told
+/// True if one list of each author makes up the page after a lookup.
+pub(crate) fn is_mixed(
+    state: &ModelState,
+    lists: &[BTreeSet<Vec<u64>>],
+    received: &TextRows,
+) -> bool {
+    // Messages that exist and are missing in the page lie below it.
+    let ids: Vec<u64> = received
         .iter()
         .filter_map(|row| row[0].as_ref()?.parse().ok())
         .collect();
@@ -108,10 +112,10 @@ pub(crate) fn is_mixed(state: &ModelState, lists: &[BTreeSet<Vec<u64>>], told: &
     }
     mixed
         .iter()
-        .any(|mix| follow_up_rows(state, &mix.iter().copied().collect::<Vec<_>>()) == *told)
+        .any(|mix| follow_up_rows(state, &mix.iter().copied().collect::<Vec<_>>()) == *received)
 }
 
-/// The rows of the app's page behind a call.
+/// The rows of the app's follow-up SELECT.
 pub(crate) fn follow_up_rows(state: &ModelState, ids: &[u64]) -> TextRows {
     let rows = state.rows(ModelTable::Message).rev();
     let shown = rows.filter(|(id, ..)| ids.contains(id)).take(PAGE_ROWS);
@@ -121,7 +125,7 @@ pub(crate) fn follow_up_rows(state: &ModelState, ids: &[u64]) -> TextRows {
 }
 
 impl FeedPage {
-    /// What it is by this state.
+    /// The page at this state.
     pub(crate) fn page(&self, state: &ModelState) -> TextRows {
         let authors = match &self.authors {
             AuthorChoice::Followed(reader) => {
@@ -152,7 +156,7 @@ impl FeedPage {
         shown.skip(self.offset).take(FEED).collect()
     }
 
-    /// The app's statement, and the numbers for its question marks.
+    /// The app's statement, and the values of its parameters.
     pub(crate) fn statement(&self) -> (String, Vec<u64>) {
         let (shown, from) = match self.names {
             AuthorNames::Absent => ("s.id, s.caption", ""),
@@ -200,7 +204,7 @@ impl FeedPage {
     }
 }
 
-/// The ids and versions of rows, as a person reads them.
+/// The ids and versions of rows, for people.
 pub(crate) fn ids(rows: &TextRows) -> String {
     let ids = rows.iter().map(|row| match row.get(1) {
         Some(Some(text)) => text.split(": ").last().unwrap_or_default(),
@@ -225,8 +229,8 @@ fn followed(state: &ModelState, table: ModelTable, reader: u64) -> impl Iterator
 /// An author's newest ids up to a bound.
 fn newest(state: &ModelState, author: u64, bound: u64) -> Vec<u64> {
     let messages = state.rows(ModelTable::Message).rev();
-    let own = messages.filter(|(id, whose, _)| *whose == author && *id <= bound);
-    own.map(|(id, ..)| id).take(PAGE_ROWS).collect()
+    let ids_of_author = messages.filter(|(id, whose, _)| *whose == author && *id <= bound);
+    ids_of_author.map(|(id, ..)| id).take(PAGE_ROWS).collect()
 }
 
 /// A message's id and text.

@@ -1,4 +1,4 @@
-//! What happens in a world beside pages and direct writes: each seed draws which of these are on, so that rare pairs meet.
+//! The events in a world besides pages and direct writes: each seed draws which of them are enabled, so that rare pairs meet.
 
 use headwater::config::{ServeFlags, ServeSettings};
 
@@ -6,7 +6,7 @@ use crate::network::NetworkWeather;
 use crate::pages::AuthorNames;
 use crate::random::Random;
 
-/// Where the server, and Headwater, listen.
+/// The address of the server, and of Headwater.
 pub(crate) const PRIMARY: &str = "primary:3306";
 
 const CALLS: &str = "[[definition]]\nname = \"classic\"\ndatabase = \"world\"\n";
@@ -14,52 +14,52 @@ const FEED: &str = "[[feed]]\nname = \"home\"\ndatabase = \"world\"\n\
     [feed.message]\ntable = \"statuses\"\nid = \"id\"\nauthor = \"profile_id\"\norder = [\"id\"]\n\
     [feed.follow]\ntable = \"followers\"\nreader = \"profile_id\"\nauthor = \"following_id\"\n";
 
-/// All of apps.
+/// The steps of all apps together.
 pub(crate) const STEPS: usize = 200;
 
-/// What is on.
+/// The enabled events.
 #[derive(Clone, Debug)]
 pub(crate) struct WorldPlan {
     pub(crate) weather: NetworkWeather,
     /// Steps of apps.
     pub(crate) steps: usize,
-    /// So many write without Headwater.
+    /// The number of clients that write without Headwater.
     pub(crate) writers: usize,
-    /// Those who write without Headwater rest for up to so many milliseconds.
+    /// The maximum pause of these writers, in milliseconds.
     pub(crate) rest: u64,
-    /// Apps begin once the log is followed.
+    /// Apps begin once Headwater reads the log.
     pub(crate) warm: bool,
     /// Apps write through Headwater.
     pub(crate) app_writes: bool,
     /// Apps open transactions.
     pub(crate) transactions: bool,
-    /// Apps ask for a feed's page again and again.
+    /// Apps repeat a feed's page.
     pub(crate) refreshes: bool,
-    /// Apps rest where memory does not answer.
+    /// Apps pause if memory does not answer.
     pub(crate) patient: bool,
     /// Apps prepare some of their statements.
     pub(crate) executions: bool,
-    /// Apps write authors into some of their statements.
+    /// Apps list authors in some of their statements.
     pub(crate) lists: bool,
-    /// Some of their pages show what authors are called.
+    /// Some of their pages show authors' names.
     pub(crate) names: AuthorNames,
-    /// Some of a feed's pages are of messages below an id.
+    /// Some of a feed's pages have an upper limit of ids.
     pub(crate) bounds: bool,
-    /// Some are behind so many messages.
+    /// The OFFSET of some pages.
     pub(crate) offset: usize,
-    /// Some show nobody whom the reader has blocked.
+    /// Some exclude authors whom the reader has blocked.
     pub(crate) blocks: bool,
-    /// What operators do comes this many milliseconds apart at most.
+    /// The maximum pause between operators' actions, in milliseconds.
     pub(crate) rests: u64,
     /// Tables are truncated.
     pub(crate) truncations: bool,
-    /// They get one more column.
+    /// Tables get one more column.
     pub(crate) alterations: bool,
-    /// The log goes on in another file.
+    /// The log is rotated.
     pub(crate) flushes: bool,
-    /// The log's older files are removed.
+    /// Older log files are purged.
     pub(crate) purges: bool,
-    /// One of so many statements is refused, as those are whom somebody interrupts or who take too long.
+    /// One of so many statements is refused, as if it was interrupted or took too long.
     pub(crate) refusals: Option<u64>,
     /// The server is shut down, or killed.
     pub(crate) restarts: Option<RestartKind>,
@@ -67,20 +67,20 @@ pub(crate) struct WorldPlan {
     pub(crate) kills: bool,
     /// The service account lacks a right for a while.
     pub(crate) rights: bool,
-    /// Two Headwaters are in front of the server.
+    /// Two Headwaters run side by side.
     pub(crate) beside: bool,
-    /// Another one takes a Headwater's place.
+    /// A Headwater takes over from another.
     pub(crate) successions: bool,
-    /// Settings are read again.
+    /// Settings are reloaded.
     pub(crate) reloads: bool,
-    /// Calls are answered, and a feed's pages: settings that are read again may leave out either for a while.
+    /// Calls and a feed's pages are served; a reload may disable either for a while.
     pub(crate) has_calls: bool,
     pub(crate) has_feed: bool,
-    /// Memory has no room for all.
+    /// Memory is too small for everything.
     pub(crate) index_bytes: Option<u64>,
-    /// Feeds are narrowed even where the server alone seems as quick.
+    /// Feeds are narrowed even if the server alone seems as fast.
     pub(crate) always_narrow: bool,
-    /// So many messages of each kind are there at the beginning.
+    /// The initial number of messages of each kind.
     pub(crate) messages: u64,
 }
 
@@ -144,7 +144,7 @@ impl WorldPlan {
         }
     }
 
-    /// Connections may be lost.
+    /// True if connections may be lost.
     pub(crate) fn breaks(&self) -> bool {
         self.weather.breaks.is_some()
             || self.weather.deaf.is_some()
@@ -153,7 +153,7 @@ impl WorldPlan {
             || self.successions
     }
 
-    /// The settings file's sections of a Headwater at this address, read as a user's.
+    /// The settings of a Headwater at this address, parsed as a user's file.
     pub(crate) fn settings(&self, listen: &str) -> ServeSettings {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("headwater.toml");

@@ -1,4 +1,4 @@
-//! An app that reads, and writes, through Headwater: each page that it is told has to be one of a moment while it waited.
+//! An app that reads and writes through Headwater: each page that it receives has to be that of a state during its wait.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -19,41 +19,41 @@ use crate::server::{REFUSAL, WorldServer};
 use crate::sql;
 use crate::writes::{self, READERS};
 
-/// So long after the last trouble clients are let in, and memory answers.
+/// Time limit after the last fault for logins to succeed and memory to answer.
 const RECOVERY: Duration = Duration::from_secs(60);
-/// The same where connections fall silent: each attempt may end only after its two minutes, and be seen off in as many.
+/// The same with silent connections: each attempt may end only after two minutes, and its close may take as long.
 const DEAF_RECOVERY: Duration = Duration::from_secs(300);
 
 /// ER_SERVER_SHUTDOWN.
 const SHUTDOWN: u16 = 1053;
-/// So many milliseconds at most a patient app rests.
+/// The maximum pause of a patient app, in milliseconds.
 const MAX_REST_MS: u64 = 500;
 
-/// One connection at a time.
+/// An app with one connection at a time.
 pub(crate) struct AppReader {
     pub(crate) number: u64,
     pub(crate) server: Arc<WorldServer>,
     pub(crate) fleet: Arc<ProxyFleet>,
     pub(crate) random: Random,
     pub(crate) plan: WorldPlan,
-    /// What is known of the transaction that is open.
+    /// The open transaction, as far as it is known.
     pub(crate) transaction: Option<AppTransaction>,
-    /// The feed's page that it asked for before.
+    /// The previous feed page.
     pub(crate) last: Option<FeedPage>,
 }
 
 /// An app's transaction.
 pub(crate) struct AppTransaction {
-    /// Its snapshot is one of these, once it has been taken.
+    /// The possible states of its snapshot, once it has been taken.
     snapshots: Option<Vec<usize>>,
-    /// It may have been taken from this state on, by a statement that was refused.
+    /// The first state from which a refused statement may have taken the snapshot.
     since: Option<usize>,
-    /// What was changed in it.
+    /// Its changes.
     edits: Vec<RowEdit>,
 }
 
 impl AppTransaction {
-    /// What its snapshot may be, by a statement between these states that has one taken where there is none.
+    /// The possible snapshots after a statement between these states, which takes one if there is none.
     fn possible(&self, from: usize, upto: usize) -> Vec<usize> {
         let since = self.since.unwrap_or(from);
         let known = self.snapshots.clone();
@@ -70,14 +70,14 @@ impl WorldPlan {
     }
 }
 
-/// Calls that were answered from memory, and pages of feeds.
+/// Calls answered from memory, and feed pages.
 pub(crate) fn memory_answers(fleet: &ProxyFleet) -> (u64, u64) {
     let of = |event| fleet.count(event);
     let feeds = of(SessionEvent::FeedNarrowed) + of(SessionEvent::FeedCached);
     (of(SessionEvent::CallFromMemory), feeds)
 }
 
-/// What a statement came to.
+/// The result of a statement.
 pub(crate) enum StatementOutcome {
     Told,
     Refused,
@@ -85,7 +85,7 @@ pub(crate) enum StatementOutcome {
 }
 
 impl AppReader {
-    /// Takes so many steps. Returns how many pages were told.
+    /// Runs so many steps. Returns the number of pages received.
     pub(crate) async fn run(mut self, steps: usize) -> Result<u64, String> {
         let mut client = self.connect().await?;
         let mut pages = 0;
@@ -98,7 +98,7 @@ impl AppReader {
             let outcome = match step {
                 0 | 1 if self.plan.app_writes => self.write(&mut client).await?,
                 2 if self.plan.transactions => self.begin_or_end(&mut client).await?,
-                // What a call reads in a transaction is not its snapshot.
+                // In a transaction, a call's reads do not take its snapshot.
                 _ if step.is_multiple_of(2) && !in_transaction => {
                     pages += 1;
                     self.call(&mut client, reader).await?
@@ -120,7 +120,7 @@ impl AppReader {
         Ok(pages)
     }
 
-    /// Tries until it is let in.
+    /// Retries until the login succeeds.
     pub(crate) async fn connect(&mut self) -> Result<WorldClient, String> {
         let mut begun = Instant::now();
         loop {
@@ -139,7 +139,7 @@ impl AppReader {
         }
     }
 
-    /// So many calls were answered by lookups, or by the procedure's own run.
+    /// Calls answered by lookups, or by the relayed procedure.
     fn lookups(&self) -> u64 {
         let count = |event| self.fleet.count(event);
         count(SessionEvent::CallServed) - count(SessionEvent::CallFromMemory)
@@ -149,7 +149,7 @@ impl AppReader {
         self.server.model().readable()
     }
 
-    /// The state that the app's next statement reads, as far as it matters for what makes sense.
+    /// The state that the app's next statement reads, as needed to choose a meaningful statement.
     fn state(&self) -> Arc<ModelState> {
         let model = self.server.model();
         let known = self.transaction.as_ref();
@@ -172,7 +172,7 @@ impl AppReader {
             Err(outcome) => return Ok(self.refused(from, outcome)),
         };
         if let Some(transaction) = &mut self.transaction {
-            // The model looks at its snapshot for which rows a statement meets.
+            // The model uses its snapshot to find the rows that a statement changes.
             transaction.snapshots = Some(transaction.possible(from, upto));
             if answer == ClientAnswer::Ok {
                 transaction.edits.push(edit);
@@ -181,7 +181,7 @@ impl AppReader {
         Ok(StatementOutcome::Told)
     }
 
-    /// What was refused behind this state, in whole or in part, may have been the first to read in its transaction.
+    /// A statement refused after this state, in whole or in part, may have taken its transaction's snapshot.
     fn refused(&mut self, from: usize, outcome: StatementOutcome) -> StatementOutcome {
         if let Some(transaction) = &mut self.transaction {
             transaction.since.get_or_insert(from);
@@ -210,14 +210,14 @@ impl AppReader {
         Ok(StatementOutcome::Told)
     }
 
-    /// Every third page is bounded, by one of so many of the newest ids.
+    /// Every third page has an upper limit: one of so many of the newest ids.
     fn bound(&mut self, messages: ModelTable, newest: u64) -> Option<u64> {
         let last = self.state().newest(messages);
         let is_bounded = self.random.one_in(3);
         is_bounded.then(|| last.saturating_sub(self.random.below(newest)))
     }
 
-    /// Those whom a reader follows; now and then a list of the app's own.
+    /// The authors whom a reader follows; sometimes a list of the app's.
     fn authors(&mut self, reader: u64) -> AuthorChoice {
         if !self.plan.lists || !self.random.one_in(3) {
             return AuthorChoice::Followed(reader);
@@ -230,7 +230,7 @@ impl AppReader {
         )
     }
 
-    /// The one before once more, or another one.
+    /// Repeats the previous page, or chooses another one.
     fn next_page(&mut self, reader: u64) -> FeedPage {
         let last = self.last.take();
         let again = last.filter(|_| self.plan.refreshes && !self.random.one_in(4));
@@ -239,7 +239,7 @@ impl AppReader {
         next
     }
 
-    /// A page of this reader's feed, as the app shows it: of few kinds, so that most are asked for again and again.
+    /// A page of this reader's feed, as the app shows it: of few kinds, so that most are repeated.
     pub(crate) fn page_of(&mut self, reader: u64) -> FeedPage {
         let names = match self.random.one_in(2) {
             true => self.plan.names,
@@ -267,28 +267,34 @@ impl AppReader {
         let statement = feed.statement();
         let executed = self.plan.executions && self.random.one_in(2);
         let from = self.readable();
-        let told = match self.ask_for(client, &statement, executed).await? {
-            Ok(told) => told,
+        let received = match self.ask_for(client, &statement, executed).await? {
+            Ok(received) => received,
             Err(outcome) => return Ok(self.refused(from, outcome)),
         };
         let upto = self.readable();
         let page = |state: &ModelState| feed.page(state);
         let server = &self.server;
         let Some(transaction) = &mut self.transaction else {
-            return match is_possible_answer(server, from..=upto, &told, page) {
+            return match is_possible_answer(server, from..=upto, &received, page) {
                 true => Ok(StatementOutcome::Told),
-                false => Err(wrong_answer_text(server, feed, (from, upto), &told, page)),
+                false => Err(wrong_answer_text(
+                    server,
+                    feed,
+                    (from, upto),
+                    &received,
+                    page,
+                )),
             };
         };
         let mut possible = transaction.possible(from, upto);
         let (first, last) = (possible.first().copied(), possible.last().copied());
         possible.retain(|number| {
             let state = server.model().state(*number);
-            ClientAnswer::Rows(page(&state.with(&transaction.edits))) == told
+            ClientAnswer::Rows(page(&state.with(&transaction.edits))) == received
         });
         if possible.is_empty() {
             let between = (first.unwrap_or(from), last.unwrap_or(upto));
-            let text = wrong_answer_text(server, feed, between, &told, |state| {
+            let text = wrong_answer_text(server, feed, between, &received, |state| {
                 page(&state.with(&transaction.edits))
             });
             return Err(format!("in a transaction, {text}"));
@@ -297,7 +303,7 @@ impl AppReader {
         Ok(StatementOutcome::Told)
     }
 
-    /// A call, and the page behind it.
+    /// A call, and its follow-up SELECT.
     pub(crate) async fn call(
         &mut self,
         client: &mut WorldClient,
@@ -317,19 +323,19 @@ impl AppReader {
         let may_be_looked_up = self.lookups() > looked_up;
         sleep(self.random.pause(5)).await;
         let from = self.readable();
-        let told = match self.ask(client, FOLLOW_UP_SELECT).await? {
-            Ok(told) => told,
+        let received = match self.ask(client, FOLLOW_UP_SELECT).await? {
+            Ok(received) => received,
             Err(outcome) => return Ok(outcome),
         };
         let upto = self.readable();
         let server = &self.server;
         let any = (called..=between).any(|number| {
             let ids = pages::page(&server.model().state(number), reader, bound);
-            is_possible_answer(server, from..=upto, &told, |state| {
+            is_possible_answer(server, from..=upto, &received, |state| {
                 pages::follow_up_rows(state, &ids)
             })
         });
-        // A lookup reads heads first, and the lists below them then, in one statement or in several.
+        // A lookup reads heads first, then the lists below them, in one statement or in several.
         let states = |from: usize, upto: usize| -> Vec<_> {
             let model = server.model();
             (from..=upto).map(|number| model.state(number)).collect()
@@ -338,13 +344,13 @@ impl AppReader {
             || may_be_looked_up
                 && (called..=between).any(|at| {
                     let lists = pages::lookup_pages(&states(at, between), reader, bound);
-                    let ClientAnswer::Rows(told) = &told else {
+                    let ClientAnswer::Rows(received) = &received else {
                         return false;
                     };
                     let shown = states(from, upto);
                     shown
                         .iter()
-                        .any(|state| pages::is_mixed(state, &lists, told))
+                        .any(|state| pages::is_mixed(state, &lists, received))
                 });
         match any {
             true => Ok(StatementOutcome::Told),
@@ -352,13 +358,13 @@ impl AppReader {
                 server,
                 &reader,
                 (called, upto),
-                &told,
+                &received,
                 |state| pages::follow_up_rows(state, &pages::page(state, reader, bound)),
             )),
         }
     }
 
-    /// Without an answer where the connection failed, or the server, as they may.
+    /// Runs a statement; no answer if the connection or the server failed, as they may.
     async fn ask(
         &mut self,
         client: &mut WorldClient,
@@ -368,7 +374,7 @@ impl AppReader {
         self.ask_for(client, &statement, false).await
     }
 
-    /// The same of a statement with question marks for numbers, by an execution or as text.
+    /// The same for a statement with parameters, by an execution or as text.
     async fn ask_for(
         &mut self,
         client: &mut WorldClient,
@@ -383,14 +389,14 @@ impl AppReader {
             format_args!("reader {number}"),
             format_args!("{how}{bound}"),
         );
-        let asked = async {
+        let reply = async {
             match executed {
                 true => client.execute(text, values).await,
                 false => client.query(&bound).await,
             }
         };
-        // Who waits for longer than that takes the connection for lost.
-        let answer = match tokio::time::timeout(RECOVERY, asked).await {
+        // After a longer wait the app considers the connection lost.
+        let answer = match tokio::time::timeout(RECOVERY, reply).await {
             Ok(answer) => answer,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         };
@@ -401,11 +407,11 @@ impl AppReader {
             {
                 Ok(Err(StatementOutcome::Refused))
             }
-            // A Headwater that ends says so.
+            // A Headwater that ends sends this error.
             Ok(ClientAnswer::Error(SHUTDOWN, _)) if self.plan.successions => {
                 Ok(Err(StatementOutcome::CutOff))
             }
-            // With 1062 another was first with this key.
+            // With 1062 another client inserted this key first.
             Ok(ClientAnswer::Error(code, message)) if code != 1062 => {
                 Err(format!("{code} {message}: {text}"))
             }
@@ -416,7 +422,7 @@ impl AppReader {
     }
 }
 
-/// What came of a statement, as the trace says it.
+/// The result of a statement, as shown in the trace.
 struct TracedAnswer<'a>(&'a io::Result<ClientAnswer>);
 
 impl fmt::Display for TracedAnswer<'_> {
@@ -433,10 +439,10 @@ impl fmt::Display for TracedAnswer<'_> {
 fn is_possible_answer(
     server: &WorldServer,
     mut between: std::ops::RangeInclusive<usize>,
-    told: &ClientAnswer,
+    received: &ClientAnswer,
     page: impl Fn(&ModelState) -> TextRows,
 ) -> bool {
-    between.any(|number| ClientAnswer::Rows(page(&server.model().state(number))) == *told)
+    between.any(|number| ClientAnswer::Rows(page(&server.model().state(number))) == *received)
 }
 
 fn wrong_answer_text(

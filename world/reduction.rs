@@ -1,22 +1,22 @@
-//! A failing world made small: what can be left out of it, so that it fails still, is left out.
+//! Reduces a failing world: leaves out every part without which it still fails.
 
 use crate::arguments::{number, value_after};
 use crate::pages::AuthorNames;
 use crate::plan::{STEPS, WorldPlan};
 use crate::run;
 
-/// What a world is without.
+/// The parts that a world leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlanReduction {
-    /// Parts of its plan, by their names.
+    /// Parts of its plan, by name.
     pub(crate) without: Vec<String>,
-    /// Steps of apps.
+    /// The number of apps' steps.
     pub(crate) steps: Option<usize>,
 }
 
 type PlanPart = (&'static str, fn(&mut WorldPlan));
 
-/// What can be left out.
+/// The parts that can be left out.
 const PARTS: &[PlanPart] = &[
     ("late", |plan| plan.weather.late = 0),
     ("pieces", |plan| plan.weather.pieces = None),
@@ -83,7 +83,7 @@ impl PlanReduction {
         }
     }
 
-    /// As one says it to the program.
+    /// As the program's arguments.
     pub(crate) fn as_arguments(&self) -> String {
         let mut text = String::new();
         if !self.without.is_empty() {
@@ -96,7 +96,7 @@ impl PlanReduction {
     }
 }
 
-/// The smallest world that still fails as far as leaving out one thing after the other finds it, and how it fails.
+/// Leaves out parts and steps while the world fails; returns the smallest failing world found, and its failure.
 pub(crate) fn shrink(seed: u64, fault: String) -> (PlanReduction, String) {
     let mut best = (PlanReduction::default(), fault);
     let fails = |reduction: &PlanReduction| run::run(seed, reduction, false).outcome.err();

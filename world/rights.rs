@@ -1,4 +1,4 @@
-//! Rights of the service account, which are taken from it for a while and given back.
+//! Rights of the service account, revoked for a while and granted again.
 
 use crate::answers::ModelReply;
 
@@ -33,7 +33,7 @@ impl AccountRight {
         }
     }
 
-    /// The one that a question takes which is not about rows of tables.
+    /// The right that a query needs which does not read rows of tables.
     pub(crate) fn of(words: &[&str]) -> Option<AccountRight> {
         match words {
             ["SELECT", "trx_id,", ..] => Some(AccountRight::Transactions),
@@ -42,7 +42,7 @@ impl AccountRight {
         }
     }
 
-    /// What is told to who lacks it.
+    /// The error without the right.
     pub(crate) fn denial(self) -> ModelReply {
         match self {
             AccountRight::Rows => {

@@ -1,4 +1,4 @@
-//! One run: a world from a seed, and what has to be so in it.
+//! One run: a world from a seed, and the checks of its result.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -19,23 +19,23 @@ use crate::trace::TraceLine;
 use crate::writes::{self, AUTHORS, READERS};
 
 const APPS: u64 = 3;
-/// Apps that wait until memory answers wait for so long at most.
+/// How long apps wait for memory to answer before they begin.
 const START: Duration = Duration::from_secs(5);
-/// Of each of those who write without Headwater.
+/// Transactions of each client that writes without Headwater.
 const TRANSACTIONS: usize = 300;
-/// A run ends by itself long before this.
+/// The limit in simulated time; a run ends long before it.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// What became of a world.
+/// The result of a world.
 pub(crate) struct WorldOutcome {
-    /// How many pages were told and what Headwater counted, or what was wrong.
+    /// The number of pages and Headwater's counters, or the failure.
     pub(crate) outcome: Result<(u64, String), String>,
-    /// What happened.
+    /// The trace.
     pub(crate) lines: Vec<TraceLine>,
 }
 
 impl Random {
-    /// A time up to so many milliseconds, short ones as often as long ones.
+    /// A random pause of up to so many milliseconds; short ones are as likely as long ones.
     pub(crate) fn pause(&mut self, most: u64) -> Duration {
         let micros = self.below(most * 1000) + 1;
         Duration::from_micros(micros >> self.below(10))
@@ -46,10 +46,10 @@ impl Random {
     }
 }
 
-/// A world that takes so long by the machine's clock stands still: it takes a fraction of a second.
+/// A world that takes so long in real time is stuck: it needs a fraction of a second.
 const STALL_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Runs the world of this seed on a thread of its own; with `traced`, what happened is kept.
+/// Runs the world of this seed on a thread of its own; `traced` records its trace.
 pub(crate) fn run(seed: u64, reduction: &PlanReduction, traced: bool) -> WorldOutcome {
     let reduction = reduction.clone();
     let (done, is_done) = mpsc::channel();
@@ -162,9 +162,9 @@ async fn run_world(
     Ok((pages, counts))
 }
 
-/// Once nothing is late or lost any more, memory answers again.
+/// Checks that memory answers again once nothing is delayed or lost any more.
 async fn recover(mut reader: AppReader) -> Result<(), String> {
-    // With as little as that it may never have room.
+    // With so little memory there may never be room.
     if reader.plan.index_bytes.is_some() {
         return Ok(());
     }
@@ -172,9 +172,9 @@ async fn recover(mut reader: AppReader) -> Result<(), String> {
     let (calls, feeds) = memory_answers(&reader.fleet);
     let mut client = reader.connect().await?;
     let thread = reader.server.model().connect();
-    for turn in 0u64.. {
-        // Where no row tells whether the last transactions can be read, something else is written.
-        if turn % 50 == 49 {
+    for attempt in 0u64.. {
+        // If no row shows whether the last transactions are readable, write something else.
+        if attempt % 50 == 49 {
             let changes = [ModelTable::Message, ModelTable::Statuses].map(|table| {
                 let id = reader.server.model().newest().newest(table) + 1;
                 TableChange::Row(RowEdit::insert(table, (id, 1, 0)))
@@ -182,7 +182,7 @@ async fn recover(mut reader: AppReader) -> Result<(), String> {
             let server = Arc::clone(&reader.server);
             server.commit(thread, &changes, &mut reader.random).await;
         }
-        let outcome = match turn % 2 {
+        let outcome = match attempt % 2 {
             0 => reader.call(&mut client, 1).await?,
             _ => {
                 let feed = reader.page_of(1);
@@ -196,8 +196,8 @@ async fn recover(mut reader: AppReader) -> Result<(), String> {
         if now.0 >= calls + 3 && (now.1 >= feeds + 3 || !reader.plan.always_narrow) {
             break;
         }
-        // Soon often, later seldom.
-        sleep(Duration::from_millis(20 + turn)).await;
+        // Frequent at first, rarer later.
+        sleep(Duration::from_millis(20 + attempt)).await;
         if reader.server.is_down() {
             begun = Instant::now();
         }
@@ -210,7 +210,7 @@ async fn recover(mut reader: AppReader) -> Result<(), String> {
     Ok(())
 }
 
-/// What memory takes beyond its bound at most: lists that are being loaded, of which none may go yet.
+/// How much memory may exceed its limit: lists that are being loaded, which cannot be evicted.
 const MARGIN: usize = 8_192;
 
 fn check_memory_bound(shared: &SharedState) -> Result<(), String> {

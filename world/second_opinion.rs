@@ -1,4 +1,4 @@
-//! The model's log, read by a parser that is not ours: what the worlds prove of Headwater's they must not prove of a log that no server writes.
+//! Reads the model's log with an independent parser: results about Headwater would mean nothing with a log that no server writes.
 
 use mysql_common::binlog::BinlogFile;
 use mysql_common::binlog::consts::BinlogVersion;
@@ -16,7 +16,7 @@ use crate::writes;
 const MAGIC: &[u8] = b"\xfebin";
 const TRANSACTIONS: usize = 300;
 
-/// Writes a log of drawn transactions, and compares each event's place, checksum and rows. The error tells what differs.
+/// Writes a log of random transactions, and compares each event's position, checksum and rows. The error reports the difference.
 pub(crate) fn check() -> Result<(), String> {
     let (mut state, mut random, mut log) = (ModelState::default(), Random(1), ModelLog::new());
     let mut written = Vec::new();

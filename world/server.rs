@@ -1,4 +1,4 @@
-//! The model server: its connections, commits, log streams and restarts. It is honest about time.
+//! The model server: its connections, commits, log streams and restarts. Commits and restarts take simulated time, as a real server's do.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,32 +22,32 @@ use crate::wire::{ServerPeer, binary_row, text_row};
 use crate::writes;
 
 const VERSION: &str = "10.11.19-MariaDB-log";
-/// Between being written to the log and being readable, and from there to the client's OK, a transaction takes up to so many milliseconds.
+/// Maximum time between log write and readability of a transaction, and from there to the client's OK, in milliseconds.
 const COMMIT: u64 = 10;
 /// One in so many commits takes up to so many milliseconds.
 const SLOW: (u64, u64) = (30, 3_000);
 const ACKNOWLEDGEMENT: u64 = 3;
-/// So many statements at one moment have no end.
+/// So many statements at one moment are an endless loop.
 const MOST_AT_ONCE: u64 = 10_000;
-/// What a statement comes to that somebody interrupts.
+/// The error of an interrupted statement.
 pub(crate) const REFUSAL: (u16, &str, &str) = (1317, "70100", "Query execution was interrupted");
 
-/// One server, and what it is made of.
+/// The server and its parts.
 #[derive(Debug)]
 pub(crate) struct WorldServer {
     model: Mutex<WorldModel>,
     pub(crate) recorded: BTreeMap<String, RecordedReply>,
-    /// What must not come: statements that it does not know, and too many of them.
+    /// Violations: unsupported statements, and too many statements.
     faults: Mutex<Vec<String>>,
     is_down: AtomicBool,
     weather: NetworkWeather,
     /// One of so many statements is refused.
     refusals: Option<u64>,
-    /// All connections end. (In their order: a `watch` would wake them in a random one.)
+    /// Ends all connections. (In their order: a `watch` would wake them in a random one.)
     ends: Notify,
-    /// Its connections, and what ends each.
+    /// Its connections, and the signal that ends each.
     served: Mutex<BTreeMap<u64, Arc<Notify>>>,
-    /// How many statements came at one moment, the last one.
+    /// The time of the last statement, and the number of statements at that time.
     moment: Mutex<(Instant, u64)>,
     pub(crate) trace: WorldTrace,
 }
@@ -55,13 +55,13 @@ pub(crate) struct WorldServer {
 /// How a server ends.
 #[derive(Clone, Debug)]
 pub(crate) enum ServerEnding {
-    /// It is shut down.
+    /// Orderly shutdown.
     Stop,
-    /// It is killed, and durable.
+    /// Killed; the server is durable.
     Crash,
-    /// It is killed, and so many of its last transactions are lost: from its log as well, or not.
+    /// Killed; loses so many of its last transactions, from its log as well or not.
     Loss { count: usize, logged: bool },
-    /// A replica takes its place that has not got so many of its last transactions, and differs by these edits.
+    /// Replaced by a replica that lacks so many of its last transactions, and differs by these edits.
     Promotion { lost: usize, drift: Vec<RowEdit> },
 }
 
@@ -93,7 +93,7 @@ impl WorldServer {
         self.served.lock().expect("nobody panics with it")
     }
 
-    /// Who is connected, and what ends each connection.
+    /// The connections, and the signal that ends each.
     pub(crate) fn connections(&self) -> Vec<(u64, Arc<Notify>)> {
         let served = self.served();
         let each = served.iter();
@@ -105,7 +105,7 @@ impl WorldServer {
         self.is_down.load(Ordering::Relaxed)
     }
 
-    /// Serves who connects here.
+    /// Accepts and serves connections.
     pub(crate) async fn run(self: Arc<Self>, listener: MemoryListener, mut random: Random) {
         loop {
             let stream = between(listener.accept().await, &self.weather, &mut random);
@@ -123,7 +123,7 @@ impl WorldServer {
         }
     }
 
-    /// Ends, stays away for a while, and begins again.
+    /// Ends, is unavailable for a while, and starts again.
     pub(crate) async fn restart(&self, ending: ServerEnding, away: Duration) {
         self.trace
             .note("server", format_args!("goes down: {ending:?}"));
@@ -167,7 +167,7 @@ impl WorldServer {
     ) -> io::Result<()> {
         let who = format!("server {}", session.thread);
         loop {
-            // What is under way when the connection is killed comes to its end.
+            // A killed connection completes its current command.
             let command = tokio::select! {
                 biased;
                 () = session.end.notified() => return Ok(()),
@@ -220,7 +220,7 @@ impl WorldServer {
         }
     }
 
-    /// Answers a statement that came as text, or with what an execution has bound.
+    /// Answers a statement that came as text, or with the values of an execution.
     async fn statement(
         &self,
         session: &mut ServerSession,
@@ -242,7 +242,7 @@ impl WorldServer {
         }
     }
 
-    /// Whoever asks without end and without rest would have time stand still: the world has failed, and goes on slowly.
+    /// A loop of statements would stop the simulated time: marks the world as failed, and delays the statement.
     async fn delay_flood(&self) {
         let now = Instant::now();
         let count = {
@@ -266,12 +266,12 @@ impl WorldServer {
         faults.push(why);
     }
 
-    /// Headwater's account lacks this right now.
+    /// True if Headwater's account lacks this right now.
     pub(crate) fn is_denied(&self, session: &ServerSession, right: AccountRight) -> bool {
         session.is_service && self.model().denied.contains(&right)
     }
 
-    /// The end of a transaction is what it is told to be.
+    /// Statements that end a transaction are never refused.
     fn is_refused(&self, text: &str, random: &mut Random) -> bool {
         let is_end = ["COMMIT", "ROLLBACK"].contains(&text);
         let of = self.refusals.filter(|_| !is_end && !self.weather.is_calm());
@@ -321,8 +321,7 @@ impl WorldServer {
         ModelReply::Ok(0)
     }
 
-    /// Commits: the log has it first, then others can read it, then it is acknowledged. Nobody changes its rows before others can
-    /// read it: its locks are held until then.
+    /// Commits: the transaction is first in the log, then readable, then acknowledged. Its locks are held until it is readable.
     pub(crate) async fn commit(&self, thread: u64, changes: &[TableChange], random: &mut Random) {
         while self.model().is_locked(changes) {
             sleep(Duration::from_millis(1)).await;
@@ -346,7 +345,7 @@ impl WorldServer {
         sleep(random.pause(ACKNOWLEDGEMENT)).await;
     }
 
-    /// What a session reads: its snapshot, and what it changed itself.
+    /// The state that a session reads: its snapshot with its own changes.
     pub(crate) fn read(&self, session: &mut ServerSession) -> Arc<ModelState> {
         let model = self.model();
         let Some(transaction) = &mut session.transaction else {

@@ -1,5 +1,5 @@
-//! The SELECTs that the model answers: those that Headwater sends, and an app's pages. A parser of others reads them; whatever it or this
-//! does not know is refused.
+//! The SELECTs that the model answers: those that Headwater sends, and an app's pages. It uses an independent SQL parser, and refuses all
+//! that the parser or the model does not support.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -37,14 +37,14 @@ impl fmt::Display for CellValue {
     }
 }
 
-/// What a SELECT says.
+/// The result of a SELECT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SelectResult {
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<CellValue>>,
 }
 
-/// What this does not know.
+/// An unsupported construct.
 #[derive(Debug)]
 pub(crate) struct UnsupportedSql(pub String);
 
@@ -54,7 +54,7 @@ fn unknown<T>(what: impl fmt::Debug) -> SqlResult<T> {
     Err(UnsupportedSql(format!("{what:?}")))
 }
 
-/// A statement with its numbers in it.
+/// A statement with its numbers inserted.
 pub(crate) fn bound(text: &str, values: &[u64]) -> String {
     let mut values = values.iter();
     let parts = text.split('?').map(|part| match values.next() {
@@ -64,12 +64,12 @@ pub(crate) fn bound(text: &str, values: &[u64]) -> String {
     parts.collect()
 }
 
-/// So many SELECTs are kept as they were read: three of four come again.
+/// Limit of cached parsed SELECTs: three of four come again.
 const MAX_CACHED: usize = 2_000;
 
 static PARSE_CACHE: LazyLock<Mutex<HashMap<String, Arc<Query>>>> = LazyLock::new(Mutex::default);
 
-/// Reads one SELECT, or has it from when any world's was read.
+/// Parses a SELECT, or returns it from the cache of all worlds.
 pub(crate) fn parse(text: &str) -> SqlResult<Arc<Query>> {
     let read = || PARSE_CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(query) = read().get(text) {
@@ -93,22 +93,21 @@ fn parse_anew(text: &str) -> SqlResult<Query> {
     }
 }
 
-/// A row of what a SELECT reads from, and that of the SELECT around.
+/// A row of a SELECT's source, and that of the outer SELECT.
 pub(crate) struct RowScope<'a> {
     source: &'a SelectSource,
     row: &'a [CellValue],
     outer: Option<&'a RowScope<'a>>,
 }
 
-/// A table.
 struct NamedTable {
     name: String,
     relation: Arc<SelectResult>,
 }
 
-/// What a SELECT reads from: a table and those joined to it.
+/// The source of a SELECT: a table and those joined to it.
 struct SelectSource {
-    /// Their names, and how many columns they have.
+    /// The tables' names and numbers of columns.
     tables: Vec<(String, usize)>,
     columns: Vec<String>,
 }
@@ -121,7 +120,7 @@ impl SelectSource {
     }
 }
 
-/// What it says of this state.
+/// The result of a query on this state.
 pub(crate) fn evaluate(query: &Query, state: &ModelState) -> SqlResult<SelectResult> {
     let evaluation = SelectEvaluation {
         state,
@@ -134,13 +133,13 @@ pub(crate) fn evaluate(query: &Query, state: &ModelState) -> SqlResult<SelectRes
 struct JoinedSource<'q> {
     table: NamedTable,
     on: &'q Expr,
-    /// A row that nothing is joined to stays.
+    /// LEFT JOIN: rows without a match stay.
     is_outer: bool,
 }
 
 struct SelectEvaluation<'a> {
     state: &'a ModelState,
-    /// What SELECTs say that say the same for every row around them, by where they stand.
+    /// Results of subqueries that do not depend on the outer row, by their position.
     alike: RefCell<BTreeMap<usize, Arc<SelectResult>>>,
 }
 
@@ -239,7 +238,7 @@ impl SelectEvaluation<'_> {
             .map_or(RowCondition::Open, |condition| {
                 RowCondition::from_expression(condition, &from.name, &from.relation.columns, outer)
             });
-        let mut kept = Vec::new();
+        let mut matching = Vec::new();
         for row in &from.relation.rows {
             if !sieve.matches(row) {
                 continue;
@@ -255,7 +254,7 @@ impl SelectEvaluation<'_> {
                     Some(condition) => self.is_true(condition, &scope)?,
                 };
                 if passes {
-                    kept.push(row);
+                    matching.push(row);
                 }
             }
         }
@@ -274,10 +273,10 @@ impl SelectEvaluation<'_> {
         };
         let aggregates = items.iter().any(|(expr, _)| is_aggregate(expr));
         if aggregates {
-            return self.groups(&source, &kept, grouped, &items, columns, outer);
+            return self.groups(&source, &matching, grouped, &items, columns, outer);
         }
-        let mut made = Vec::new();
-        for row in &kept {
+        let mut result_rows = Vec::new();
+        for row in &matching {
             let scope = RowScope {
                 source: &source,
                 row,
@@ -293,14 +292,14 @@ impl SelectEvaluation<'_> {
                 .map(|(expr, _)| {
                     let alias = items.iter().position(|(_, name)| *name == shown(expr));
                     match alias {
-                        Some(place) => Ok(cells[place].clone()),
+                        Some(index) => Ok(cells[index].clone()),
                         None => self.value(expr, &scope),
                     }
                 })
                 .collect();
-            made.push((keys?, cells));
+            result_rows.push((keys?, cells));
         }
-        made.sort_by(|(left, _), (right, _)| {
+        result_rows.sort_by(|(left, _), (right, _)| {
             let each = order.iter().zip(left.iter().zip(right));
             let each = each.map(|((_, down), (left, right))| match down {
                 true => right.cmp(left),
@@ -310,7 +309,7 @@ impl SelectEvaluation<'_> {
         });
         Ok(SelectResult {
             columns,
-            rows: made.into_iter().map(|(_, cells)| cells).collect(),
+            rows: result_rows.into_iter().map(|(_, cells)| cells).collect(),
         })
     }
 
@@ -338,7 +337,7 @@ impl SelectEvaluation<'_> {
                 }
             }
         }
-        let mut made = Vec::new();
+        let mut result_rows = Vec::new();
         for (_, group) in groups {
             let mut cells = Vec::new();
             for (expr, _) in items {
@@ -351,11 +350,11 @@ impl SelectEvaluation<'_> {
                     },
                 });
             }
-            made.push(cells);
+            result_rows.push(cells);
         }
         Ok(SelectResult {
             columns,
-            rows: made,
+            rows: result_rows,
         })
     }
 
@@ -401,7 +400,7 @@ impl SelectEvaluation<'_> {
         }
     }
 
-    /// This row with those of the tables joined to it.
+    /// This row with the matching rows of the joined tables.
     fn join_row<'r>(
         &self,
         row: Cow<'r, [CellValue]>,
@@ -475,16 +474,16 @@ impl SelectEvaluation<'_> {
         }
     }
 
-    /// A SELECT within another: asked once, where it names nothing of the row around it.
+    /// The result of a subquery: computed once, if it does not refer to the outer row.
     fn nested(&self, query: &Query, scope: &RowScope<'_>) -> SqlResult<Arc<SelectResult>> {
-        let place = std::ptr::from_ref(query).addr();
-        if let Some(known) = self.alike.borrow().get(&place) {
+        let index = std::ptr::from_ref(query).addr();
+        if let Some(known) = self.alike.borrow().get(&index) {
             return Ok(Arc::clone(known));
         }
         match self.query(query, None) {
             Ok(relation) => {
                 let relation = Arc::new(relation);
-                self.alike.borrow_mut().insert(place, Arc::clone(&relation));
+                self.alike.borrow_mut().insert(index, Arc::clone(&relation));
                 Ok(relation)
             }
             Err(_) => self.query(query, Some(scope)).map(Arc::new),
@@ -551,8 +550,8 @@ impl SelectEvaluation<'_> {
                 truth(value != CellValue::Null && low <= value && value <= high)
             }
             Expr::Subquery(query) => {
-                let found = self.query(query, Some(scope))?;
-                let first = found.rows.into_iter().next();
+                let subquery_rows = self.query(query, Some(scope))?;
+                let first = subquery_rows.rows.into_iter().next();
                 first
                     .and_then(|row| row.into_iter().next())
                     .unwrap_or(CellValue::Null)
@@ -587,16 +586,16 @@ impl SelectEvaluation<'_> {
 impl RowScope<'_> {
     pub(crate) fn find(&self, table: Option<&str>, column: &str) -> SqlResult<CellValue> {
         let mut before = 0;
-        let place = self.source.tables.iter().find_map(|(name, count)| {
-            let own = before..before + count;
-            before = own.end;
-            let columns = self.source.columns.get(own.clone())?;
-            let place = columns.iter().position(|name| name == column)?;
+        let index = self.source.tables.iter().find_map(|(name, count)| {
+            let columns_of_table = before..before + count;
+            before = columns_of_table.end;
+            let columns = self.source.columns.get(columns_of_table.clone())?;
+            let index = columns.iter().position(|name| name == column)?;
             let is_here = table.is_none_or(|table| table == name);
-            is_here.then_some(own.start + place)
+            is_here.then_some(columns_of_table.start + index)
         });
-        match (place, self.outer) {
-            (Some(place), _) => Ok(self.row[place].clone()),
+        match (index, self.outer) {
+            (Some(index), _) => Ok(self.row[index].clone()),
             (None, Some(outer)) => outer.find(table, column),
             (None, None) => unknown((table, column)),
         }
@@ -620,7 +619,7 @@ fn is_aggregate(expr: &Expr) -> bool {
     matches!(expr, Expr::Function(_))
 }
 
-/// The name of a column that has none of its own.
+/// The name of a column without an alias.
 fn shown(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => name.value.clone(),

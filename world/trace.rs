@@ -1,4 +1,4 @@
-//! What happened in a world: when, who, what; Headwater's own log among it.
+//! The trace of a world: time, participant, event; it includes Headwater's log.
 
 use std::cell::RefCell;
 use std::fmt::{self, Display};
@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So much of a statement is shown.
+/// Maximum length of a shown statement.
 const SHOWN: usize = 160;
 
-/// The lines of one world, in their order. Where nobody wants them none is made.
+/// The lines of one world, in order. Without tracing, no line is created.
 #[derive(Clone, Debug)]
 pub(crate) struct WorldTrace {
     begun: Instant,
     lines: Option<Arc<Mutex<Vec<TraceLine>>>>,
 }
 
-/// What somebody did, or was told.
+/// An action of a participant, or a reply that it received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TraceLine {
     pub(crate) at: Duration,
@@ -27,15 +27,15 @@ pub(crate) struct TraceLine {
 }
 
 impl WorldTrace {
-    /// Begins now.
-    pub(crate) fn new(wanted: bool) -> WorldTrace {
+    /// An empty trace that begins now.
+    pub(crate) fn new(enabled: bool) -> WorldTrace {
         WorldTrace {
             begun: Instant::now(),
-            lines: wanted.then(Arc::default),
+            lines: enabled.then(Arc::default),
         }
     }
 
-    /// Has this thread's log go into it from now on.
+    /// Adds this thread's log lines to the trace from now on.
     pub(crate) fn follow_log(&self) {
         FOLLOWED.set(Some(self.clone()));
     }
@@ -45,14 +45,14 @@ impl WorldTrace {
             return;
         };
         let what = what.to_string().replace('\n', " ");
-        let cut = what
+        let limit = what
             .char_indices()
             .nth(SHOWN)
             .map_or(what.len(), |(at, _)| at);
         let line = TraceLine {
             at: self.begun.elapsed(),
             who: who.to_string(),
-            what: what[..cut].to_owned(),
+            what: what[..limit].to_owned(),
         };
         lines.lock().expect("nobody panics with it").push(line);
     }
@@ -74,11 +74,11 @@ impl Display for TraceLine {
 }
 
 thread_local! {
-    /// Of the world that this thread runs.
+    /// The trace of this thread's world.
     static FOLLOWED: RefCell<Option<WorldTrace>> = const { RefCell::new(None) };
 }
 
-/// Has the log of each world's thread go into its trace. One subscriber for all: those of single threads lose lines where others come and go.
+/// Adds each world's log lines to its trace. One subscriber for all threads: separate ones lose lines while others come and go.
 pub(crate) fn install() {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::INFO)
@@ -90,7 +90,7 @@ pub(crate) fn install() {
     tracing::subscriber::set_global_default(subscriber).expect("nobody else installs one");
 }
 
-/// Takes whole lines, as the log writes them.
+/// Receives whole lines of the log.
 struct LogLineWriter;
 
 impl io::Write for LogLineWriter {

@@ -8,7 +8,7 @@ use crate::answers::ModelReply;
 use crate::packets::PacketStream;
 
 const DEPRECATE_EOF: u32 = 1 << 24;
-/// Those of a MariaDB server without TLS, compression and session tracking.
+/// The capabilities of a MariaDB server without TLS, compression and session tracking.
 const CAPABILITIES: u32 = 0x013f_f7df & !0x20 & !1;
 
 /// One connection.
@@ -18,7 +18,7 @@ pub(crate) struct ServerPeer {
     capabilities: u32,
 }
 
-/// A column of an answer: its name, type, character set, length, flags and decimals.
+/// A column of a reply: its name, type, character set, length, flags and decimals.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplyColumn {
     pub(crate) table: String,
@@ -34,7 +34,7 @@ type CellTexts = Vec<Option<String>>;
 type RowEncoding = fn(&[ReplyColumn], &[Option<String>]) -> Vec<u8>;
 
 impl ReplyColumn {
-    /// What stands for a question mark.
+    /// The definition of a parameter.
     fn parameter() -> ReplyColumn {
         ReplyColumn {
             table: String::new(),
@@ -56,8 +56,7 @@ impl ServerPeer {
         }
     }
 
-    /// Greets, and takes whoever logs in.
-    /// Lets everybody in. Returns who that is.
+    /// Sends the greeting and accepts every login. Returns the account's name.
     pub(crate) async fn log_in(&mut self, version: &str, thread: u64) -> io::Result<String> {
         let mut greeting = vec![10];
         greeting.extend(format!("5.5.5-{version}\0").bytes());
@@ -75,7 +74,7 @@ impl ServerPeer {
         self.capabilities = u32::from_le_bytes(*head);
         self.ok(0, 2);
         self.flush().await?;
-        // Behind what it can do, the longest packet and a character set.
+        // After the capabilities, the maximum packet size and the character set.
         let name = response.get(32..).unwrap_or_default();
         let name = name.split(|byte| *byte == 0).next();
         Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
@@ -112,7 +111,7 @@ impl ServerPeer {
         }
     }
 
-    /// Rows are told so, as text or as an execution's.
+    /// Sends a reply, its rows in the text or the binary encoding.
     pub(crate) fn send_reply(&mut self, reply: ModelReply, encode: RowEncoding, status: u16) {
         match reply {
             ModelReply::Ok(affected) => self.ok(affected, status),
@@ -127,7 +126,7 @@ impl ServerPeer {
         }
     }
 
-    /// The end of a dump.
+    /// The end of a binlog dump.
     pub(crate) fn end_of_log(&mut self) {
         self.packet(&[0xfe, 0, 0, 2, 0]);
     }
@@ -188,7 +187,7 @@ impl ServerPeer {
     }
 }
 
-/// A row as text.
+/// A row in the text encoding.
 pub(crate) fn text_row(_: &[ReplyColumn], row: &[Option<String>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for cell in row {
@@ -200,13 +199,13 @@ pub(crate) fn text_row(_: &[ReplyColumn], row: &[Option<String>]) -> Vec<u8> {
     bytes
 }
 
-/// A row as an execution's.
+/// A row in the binary encoding.
 pub(crate) fn binary_row(columns: &[ReplyColumn], row: &[Option<String>]) -> Vec<u8> {
-    // Two bits are left out in front of those that say which cells are NULL.
+    // The NULL bitmap begins at its third bit.
     let mut bytes = vec![0; 1 + (row.len() + 9) / 8];
-    for (place, (column, cell)) in columns.iter().zip(row).enumerate() {
+    for (index, (column, cell)) in columns.iter().zip(row).enumerate() {
         let Some(text) = cell else {
-            bytes[1 + (place + 2) / 8] |= 1 << ((place + 2) % 8);
+            bytes[1 + (index + 2) / 8] |= 1 << ((index + 2) % 8);
             continue;
         };
         let number = || text.parse::<u64>().expect("a number").to_le_bytes();

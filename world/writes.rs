@@ -1,14 +1,14 @@
-//! What an app writes: drawn, as a statement, and read again by the model server.
+//! The apps' writes: random edits, written as statements, and parsed by the model server.
 
 use crate::model::{ModelState, ModelTable, RowEdit, WorldRow, key, name, text};
 use crate::random::Random;
 use crate::sql::CellValue;
 
-/// Readers, and authors, are so many.
+/// The number of readers, and of authors.
 pub(crate) const READERS: u64 = 6;
 pub(crate) const AUTHORS: u64 = 8;
 
-/// An edit that makes sense in this state: mostly, a message is written.
+/// A random edit that is possible in this state: mostly an inserted message.
 pub(crate) fn drawn(state: &ModelState, random: &mut Random) -> RowEdit {
     let (messages, follows) = match random.below(2) {
         0 => (ModelTable::Message, ModelTable::Follower),
@@ -50,7 +50,7 @@ pub(crate) fn drawn(state: &ModelState, random: &mut Random) -> RowEdit {
     }
 }
 
-/// An edit of what is shown beside messages, or decides which are shown.
+/// An edit of a table that is shown with messages, or filters them.
 fn beside(state: &ModelState, random: &mut Random) -> RowEdit {
     let author = 1 + random.below(AUTHORS);
     let version = random.below(1000);
@@ -112,7 +112,7 @@ pub(crate) fn statement(edit: RowEdit) -> String {
     }
 }
 
-/// A statement that `statement` made. Before images have no version: it is that of the row that is there.
+/// Parses a statement of [`statement`]. Before images have no version: it is that of the current row.
 pub(crate) fn read(statement: &str) -> Option<RowEdit> {
     let words: Vec<&str> = statement.split_whitespace().collect();
     let name = match words[..] {

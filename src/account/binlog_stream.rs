@@ -1,4 +1,4 @@
-//! A connection that is sent the server's log, event by event, as a replica is.
+//! A connection that receives the server's log, event by event, as a replica does.
 
 use super::connection::{AccountConnection, LOGIN_PACKET_BYTES, read_packet};
 use super::connection_permits::ConnectionPermit;
@@ -9,40 +9,40 @@ use crate::wire::command::Command;
 use crate::wire::packet::{self, HEADER_BYTES, MAX_BODY, PacketHeader};
 use crate::wire::response::{EOF, ERR, ErrPacket, OK};
 
-/// The dump ends where the log does.
+/// COM_BINLOG_DUMP flag: the dump ends at the end of the log.
 const NON_BLOCKING: u16 = 1;
-/// Behind the row data: an EOF packet has no more.
+/// An EOF packet is shorter than this many bytes; a longer packet holds row data.
 const EOF_BYTES: usize = 9;
 /// COM_REGISTER_SLAVE.
 const REGISTER_REPLICA: u8 = 0x15;
 
-/// From where on, and to whom.
+/// Where a dump starts, and for which replica.
 #[derive(Clone, Debug)]
 pub struct BinlogDumpRequest<'a> {
-    /// The replica's number, which no other one may have.
+    /// The replica's server id, which must be unique.
     pub replica: u32,
     /// The log's file.
     pub file: &'a str,
-    /// Where in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// True: until the log ends, and not for good.
+    /// True: the dump ends at the end of the log. False: it never ends.
     pub to_the_end: bool,
-    /// The longest event that may be wanted whole, in bytes; in a compressed transaction as well.
+    /// The longest event that may be retained whole, in bytes; also within a compressed transaction.
     pub max_event_bytes: usize,
 }
 
-/// The events of a log, as they come.
+/// The events of a log.
 #[derive(Debug)]
 pub struct BinlogStream {
     backend: BackendConnection,
     _permit: Option<ConnectionPermit>,
     events: EventReader,
     packet_position: PacketPosition,
-    /// Bytes that were handled since others had their turn.
+    /// Bytes handled since the task last yielded.
     handled: usize,
 }
 
-/// Where in the stream of packets: an event takes one, or several of which all but the last are as long as can be.
+/// Position in the packet stream. An event takes one packet, or several of which all but the last have maximum length.
 #[derive(Clone, Copy, Debug)]
 enum PacketPosition {
     BetweenEvents,
@@ -50,18 +50,18 @@ enum PacketPosition {
 }
 
 impl AccountConnection {
-    /// Asks to be sent the log.
+    /// Requests the log.
     ///
     /// # Errors
-    /// When the server refuses at once; as a rule it does with the first event.
+    /// When the server refuses at once; usually it refuses with the first event.
     pub async fn follow(
         mut self,
         request: &BinlogDumpRequest<'_>,
     ) -> Result<BinlogStream, AccountError> {
         self.run("SET @master_binlog_checksum = 'ALL', @source_binlog_checksum = 'ALL'")
             .await?;
-        // Behind this it would be seen off in vain: the log has no end.
-        let (mut backend, seat) = self.into_backend()?;
+        // After the request a COM_QUIT would be ignored: the log has no end.
+        let (mut backend, permit) = self.into_backend()?;
         let registered = packet::encode_first(&register(request.replica));
         backend.link.send_all(&registered).await?;
         match read_packet(&mut backend).await? {
@@ -77,7 +77,7 @@ impl AccountConnection {
         backend.link.send_all(&dumped).await?;
         Ok(BinlogStream {
             backend,
-            _permit: seat,
+            _permit: permit,
             events: EventReader::new(request.max_event_bytes),
             packet_position: PacketPosition::BetweenEvents,
             handled: 0,
@@ -86,15 +86,15 @@ impl AccountConnection {
 }
 
 impl BinlogStream {
-    /// The next event, as far as it is wanted; `None` at the end of a dump that has one. May be given up and asked for again.
+    /// Returns the next event, as far as `wants` retains it; `None` at the end of a finite dump. Cancel-safe.
     ///
-    /// Sessions live on this thread too: they have their turn after each [`SLICE`] of the log.
+    /// Sessions share this thread, so it yields after each [`SLICE`] of the log.
     ///
     /// # Errors
-    /// When the connection fails, the server refuses or an event cannot be read: nothing behind it is.
+    /// When the connection fails, the server refuses, or an event cannot be read; nothing after it can be read either.
     pub async fn next(
         &mut self,
-        wants: impl RetentionPolicy,
+        retention: impl RetentionPolicy,
     ) -> Result<Option<LogEvent>, AccountError> {
         loop {
             if self.handled >= SLICE {
@@ -102,7 +102,7 @@ impl BinlogStream {
                 tokio::task::yield_now().await;
             }
             if self.events.is_busy() {
-                if let Some(event) = self.step(0, &wants)? {
+                if let Some(event) = self.step(0, &retention)? {
                     return Ok(Some(event));
                 }
                 continue;
@@ -112,7 +112,7 @@ impl BinlogStream {
                     if self.backend.inbox.is_empty() {
                         self.backend.fill().await?;
                     }
-                    if let Some(event) = self.step(left, &wants)? {
+                    if let Some(event) = self.step(left, &retention)? {
                         return Ok(Some(event));
                     }
                 }
@@ -137,15 +137,15 @@ impl BinlogStream {
         }
     }
 
-    /// Hands on what has come of an event.
+    /// Passes received bytes to the event reader.
     fn step(
         &mut self,
-        left: usize,
-        wants: &impl RetentionPolicy,
+        remaining: usize,
+        retention: &impl RetentionPolicy,
     ) -> Result<Option<LogEvent>, AccountError> {
         let inbox = &mut self.backend.inbox;
-        let here = inbox.get(..left.min(inbox.len())).unwrap_or_default();
-        let step = self.events.step(here, wants)?;
+        let here = inbox.get(..remaining.min(inbox.len())).unwrap_or_default();
+        let step = self.events.step(here, retention)?;
         inbox.drain(..step.taken);
         self.handled += step.handled;
         if let PacketPosition::Event { left, .. } = &mut self.packet_position {
@@ -158,7 +158,7 @@ impl BinlogStream {
         Ok(step.event)
     }
 
-    /// Goes into a packet whose first bytes, up to those of an event, are not needed any more.
+    /// Starts a packet and drops its first `before` bytes, which precede the event's bytes.
     fn enter(&mut self, length: usize, before: usize) {
         self.backend.inbox.drain(..before);
         self.packet_position = PacketPosition::Event {
@@ -167,7 +167,7 @@ impl BinlogStream {
         };
     }
 
-    /// Begins with what comes next; true if that is the end of the log.
+    /// Reads the start of the next packet; true at the end of the log.
     async fn is_over(&mut self) -> Result<bool, AccountError> {
         let inbox = &self.backend.inbox;
         let header = PacketHeader::parse(inbox);
@@ -200,11 +200,11 @@ impl BinlogStream {
     }
 }
 
-/// COM_REGISTER_SLAVE, with nothing to reach the replica by.
+/// COM_REGISTER_SLAVE, without an address of the replica.
 fn register(replica: u32) -> Vec<u8> {
     let mut payload = vec![REGISTER_REPLICA];
     payload.extend(replica.to_le_bytes());
-    // Host, user and password, none of which has a byte; a port, a rank, and the source's number.
+    // Empty host, user and password; port, rank, and the source's id.
     payload.extend([0; 3 + 2 + 4 + 4]);
     payload
 }

@@ -1,4 +1,4 @@
-//! A logged-in connection of the service account: questions, several in one write, and their answers.
+//! A logged-in connection of the service account: pipelined queries and their replies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,34 +16,34 @@ use crate::wire::packet::{self, HEADER_BYTES, PacketHeader};
 use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{CollectLimits, QueryReply, ResultSet};
 
-/// To connect and to log in.
+/// Timeout for connecting and logging in.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A server that says nothing for so long to a question is not asked any more: its answer, or the question, was lost on a network that told
-/// nobody. Short lookups and no locks are waited for, so no server takes as long.
+/// A query is given up after this long without a byte from the server: the query or its reply was lost on the network. Queries are short
+/// and do not wait for locks, so no server takes as long.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(120);
-/// The same of lists that a server has at hand, and that memory waits for.
+/// The same for short queries that memory waits for.
 const SHORT_SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest packet of a login; real ones have some hundred bytes.
+/// The longest packet of a login in bytes; real ones have some hundred.
 pub(super) const LOGIN_PACKET_BYTES: usize = 64 * 1024;
-/// What an answer may hold as a rule: a procedure's body, a list of transactions.
+/// Default limits of a reply: a procedure's body, a list of transactions.
 const ANSWER_LIMITS: CollectLimits = CollectLimits {
     max_rows: 1 << 20,
     max_bytes: 16 << 20,
 };
-/// Rows that one may have that is asked for to be kept in memory.
+/// The most rows of a reply that is loaded into memory.
 const LOAD_ROWS: usize = 8 << 20;
 
-/// A connection. It says good-bye when it is dropped; in the middle of an answer, once the server has given that.
+/// A connection. Dropping it sends COM_QUIT; in the middle of a reply, the reply is drained first.
 #[derive(Debug)]
 pub struct AccountConnection {
-    /// `None` once it was handed on.
+    /// `None` once the connection was handed over.
     backend: Option<BackendConnection>,
     capabilities: Capabilities,
     permit: Option<ConnectionPermit>,
     load_bytes: usize,
-    /// A question was not answered to its end: whoever goes on without its answer needs another connection.
+    /// A reply was not read to its end: the next query needs another connection.
     awaits_reply: bool,
-    /// The server is not followed any more.
+    /// Fires when the server is no longer followed.
     server_change: ServerChangeSignal,
 }
 
@@ -58,19 +58,18 @@ impl Drop for AccountConnection {
                 .send(&packet::encode_first(&[Command::Quit.byte()]));
             return;
         }
-        // It is the server's for as long as it has it.
-        let seat = self.permit.take();
+        // The server still counts the connection, so the permit is held until it ends.
+        let permit = self.permit.take();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 drain_until_closed(backend).await;
-                drop(seat);
+                drop(permit);
             });
         }
     }
 }
 
-/// Says that nothing more will come, and waits until the server has ended the connection, or has been silent for too long. Nothing of what it
-/// says is kept.
+/// Shuts down writing, and discards what comes until the server ends the connection or has been silent for too long.
 async fn drain_until_closed(mut backend: BackendConnection) {
     let _ = backend.link.shutdown_write().await;
     while backend.fill().await.is_ok() {
@@ -83,51 +82,53 @@ impl AccountConnection {
     /// Connects and logs in.
     ///
     /// # Errors
-    /// When the server cannot be reached, does not let the account in, or has all connections that there are for this purpose.
+    /// When the server is unreachable, refuses the account, or has all permitted connections for this purpose.
     pub async fn open(
         account: &UpstreamAccount,
         purpose: ConnectionPurpose,
     ) -> Result<AccountConnection, AccountError> {
-        let aim = account.target.select_within(CONNECT_TIMEOUT).await;
-        let aim = aim.ok_or(AccountError::NoPrimary)?;
-        let seat = aim.server.permits.take(purpose)?;
-        let moved = aim.server_change.clone();
+        let selected = account.target.select_within(CONNECT_TIMEOUT).await;
+        let selected = selected.ok_or(AccountError::NoPrimary)?;
+        let permit = selected.server.permits.take(purpose)?;
+        let change = selected.server_change.clone();
         let silence = match purpose {
             ConnectionPurpose::Transactions | ConnectionPurpose::Proofs => SHORT_SILENCE_TIMEOUT,
             _ => SILENCE_TIMEOUT,
         };
-        let opened =
-            tokio::time::timeout(CONNECT_TIMEOUT, Self::log_in(account, aim, seat, silence));
+        let opened = tokio::time::timeout(
+            CONNECT_TIMEOUT,
+            Self::log_in(account, selected, permit, silence),
+        );
         let timed_out = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
-        let opened = while_followed(&moved, opened).await?.map_err(timed_out)?;
+        let opened = while_followed(&change, opened).await?.map_err(timed_out)?;
         account.refusal_log.record(&opened);
         opened
     }
 
     async fn log_in(
         account: &UpstreamAccount,
-        aim: SelectedServer,
-        seat: ConnectionPermit,
+        selected: SelectedServer,
+        permit: ConnectionPermit,
         silence: Duration,
     ) -> Result<AccountConnection, AccountError> {
         let SelectedServer {
             server,
-            server_change: moved,
+            server_change: change,
             ..
-        } = aim;
+        } = selected;
         let mut backend = BackendConnection::dial(server.address(), CONNECT_TIMEOUT).await?;
         backend.silence_timeout = Some(silence);
         let mut conn = AccountConnection {
             backend: Some(backend),
             capabilities: Capabilities::NONE,
             load_bytes: account.load_bytes,
-            permit: Some(seat),
+            permit: Some(permit),
             awaits_reply: true,
-            server_change: moved,
+            server_change: change,
         };
         let introduced = authenticate(conn.backend()?, account, &server).await;
         if matches!(introduced, Err(AccountError::Tls { .. })) {
-            // Nothing was asked, so the server has nothing to end: the seat is free.
+            // Nothing was queried, so the server has nothing to finish: the permit is free.
             conn.backend = None;
         }
         conn.capabilities = introduced?;
@@ -142,17 +143,16 @@ impl AccountConnection {
         self.backend.as_mut().ok_or(AccountError::Unexpected)
     }
 
-    /// True if the server has not ended the connection while it was idle: it has said nothing then; and if it is the one still that is
-    /// followed.
+    /// True if the server is still followed, and has not closed the idle connection or sent anything.
     pub fn is_open(&mut self) -> bool {
         if self.server_change.has_changed() {
             return false;
         }
-        let said = self.backend().map(|backend| backend.link.read(&mut [0]));
-        matches!(said, Ok(Err(error)) if error.kind() == std::io::ErrorKind::WouldBlock)
+        let read = self.backend().map(|backend| backend.link.read(&mut [0]));
+        matches!(read, Ok(Err(error)) if error.kind() == std::io::ErrorKind::WouldBlock)
     }
 
-    /// Waits until the server has ended the connection, or has said something unasked.
+    /// Waits until the server has closed the connection, or has sent something unexpected.
     pub async fn ended(&mut self) {
         while self.is_open() {
             let Ok(backend) = self.backend() else {
@@ -164,7 +164,7 @@ impl AccountConnection {
         }
     }
 
-    /// Hands the connection on to who listens to it for good; it ends when that does.
+    /// Hands the connection over to a long-lived reader, which closes it.
     pub(super) fn into_backend(
         mut self,
     ) -> Result<(BackendConnection, Option<ConnectionPermit>), AccountError> {
@@ -172,27 +172,27 @@ impl AccountConnection {
         Ok((backend, self.permit.take()))
     }
 
-    /// The answers to these questions, sent in one write: one behind the other, whatever became of those before.
+    /// Sends these queries in one write. Returns one reply for each, in order, even if earlier ones failed.
     ///
     /// # Errors
-    /// When the connection fails. What the server has against a question is its answer, and so is that it was too long.
+    /// When the connection fails. A server error, and a reply that is too long, is returned as the reply.
     pub async fn query(
         &mut self,
-        questions: &[impl AsRef<str>],
+        queries: &[impl AsRef<str>],
     ) -> Result<Vec<QueryReply>, AccountError> {
-        self.query_within(questions, ANSWER_LIMITS).await
+        self.query_within(queries, ANSWER_LIMITS).await
     }
 
     async fn query_within(
         &mut self,
-        questions: &[impl AsRef<str>],
+        queries: &[impl AsRef<str>],
         limits: CollectLimits,
     ) -> Result<Vec<QueryReply>, AccountError> {
         let mut batch = QueryBatch::new(self.capabilities);
-        for question in questions {
-            batch.push_query(question.as_ref());
+        for query in queries {
+            batch.push_query(query.as_ref());
         }
-        if questions.is_empty() {
+        if queries.is_empty() {
             return Ok(Vec::new());
         }
         if self.awaits_reply {
@@ -200,51 +200,51 @@ impl AccountConnection {
         }
         let capabilities = self.capabilities;
         self.awaits_reply = true;
-        let moved = self.server_change.clone();
+        let change = self.server_change.clone();
         let answers = self.backend()?.query(&batch, capabilities, limits);
-        let answers = while_followed(&moved, answers).await??;
+        let answers = while_followed(&change, answers).await??;
         self.awaits_reply = false;
         Ok(answers)
     }
 
-    /// The rows of each of these questions.
+    /// Returns the rows of each query.
     ///
     /// # Errors
-    /// The first that has none.
+    /// The first query that returns no rows.
     pub async fn rows_of(
         &mut self,
-        questions: &[impl AsRef<str>],
+        queries: &[impl AsRef<str>],
     ) -> Result<Vec<ResultSet>, AccountError> {
-        let answers = self.query(questions).await?;
+        let answers = self.query(queries).await?;
         answers.into_iter().map(rows_of_answer).collect()
     }
 
-    /// As [`Self::rows_of`], where they may be many.
+    /// As [`Self::rows_of`], with the larger limits for loads.
     ///
     /// # Errors
     /// As [`Self::rows_of`].
     pub async fn load(
         &mut self,
-        questions: &[impl AsRef<str>],
+        queries: &[impl AsRef<str>],
     ) -> Result<Vec<ResultSet>, AccountError> {
         let limits = CollectLimits {
             max_rows: LOAD_ROWS,
             max_bytes: self.load_bytes,
         };
-        let answers = self.query_within(questions, limits).await?;
+        let answers = self.query_within(queries, limits).await?;
         answers.into_iter().map(rows_of_answer).collect()
     }
 
-    /// The rows of a question.
+    /// Returns the rows of a query.
     ///
     /// # Errors
-    /// When it has none.
-    pub async fn rows(&mut self, question: &str) -> Result<ResultSet, AccountError> {
-        let rows = self.rows_of(&[question]).await?;
+    /// When it returns none.
+    pub async fn rows(&mut self, query: &str) -> Result<ResultSet, AccountError> {
+        let rows = self.rows_of(&[query]).await?;
         rows.into_iter().next().ok_or(AccountError::Unexpected)
     }
 
-    /// Has a statement done. Rows that it may have are left aside.
+    /// Runs a statement; discards its rows, if any.
     ///
     /// # Errors
     /// When it fails.
@@ -256,7 +256,7 @@ impl AccountConnection {
     }
 }
 
-/// Says who it is, and returns what both sides will use.
+/// Logs in; returns the negotiated capabilities.
 async fn authenticate(
     backend: &mut BackendConnection,
     account: &UpstreamAccount,
@@ -293,8 +293,8 @@ async fn authenticate(
     let mut dialogue = AuthDialogue::new(&greeting, &password, secure);
     loop {
         let (seq, packet) = read_packet(backend).await?;
-        let turn = dialogue.receive(&packet);
-        match turn.map_err(|error| error.at_login(&account.user))? {
+        let action = dialogue.receive(&packet);
+        match action.map_err(|error| error.at_login(&account.user))? {
             AuthAction::Authenticated => return Ok(capabilities),
             AuthAction::Wait => {}
             AuthAction::Send(answer) => {
@@ -304,17 +304,17 @@ async fn authenticate(
     }
 }
 
-/// What comes of this, unless another server is followed before: nobody waits for one that may be gone.
+/// Runs `work` unless another server is followed first: the old server may be gone and never reply.
 async fn while_followed<T>(
-    moved: &ServerChangeSignal,
+    change: &ServerChangeSignal,
     work: impl Future<Output = T>,
 ) -> Result<T, AccountError> {
-    if !moved.is_possible() {
+    if !change.is_possible() {
         return Ok(work.await);
     }
     tokio::select! {
         biased;
-        () = moved.wait() => Err(AccountError::Moved),
+        () = change.wait() => Err(AccountError::Moved),
         done = work => Ok(done),
     }
 }
@@ -334,7 +334,7 @@ fn check_done(answer: QueryReply) -> Result<(), AccountError> {
     }
 }
 
-/// A packet of the login, and the number that follows its own.
+/// Reads a packet of the login; returns the next sequence number with it.
 pub(super) async fn read_packet(
     backend: &mut BackendConnection,
 ) -> Result<(u8, Vec<u8>), AccountError> {
@@ -352,7 +352,7 @@ pub(super) async fn read_packet(
     }
 }
 
-/// Answers; returns the number that follows.
+/// Sends a packet; returns the next sequence number.
 async fn send_packet(
     backend: &mut BackendConnection,
     seq: u8,

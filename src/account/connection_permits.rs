@@ -1,7 +1,7 @@
-//! How many connections the service account has at most, and what each of them is for.
+//! How many connections the service account may have, by purpose.
 //!
-//! A server goes on with a question whose asker is gone, for as long as somebody's lock is in its way. So a connection that is given
-//! up before it was answered keeps its seat until the server has ended it: whatever hangs is waited for, and not asked again beside.
+//! A server continues a query whose client is gone for as long as a lock blocks it. So an abandoned connection holds its permit until the
+//! server has ended it: a query that hangs is not repeated on another connection.
 
 use std::sync::Arc;
 
@@ -12,34 +12,34 @@ use super::error::AccountError;
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionPurpose {
-    /// The checks of definitions.
+    /// Checks of definitions.
     Definitions,
     /// The stream of the server's log.
     Log,
     /// Proofs of freshness.
     Proofs,
-    /// The look at the server's settings.
+    /// Checks of the server's settings.
     Settings,
-    /// Rows that are loaded into memory.
+    /// Loads of rows into memory.
     Loads,
     /// The list of open transactions.
     Transactions,
-    /// The procedure beside calls (`shadow.rate`).
+    /// Procedures run beside calls, to compare them (`shadow.rate`).
     Comparisons,
-    /// A reader that an operator tries.
+    /// A reader that an operator tries out.
     Trials,
-    /// What the log held before the stream.
+    /// Reading what the log held before the stream.
     History,
-    /// What the server is, where there are several.
+    /// Probes of a server's role, with several servers.
     Roles,
-    /// Where a Spider node's messages are, and what a data node has of them.
+    /// Locations of a Spider node's messages, and queries of its data nodes.
     Spread,
 }
 
 /// Connections of each purpose, in the order of [`ConnectionPurpose`].
 const PERMITS_BY_PURPOSE: [usize; 11] = [1, 1, 8, 1, 2, 1, 1, 1, 1, 2, 1];
-/// All of them on a server that is the only one: the service account never has more. Of several each has up to two more, for its role:
-/// the second one is for the time in which the first hangs. A Spider node and its data nodes have one more each.
+/// The total for a single server. With several, each has up to two more for its role: the second serves while the first hangs. A Spider
+/// node and its data nodes have one more each.
 pub const MOST_CONNECTIONS: usize = {
     let [
         definitions,
@@ -57,29 +57,27 @@ pub const MOST_CONNECTIONS: usize = {
     definitions + log + proofs + settings + loads + transactions + comparisons + trials + history
 };
 
-/// The places that are taken.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionPermits([Arc<Semaphore>; PERMITS_BY_PURPOSE.len()]);
 
-/// A connection's place.
 pub(super) type ConnectionPermit = OwnedSemaphorePermit;
 
 impl Default for ConnectionPermits {
     fn default() -> Self {
-        ConnectionPermits(PERMITS_BY_PURPOSE.map(|seats| Arc::new(Semaphore::new(seats))))
+        ConnectionPermits(PERMITS_BY_PURPOSE.map(|permits| Arc::new(Semaphore::new(permits))))
     }
 }
 
 impl ConnectionPermits {
     /// # Errors
-    /// When all are taken, by connections that the server has not answered yet.
+    /// When all are taken by connections that the server has not yet answered.
     pub(super) fn take(
         &self,
         purpose: ConnectionPurpose,
     ) -> Result<ConnectionPermit, AccountError> {
-        let seats = self.0.get(purpose as usize).map(Arc::clone);
-        let seat = seats.and_then(|seats| seats.try_acquire_owned().ok());
-        seat.ok_or(AccountError::Waiting(purpose.name()))
+        let permits = self.0.get(purpose as usize).map(Arc::clone);
+        let permit = permits.and_then(|seats| seats.try_acquire_owned().ok());
+        permit.ok_or(AccountError::Waiting(purpose.name()))
     }
 }
 
@@ -107,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seat_is_free_again_when_its_connection_is_gone() {
+    fn a_permit_is_free_again_when_its_connection_is_gone() {
         let seats = ConnectionPermits::default();
         let taken = [ConnectionPurpose::Loads, ConnectionPurpose::Loads]
             .map(|purpose| seats.take(purpose).unwrap());

@@ -1,4 +1,4 @@
-//! Why the server does not answer the service account.
+//! Why the service account gets no reply.
 
 use std::io;
 
@@ -8,42 +8,42 @@ use crate::tls::TlsMode;
 use crate::wire::cursor::MalformedPacket;
 use crate::wire::response::ErrPacket;
 
-/// Denied with a password or without one; the account is locked (MySQL, MariaDB); its password has expired.
+/// Access denied, with a password or without; account locked (MySQL, MariaDB); password expired.
 const LOGIN_REFUSED: [u16; 5] = [1045, 1698, 3118, 4151, 1862];
 
-/// Why a question has no answer, or an account no connection.
+/// Why a query has no reply, or an account no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     /// The connection failed.
     #[error("the connection to the server failed: {0}")]
     Io(#[from] io::Error),
-    /// Both sides do not agree on TLS.
+    /// TLS negotiation failed.
     #[error(
         "TLS with the server failed (upstream_tls.mode = {mode}): {source}. Look at upstream_tls.ca and upstream_tls.name, and at the \
          certificate that the server shows"
     )]
     Tls {
-        /// What the server has to prove.
+        /// What the server must prove.
         mode: TlsMode,
         /// Why.
         source: io::Error,
     },
-    /// Every connection of that purpose is being made, or waits for the server's answer.
+    /// All connections of that purpose are being opened or wait for the server.
     #[error(
         "the service account's connections for this ({0}) are taken: the server has not let them in yet, or has not answered them \
          (SHOW PROCESSLIST shows what it does there)"
     )]
     Waiting(&'static str),
-    /// Of several servers none is followed.
+    /// With several servers: none is followed.
     #[error("none of the servers in upstream takes writes now")]
     NoPrimary,
-    /// The server that was asked is not followed any more.
+    /// The server that was queried is no longer followed.
     #[error("another server is the primary now")]
     Moved,
-    /// The server refused; or its answer came whole and is of no use.
+    /// The server returned an error, or a complete reply that is of no use.
     #[error("{0}")]
     Server(ErrPacket),
-    /// The server does not let the account in.
+    /// The server refuses the account.
     #[error(
         "the server refuses the service account {user:?}: {error}. Set service.user and service.password (--service-user, \
          --service-password) to an account that may log in from this machine; `headwater check` prints the statements that make one"
@@ -51,10 +51,10 @@ pub enum AccountError {
     Refused {
         /// The account's name.
         user: String,
-        /// What the server says.
+        /// The server's error.
         error: ErrPacket,
     },
-    /// The account's way of logging in is not known here.
+    /// The account's authentication plugin is not supported.
     #[error(
         "the server asks the service account {user:?} (service.user, --service-user) to log in by {plugin}, which Headwater cannot do. \
          Either there is no such account (MySQL then asks for any plugin): `headwater check` prints the statements that make it. Or it \
@@ -63,25 +63,25 @@ pub enum AccountError {
     Plugin {
         /// The account's name.
         user: String,
-        /// What the server asks for.
+        /// The plugin that the server requests.
         plugin: String,
     },
-    /// The key with which the server wants passwords enciphered is none.
+    /// The server's public key for passwords is invalid.
     #[error("the server's public key cannot be used")]
     Key,
-    /// The server offers no TLS, and the settings want it.
+    /// The server offers no TLS, and the settings require it.
     #[error("the server offers no TLS, and upstream_tls.mode wants it")]
     NoTls,
-    /// A packet that has no place where it came.
+    /// A packet that is not valid at this point.
     #[error("the server sent a packet that has no place here")]
     Unexpected,
-    /// A packet is none of the protocol.
+    /// A malformed packet.
     #[error("the server sent a malformed packet: {0}")]
     Malformed(#[from] MalformedPacket),
-    /// A reply cannot be followed.
+    /// A reply that cannot be parsed.
     #[error(transparent)]
     Reply(InternalQueryError),
-    /// The log's file is too long to be followed from its end.
+    /// The log file has grown beyond the offsets that a dump request can name.
     #[error(
         "the server's log file has more than 4 GiB: have it begin another one (FLUSH BINARY LOGS)"
     )]
@@ -92,7 +92,7 @@ pub enum AccountError {
 }
 
 impl AccountError {
-    /// The code of the server's own error.
+    /// The code of the server's error, if this is one.
     #[must_use]
     pub fn code(&self) -> Option<u16> {
         match self {
@@ -101,7 +101,7 @@ impl AccountError {
         }
     }
 
-    /// True when the server does not let the account in, whatever is tried: the log was told of that where it happened.
+    /// True if the server refuses the account permanently; this was logged when it happened.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(
@@ -110,7 +110,7 @@ impl AccountError {
         )
     }
 
-    /// True when the server sent what cannot be read here, or not from there on: it would send it again.
+    /// True if the server sent something that cannot be read: it would send it again.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         matches!(
@@ -123,7 +123,6 @@ impl AccountError {
         )
     }
 
-    /// What this is where it came in answer to a login.
     pub(super) fn at_login(self, user: &str) -> AccountError {
         let user = user.to_owned();
         match self {

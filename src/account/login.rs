@@ -1,4 +1,4 @@
-//! What a client of the project's own says when it logs in.
+//! The client side of a login.
 
 use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OaepPublicEncryptingKey, PublicEncryptingKey};
 use mysql_common::scramble::{scramble_native, scramble_sha256};
@@ -15,19 +15,19 @@ use crate::wire::response::{EOF, ERR, ErrPacket, OK};
 const NATIVE_PLUGIN: &[u8] = b"mysql_native_password";
 /// Plugin of MySQL since 8.
 const SHA2_PLUGIN: &[u8] = b"caching_sha2_password";
-/// utf8mb4_general_ci, which both servers have under this number.
+/// utf8mb4_general_ci, which has this number on both servers.
 const CHARSET: u8 = 45;
 const MAX_PACKET: u32 = 16 << 20;
-/// First byte of what a plugin says of its own.
+/// First byte of a plugin's own data.
 const AUTH_MORE_DATA: u8 = 0x01;
 /// caching_sha2_password: the server knows the account and the password was right.
 const FAST_AUTH_OK: u8 = 3;
-/// The server wants the password itself.
+/// The server asks for the password itself.
 const FULL_AUTH: u8 = 4;
-/// A client without TLS wants the key first that it is enciphered with.
+/// A client without TLS asks for the public key first.
 const REQUEST_PUBLIC_KEY: u8 = 2;
 
-/// What the client uses where the server has it. Nothing that makes it slower, and nothing that stock clients lack.
+/// Capabilities requested if the server has them: nothing slower, and nothing that stock clients lack.
 const WANTED: Capabilities = Capabilities::LONG_PASSWORD
     .union(Capabilities::LONG_FLAG)
     .union(Capabilities::PROTOCOL_41)
@@ -55,7 +55,7 @@ impl std::fmt::Debug for LoginCredentials<'_> {
     }
 }
 
-/// The payload of the answer to a greeting (HandshakeResponse41), and what both sides will use.
+/// Builds the reply to a greeting (HandshakeResponse41); returns its payload and the negotiated capabilities.
 #[must_use]
 pub fn handshake_response(
     greeting: &ServerGreeting,
@@ -69,7 +69,7 @@ pub fn handshake_response(
         wanted.intersection(greeting.capabilities.union(Capabilities::LONG_PASSWORD));
     let plugin = match greeting.auth_plugin.as_slice() {
         known @ (NATIVE_PLUGIN | SHA2_PLUGIN) => known,
-        // The server asks again with the account's own.
+        // The server then requests the account's own plugin.
         _ => NATIVE_PLUGIN,
     };
     let proof = auth_proof(plugin, &greeting.scramble, login.password).unwrap_or_default();
@@ -87,7 +87,7 @@ pub fn handshake_response(
     (payload, capabilities)
 }
 
-/// The answer to AuthSwitchRequest; `None` for a plugin that is not known here.
+/// Builds the reply to an AuthSwitchRequest; `None` if the plugin is not supported.
 ///
 /// # Errors
 /// When the request is malformed.
@@ -99,7 +99,6 @@ pub fn auth_switch_response(
     Ok(auth_proof(plugin, scramble, password))
 }
 
-/// The plugin and the scramble of an AuthSwitchRequest.
 fn parse_auth_switch(request: &[u8]) -> Result<(&[u8], &[u8]), MalformedPacket> {
     let mut cursor = PacketCursor::new(request);
     cursor.u8()?;
@@ -117,23 +116,19 @@ fn auth_proof(plugin: &[u8], scramble: &[u8], password: &str) -> Option<Vec<u8>>
     }
 }
 
-/// The dialogue behind a login.
+/// The authentication exchange after the first login packet.
 #[derive(Debug)]
 pub(super) struct AuthDialogue<'a> {
     password: &'a str,
-    /// Nobody between the two sides can listen.
+    /// The link cannot be wiretapped: TLS, or a local socket.
     secure: bool,
     scramble: Vec<u8>,
 }
 
-/// What the client does about a packet of the server's.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AuthAction {
-    /// It is in.
     Authenticated,
-    /// It waits for the next one.
     Wait,
-    /// It answers.
     Send(Vec<u8>),
 }
 
@@ -150,10 +145,10 @@ impl<'a> AuthDialogue<'a> {
         }
     }
 
-    /// Takes the server's next packet.
+    /// Processes the server's next packet.
     ///
     /// # Errors
-    /// When the server refuses, asks by a plugin that is not known here, or says what is none of the protocol.
+    /// When the server refuses, requests an unsupported plugin, or sends an invalid packet.
     pub(super) fn receive(&mut self, packet: &[u8]) -> Result<AuthAction, AccountError> {
         match packet {
             [OK, ..] => Ok(AuthAction::Authenticated),
@@ -162,7 +157,7 @@ impl<'a> AuthDialogue<'a> {
                 let (plugin, scramble) = parse_auth_switch(packet)?;
                 self.scramble = scramble.to_vec();
                 let proof = auth_proof(plugin, scramble, self.password);
-                // Whose it is is known to who logs in.
+                // The caller adds the user name.
                 let unknown = || AccountError::Plugin {
                     user: String::new(),
                     plugin: String::from_utf8_lossy(plugin).into_owned(),
@@ -183,7 +178,7 @@ impl<'a> AuthDialogue<'a> {
         password
     }
 
-    /// The password as only the server can read it (MySQL manual, "Caching SHA-2 Pluggable Authentication": RSA with OAEP).
+    /// Encrypts the password for the server (MySQL manual, "Caching SHA-2 Pluggable Authentication": RSA with OAEP).
     fn enciphered(&self, key: &[u8]) -> Result<Vec<u8>, AccountError> {
         let unfit = |_| AccountError::Key;
         let key = SubjectPublicKeyInfoDer::from_pem_slice(key).map_err(|_| AccountError::Key)?;
@@ -275,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_password_itself_is_said_only_where_nobody_can_listen() {
+    fn the_password_is_sent_in_clear_only_over_a_secure_link() {
         let greeting = greeting(SHA2_PLUGIN);
         let mut plain = AuthDialogue::new(&greeting, "secret", false);
         assert_eq!(
@@ -293,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_and_no_packet_of_a_login_is_refused() {
+    fn invalid_keys_and_login_packets_are_refused() {
         let greeting = greeting(SHA2_PLUGIN);
         let mut dialogue = AuthDialogue::new(&greeting, "secret", false);
         for packet in [

@@ -1,18 +1,16 @@
-//! The service account's connections: they log in, ask, and follow the server's log, and hold no more of what comes than named
-//! limits allow.
+//! The service account's connections: they log in, query, and follow the server's log. Named limits bound what they buffer.
 //!
-//! Not by a library of clients: those that there are read a result for as long as it comes, and make room for as many columns as
-//! the server says that there are.
+//! Client libraries do not fit: they read a result of any length, and allocate as many columns as the server announces.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `login` | what is said to be let in |
-//! | `connection` | a connection, questions and answers |
-//! | `target` | which server they are made to |
-//! | `connection_permits` | how many connections there are at most, and what for |
-//! | `binlog_stream` | a connection that is sent the log |
-//! | `refusal_log` | what the log was told of a login that is refused |
-//! | `event_reader`, `payload_decompressor` | pure: its bytes, as they stream by, become events |
+//! | `login` | login packets |
+//! | `connection` | a connection: queries and replies |
+//! | `target` | which server to connect to |
+//! | `connection_permits` | how many connections there may be, by purpose |
+//! | `binlog_stream` | a connection that receives the log |
+//! | `refusal_log` | logs a refused login once |
+//! | `event_reader`, `payload_decompressor` | pure: turn streamed bytes into events |
 
 pub mod binlog_stream;
 mod connection;
@@ -35,19 +33,19 @@ pub use target::{
 use crate::link::is_path;
 use crate::tls::TlsConnector;
 
-/// What an answer may hold that is asked for to be kept in memory: the longest is a follow list of some millions.
+/// The most bytes of a reply that is loaded into memory: the longest is a follow list of some millions.
 const LOAD_BYTES: usize = 64 << 20;
 
-/// Who connects to which server, and what is said first.
+/// An account and the server it connects to, with the statements that set up its sessions.
 #[derive(Clone)]
 pub struct UpstreamAccount {
     target: UpstreamTarget,
     user: String,
-    /// The same for all that were made of one account.
+    /// Shared by all copies of this account.
     password: Arc<RwLock<String>>,
     database: Option<String>,
     session: Vec<String>,
-    /// The longest answer to a load that is read, in bytes.
+    /// The longest reply to a load that is read, in bytes.
     load_bytes: usize,
     refusal_log: refusal_log::RefusalLog,
 }
@@ -64,7 +62,7 @@ impl fmt::Debug for UpstreamAccount {
 }
 
 impl UpstreamAccount {
-    /// An account on a server (`HOST:PORT`, or the path of its socket). There is TLS where the settings leave no choice.
+    /// An account on a server (`HOST:PORT`, or a socket path). TLS is used only if the settings require it.
     #[must_use]
     pub fn new(
         upstream: &str,
@@ -75,7 +73,7 @@ impl UpstreamAccount {
         UpstreamAccount::for_target(UpstreamTarget::one(upstream, connector), user, password)
     }
 
-    /// An account on the server that is followed.
+    /// An account on the server that `target` follows.
     #[must_use]
     pub fn for_target(target: UpstreamTarget, user: &str, password: &str) -> UpstreamAccount {
         UpstreamAccount {
@@ -89,25 +87,25 @@ impl UpstreamAccount {
         }
     }
 
-    /// Its name.
+    /// The user name.
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// Its password, as it is now.
+    /// The current password.
     fn password(&self) -> String {
         let password = self.password.read();
         password.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Logs in with another password from now on, wherever this account is used. Connections that there are stay.
+    /// Sets the password for later logins, wherever this account is used. Open connections stay.
     pub fn set_password(&self, password: &str) {
-        let own = self.password.write();
-        password.clone_into(&mut own.unwrap_or_else(PoisonError::into_inner));
+        let current = self.password.write();
+        password.clone_into(&mut current.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The same on the servers of another target.
+    /// The same account on the servers of another target.
     #[must_use]
     pub fn with_target(&self, target: UpstreamTarget) -> UpstreamAccount {
         UpstreamAccount {
@@ -116,19 +114,19 @@ impl UpstreamAccount {
         }
     }
 
-    /// Where it connects to.
+    /// The servers it connects to.
     #[must_use]
     pub fn target(&self) -> &UpstreamTarget {
         &self.target
     }
 
-    /// The same, which reads no longer answers to loads than this.
+    /// The same account with another limit on replies to loads, in bytes.
     #[must_use]
     pub fn with_load_bytes(self, load_bytes: usize) -> UpstreamAccount {
         UpstreamAccount { load_bytes, ..self }
     }
 
-    /// The same with sessions that start in a database.
+    /// The same account with sessions that start in a database.
     #[must_use]
     pub fn in_database(&self, database: &str) -> UpstreamAccount {
         UpstreamAccount {
@@ -137,19 +135,19 @@ impl UpstreamAccount {
         }
     }
 
-    /// The same with sessions that answer alike whatever the server's defaults: they see what is committed now, and all of it.
+    /// The same account with sessions that do not depend on the server's defaults: they read all that is committed.
     #[must_use]
     pub fn with_internal_session(mut self) -> UpstreamAccount {
         self.session = vec![
             "SET SESSION autocommit = 1, completion_type = 0, sql_mode = '', sql_select_limit = 18446744073709551615, \
              sql_big_selects = 1, sql_quote_show_create = 1"
                 .to_owned(),
-            // They may be idle for longer than clients, and answers may be long.
+            // Internal sessions may be idle for longer than clients, and replies may be long.
             "SET SESSION wait_timeout = 28800, interactive_timeout = 28800, net_read_timeout = 30, net_write_timeout = 60 \
              /*M!100300 , idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, \
              idle_write_transaction_timeout = 0 */"
                 .to_owned(),
-            // One read view a statement.
+            // One read view per statement.
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
         ];
         self

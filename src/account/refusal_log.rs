@@ -1,4 +1,4 @@
-//! What the log was told of a service account that the server refuses: once, until it changes or an hour has passed.
+//! Logs that the server refuses the service account: once, until the refusal changes or an hour has passed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::error::AccountError;
 
 use crate::clock;
 
-/// A refusal that stays as it is is said again after so long.
+/// An unchanged refusal is logged again after this long.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Shared by all connections of an account.
@@ -15,7 +15,6 @@ const REPEAT_INTERVAL: Duration = Duration::from_secs(60 * 60);
 pub(super) struct RefusalLog(Arc<Mutex<Option<(String, Instant)>>>);
 
 impl RefusalLog {
-    /// Takes in how a login ended.
     pub(super) fn record<T>(&self, login: &Result<T, AccountError>) {
         match login {
             Ok(_) => {
@@ -38,12 +37,12 @@ impl RefusalLog {
     }
 
     fn is_new(&self, text: &str, now: Instant) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = told.as_ref().is_some_and(|(before, at)| {
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = logged.as_ref().is_some_and(|(before, at)| {
             before == text && now.duration_since(*at) < REPEAT_INTERVAL
         });
         if !known {
-            *told = Some((text.to_owned(), now));
+            *logged = Some((text.to_owned(), now));
         }
         !known
     }

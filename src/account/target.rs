@@ -1,4 +1,4 @@
-//! Which server is connected to: the only one that there is, or, of several, the one that is followed now.
+//! Which server to connect to: the only one, or the one of several that is followed now.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -13,7 +13,7 @@ use super::host;
 use crate::link::is_path;
 use crate::tls::{TlsConnector, TlsError, UpstreamTlsSection};
 
-/// A server, as one account or one kind of sessions connects to it.
+/// A server, as one account or one kind of session connects to it.
 #[derive(Debug)]
 pub struct UpstreamServer {
     address: String,
@@ -30,26 +30,26 @@ impl UpstreamServer {
         }
     }
 
-    /// `HOST:PORT`, or the path of its socket.
+    /// `HOST:PORT`, or a socket path.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// What it is shown, and has to show, where there is TLS.
+    /// The TLS settings for connections to it.
     #[must_use]
     pub fn connector(&self) -> &TlsConnector {
         &self.connector
     }
 
-    /// The same for the service account: there is TLS where the settings leave no choice.
+    /// The TLS settings for the service account: used only where TLS is required.
     pub(super) fn tls(&self) -> Option<&TlsConnector> {
         let tls = self.connector.mode.is_required() && !is_path(&self.address);
         tls.then_some(&self.connector)
     }
 }
 
-/// Who is followed: a server by its place in the list, if one is. Each change has another number.
+/// The followed server, by its index in the list. Each change has a new generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FollowedServer {
     /// Which one.
@@ -60,31 +60,31 @@ pub struct FollowedServer {
     pub since: Option<Instant>,
 }
 
-/// Where connections are made to.
+/// Where connections go.
 #[derive(Clone, Debug)]
 pub struct UpstreamTarget {
     servers: Arc<[Arc<UpstreamServer>]>,
-    /// `None`: there is one server.
+    /// `None` if there is only one server.
     followed: Option<watch::Receiver<FollowedServer>>,
 }
 
-/// A server that was aimed at, and what tells that it is followed no more.
+/// The server selected for a connection, with a signal that fires when it is no longer followed.
 #[derive(Clone, Debug)]
 pub struct SelectedServer {
     /// The server.
     pub server: Arc<UpstreamServer>,
-    /// Its place in the list.
+    /// Its index in the list.
     pub index: usize,
-    /// What tells that another one, or none, is followed.
+    /// Fires when another server, or none, is followed.
     pub server_change: ServerChangeSignal,
 }
 
-/// Tells that the server that was aimed at is not followed any more.
+/// Signals that the selected server is no longer followed.
 #[derive(Clone, Debug, Default)]
 pub struct ServerChangeSignal(Option<watch::Receiver<FollowedServer>>);
 
 impl UpstreamTarget {
-    /// One server.
+    /// A target of one server.
     #[must_use]
     pub fn one(address: &str, connector: &TlsConnector) -> UpstreamTarget {
         let server = Arc::new(UpstreamServer::new(address, connector));
@@ -94,10 +94,10 @@ impl UpstreamTarget {
         }
     }
 
-    /// The one of these that is followed.
+    /// A target that follows one of these servers.
     ///
     /// # Errors
-    /// When the settings of TLS cannot be used.
+    /// When the TLS settings cannot be used.
     pub fn of(
         addresses: &[String],
         tls: &UpstreamTlsSection,
@@ -114,23 +114,23 @@ impl UpstreamTarget {
         })
     }
 
-    /// One server of them, whoever is followed.
+    /// A target of one server of the list, whichever is followed.
     #[must_use]
-    pub fn server_at(&self, place: usize) -> Option<UpstreamTarget> {
-        let server = self.servers.get(place)?;
+    pub fn server_at(&self, index: usize) -> Option<UpstreamTarget> {
+        let server = self.servers.get(index)?;
         Some(UpstreamTarget {
             servers: Arc::new([Arc::clone(server)]),
             followed: None,
         })
     }
 
-    /// True where there are several servers.
+    /// True if there are several servers.
     #[must_use]
     pub fn has_several_servers(&self) -> bool {
         self.followed.is_some()
     }
 
-    /// The server to connect to; `None`: none is followed now.
+    /// The server to connect to; `None` if none is followed now.
     #[must_use]
     pub fn select(&self) -> Option<SelectedServer> {
         let Some(followed) = &self.followed else {
@@ -142,26 +142,26 @@ impl UpstreamTarget {
             });
         };
         let mut followed = followed.clone();
-        let place = followed.borrow_and_update().server?;
+        let index = followed.borrow_and_update().server?;
         Some(SelectedServer {
-            server: Arc::clone(self.servers.get(place)?),
-            index: place,
+            server: Arc::clone(self.servers.get(index)?),
+            index,
             server_change: ServerChangeSignal(Some(followed)),
         })
     }
 
-    /// The same, which waits for one for so long.
+    /// As [`Self::select`], but waits up to `limit` until a server is followed.
     pub async fn select_within(&self, limit: Duration) -> Option<SelectedServer> {
-        if let Some(aim) = self.select() {
-            return Some(aim);
+        if let Some(selected) = self.select() {
+            return Some(selected);
         }
         let mut followed = self.followed.clone()?;
-        let found = followed.wait_for(|followed| followed.server.is_some());
-        let _ = tokio::time::timeout(limit, found).await;
+        let change = followed.wait_for(|followed| followed.server.is_some());
+        let _ = tokio::time::timeout(limit, change).await;
         self.select()
     }
 
-    /// Every address, as it is shown to people.
+    /// Every address, for display.
     #[must_use]
     pub fn address_list(&self) -> String {
         let addresses: Vec<&str> = self.servers.iter().map(|it| it.address()).collect();
@@ -170,22 +170,22 @@ impl UpstreamTarget {
 }
 
 impl ServerChangeSignal {
-    /// True once it is not followed any more.
+    /// True once the server is no longer followed.
     #[must_use]
     pub fn has_changed(&self) -> bool {
-        // Who tells it is gone with the process.
+        // If the sender is gone, the process is ending.
         self.0
             .as_ref()
             .is_some_and(|followed| followed.has_changed().unwrap_or(false))
     }
 
-    /// True where it could come to that.
+    /// True if the followed server can change at all.
     #[must_use]
     pub fn is_possible(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Waits until it is so.
+    /// Waits until the followed server has changed; never returns if it cannot.
     pub async fn wait(&self) {
         let Some(followed) = &self.0 else {
             return std::future::pending().await;
@@ -196,7 +196,7 @@ impl ServerChangeSignal {
         }
     }
 
-    /// What `future` comes to; `None` at once when the server is followed no more, whatever that does.
+    /// Runs `future`; returns `None` at once when the server is no longer followed.
     pub async fn run_unless_changed<F: Future>(
         &self,
         mut future: Pin<&mut F>,
@@ -206,8 +206,8 @@ impl ServerChangeSignal {
         }
         let mut waits = pin!(self.wait());
         poll_fn(|context| {
-            // Each time anew: who begins to wait while others are still told of the change before is woken for that one, and for no other
-            // until asked again.
+            // Checked at each poll: a waiter registered while earlier ones are still being notified of the previous change is woken for
+            // that change, and for no later one until it is polled again.
             if self.has_changed() || waits.as_mut().poll(context).is_ready() {
                 return Poll::Ready(None);
             }
@@ -253,7 +253,7 @@ mod tests {
         let aim = target.select().unwrap();
         assert_eq!((aim.server.address(), aim.index), ("b:2", 1));
         assert!(!aim.server_change.has_changed());
-        // The same server, found again, is another one for those that were on it.
+        // The same server, followed again, counts as another one for its former connections.
         follow.send_replace(followed(1, 2));
         assert!(aim.server_change.has_changed());
         tokio::time::timeout(Duration::from_secs(1), aim.server_change.wait())
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_a_server_gets_it_when_it_is_there() {
+    async fn a_waiter_gets_a_server_once_it_is_followed() {
         let (follow, target) = target();
         let none = target.select_within(Duration::from_millis(1)).await;
         assert!(none.is_none());
@@ -274,9 +274,9 @@ mod tests {
         assert_eq!(aim.unwrap().server.address(), "a:1");
     }
 
-    /// Those who came first are told of a change one after the other, and who comes meanwhile must not miss the next one for that.
+    /// A waiter that registers while earlier ones are being notified must not miss the next change.
     #[test]
-    fn who_comes_while_a_server_begins_to_be_followed_learns_when_it_is_no_more() {
+    fn a_waiter_registered_during_a_change_sees_the_next_change() {
         let (follow, target) = target();
         let (left, ended) = std::sync::mpsc::channel();
         let (tell, aimed) = std::sync::mpsc::channel();
@@ -305,7 +305,7 @@ mod tests {
                             aim.server_change.run_unless_changed(session),
                         )
                         .await;
-                        // What was not told of it is asked a last time when the patience is over.
+                        // A missed change is polled a last time when the patience is over.
                         let told = told.is_ok() && waits.elapsed() < PATIENCE;
                         left.send(told).unwrap();
                     });

@@ -1,25 +1,24 @@
-//! Who may ask: whoever shows the token, and where there is none, whoever asks this machine by its number or as `localhost`.
+//! Access control of the admin port: by token; without a token, only requests whose Host is an IP address or `localhost`.
 //!
-//! A page in a browser can have a name of its own lead to 127.0.0.1 and then read what answers there (DNS rebinding). It cannot have the
-//! browser leave that name out.
+//! DNS rebinding: a browser page can point its own host name at 127.0.0.1 and read the response. It cannot hide that name in Host.
 
 use std::net::IpAddr;
 
 use hyper::header::{AUTHORIZATION, HOST};
 use hyper::http::request::Parts;
 
-/// What an asker may see.
+/// What a request may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AccessLevel {
-    /// All.
+    /// Everything.
     Full,
-    /// Whether Headwater is well: the token is missing, or another one.
+    /// Only the health status: the token is missing or wrong.
     HealthOnly,
-    /// Nothing: a stranger's page asks.
+    /// Nothing: a page of another origin sent the request.
     Denied,
 }
 
-/// What whoever sends this may see.
+/// Returns what this request may read.
 pub(super) fn access_level(request: &Parts, token: &str) -> AccessLevel {
     if token.is_empty() {
         return match is_local_host_name(request) {
@@ -38,7 +37,7 @@ pub(super) fn access_level(request: &Parts, token: &str) -> AccessLevel {
     }
 }
 
-/// True where the host that is asked for is a number, or `localhost`. Browsers always say it.
+/// True if the Host header is an IP address or `localhost`. Browsers always send Host.
 fn is_local_host_name(request: &Parts) -> bool {
     let named = request
         .headers
@@ -54,7 +53,7 @@ fn is_local_host_name(request: &Parts) -> bool {
     })
 }
 
-/// Without the port, and without the brackets of IPv6.
+/// Strips the port, and the brackets of IPv6.
 fn host_of(host: &str) -> &str {
     if let Some(number) = host.strip_prefix('[') {
         return number.split(']').next().unwrap_or_default();

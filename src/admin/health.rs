@@ -1,4 +1,4 @@
-//! Whether Headwater is well: by asking, and not by what was so a while ago.
+//! Health checks: by a probe at the time of the request, not by an earlier state.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use crate::clock;
 use crate::server::{greet, has_tls, try_tls};
 use crate::session::shared_state::SharedState;
 
-/// What of it.
+/// The result of a health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum HealthStatus {
     Healthy(&'static str),
     Unhealthy {
-        /// One of few words, for those who count.
+        /// One of a fixed set, for metrics.
         reason: &'static str,
-        /// For people, with the way out.
+        /// For people, with the remedy.
         text: String,
     },
 }
@@ -32,37 +32,37 @@ impl HealthStatus {
     }
 }
 
-/// What the server said last, so that many askers do not ask it each.
+/// The last result of probing the server, so that many requests share one probe.
 #[derive(Debug, Default)]
 pub(super) struct ReachabilityCache(Mutex<Option<(Instant, Option<LoginFault>)>>);
 
-/// Why no client can log in to the server.
+/// Why clients cannot log in to the server.
 #[derive(Clone, Debug)]
 pub(super) enum LoginFault {
-    /// It does not answer.
+    /// The server does not answer.
     Unreachable(String),
-    /// There is no TLS with it, which the settings want.
+    /// TLS with the server fails, and the settings require it.
     NoTls(String),
 }
 
-/// An answer of the server's counts so long.
+/// Time for which a probe's result is reused.
 const FAULT_TTL: Duration = Duration::from_millis(500);
-/// The server has to greet within it.
+/// Time in which the server has to send its greeting.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl ReachabilityCache {
-    /// `None`: clients can log in, as far as that can be known without one.
-    pub(super) async fn fault(&self, seen: &AdminContext) -> Option<LoginFault> {
+    /// `None`: clients can log in, as far as a probe without a client can know.
+    pub(super) async fn fault(&self, context: &AdminContext) -> Option<LoginFault> {
         let mut last = self.0.lock().await;
         if let Some((at, fault)) = &*last
             && clock::since(*at) < FAULT_TTL
         {
             return fault.clone();
         }
-        let limit = GREETING_TIMEOUT.min(Duration::from_millis(seen.shared().limits.connect_ms));
-        let fault = match seen.upstreams.target().select() {
+        let limit = GREETING_TIMEOUT.min(Duration::from_millis(context.shared().limits.connect_ms));
+        let fault = match context.upstreams.target().select() {
             Some(aim) => match greet(aim.server.address(), limit).await {
-                Ok(greeting) => tls_fault(seen, &aim, has_tls(&greeting), limit).await,
+                Ok(greeting) => tls_fault(context, &aim, has_tls(&greeting), limit).await,
                 Err(error) => Some(LoginFault::Unreachable(error.to_string())),
             },
             None => Some(LoginFault::Unreachable(
@@ -74,14 +74,14 @@ impl ReachabilityCache {
     }
 }
 
-/// Where every session needs TLS to the server, it is tried.
+/// Tries TLS with the server, where every session needs it.
 async fn tls_fault(
-    seen: &AdminContext,
+    context: &AdminContext,
     aim: &SelectedServer,
     server_has: bool,
     limit: Duration,
 ) -> Option<LoginFault> {
-    let legs = seen.shared().transport.session_policy.tls;
+    let legs = context.shared().transport.session_policy.tls;
     if !legs.requires_server_tls() {
         return None;
     }
@@ -97,16 +97,16 @@ async fn tls_fault(
     )))
 }
 
-/// Whether a client that comes now can log in.
+/// Whether a new client can log in.
 pub(super) async fn readiness(state: &AdminState) -> HealthStatus {
-    let seen = &state.context;
-    if seen.draining.is_given() {
+    let context = &state.context;
+    if context.draining.is_given() {
         return HealthStatus::unhealthy(
             "draining",
             "Headwater takes no more clients: it is being stopped",
         );
     }
-    let (room, most) = seen.shared().session_permits.clone();
+    let (room, most) = context.shared().session_permits.clone();
     if room.available_permits() == 0 {
         return HealthStatus::unhealthy(
             "full",
@@ -115,22 +115,22 @@ pub(super) async fn readiness(state: &AdminState) -> HealthStatus {
             ),
         );
     }
-    match state.reachable.fault(seen).await {
+    match state.reachable.fault(context).await {
         None => HealthStatus::Healthy("ready"),
         Some(LoginFault::NoTls(text)) => HealthStatus::unhealthy("no_tls", text),
         Some(LoginFault::Unreachable(error)) => HealthStatus::unhealthy(
             "server_away",
             format!(
                 "the server at {} does not answer: {error}",
-                seen.upstreams.address_list()
+                context.upstreams.address_list()
             ),
         ),
     }
 }
 
-/// Whether calls and feeds are answered from memory, by a proof that is begun now.
-pub(super) async fn acceleration(seen: &AdminContext) -> HealthStatus {
-    let shared = &seen.shared();
+/// Whether calls and feeds are answered from memory; requests a new freshness proof.
+pub(super) async fn acceleration(context: &AdminContext) -> HealthStatus {
+    let shared = &context.shared();
     if !shared.accelerate {
         return HealthStatus::unhealthy("switched_off", "accelerate = false, or --relay-only");
     }
@@ -146,17 +146,17 @@ pub(super) async fn acceleration(seen: &AdminContext) -> HealthStatus {
             "nothing is answered from memory: set index.memory_bytes above 0",
         );
     };
-    if let Some(aside) = binlog.suspension() {
-        return HealthStatus::unhealthy(aside.reason, aside.text);
+    if let Some(suspension) = binlog.suspension() {
+        return HealthStatus::unhealthy(suspension.reason, suspension.text);
     }
-    if !serves_anything(seen) {
+    if !serves_anything(context) {
         return HealthStatus::unhealthy(
             "nothing_served",
             "no definition and no feed is answered from memory on this server: `headwater check` says why",
         );
     }
     let binlog = Arc::clone(binlog);
-    let proved = seen
+    let proved = context
         .runtime
         .spawn(async move { binlog.prove_freshness_now().await });
     match proved.await {
@@ -169,9 +169,9 @@ pub(super) async fn acceleration(seen: &AdminContext) -> HealthStatus {
     }
 }
 
-/// True where a definition is answered in some database, or a feed is served.
-fn serves_anything(seen: &AdminContext) -> bool {
-    let shared = &seen.shared();
+/// True if a definition is answered in some database, or a feed is served.
+fn serves_anything(context: &AdminContext) -> bool {
+    let shared = &context.shared();
     let feeds = || {
         shared
             .feeds
@@ -181,7 +181,7 @@ fn serves_anything(seen: &AdminContext) -> bool {
     serves_calls(shared) || feeds()
 }
 
-/// True where a definition is answered in some database.
+/// True if a definition is answered in some database.
 pub(super) fn serves_calls(shared: &SharedState) -> bool {
     let distrusted = |definition| {
         shared

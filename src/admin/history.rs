@@ -1,4 +1,4 @@
-//! What was counted in the last fifteen minutes, a sample each five seconds, so that a page that is opened now can draw it.
+//! Counters of the last fifteen minutes, one sample every five seconds, for the page's charts.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,21 +18,20 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Fifteen minutes.
 const MAX_SAMPLES: usize = 180;
 
-/// The samples.
 #[derive(Debug, Default)]
 pub(super) struct SampleHistory(Mutex<VecDeque<HistorySample>>);
 
-/// A second's worth by answer; `None` where nothing is known.
+/// Values per second, by answer; `None`: unknown.
 type AnswerMap<T> = BTreeMap<&'static str, Option<T>>;
 
-/// What five seconds were like.
+/// The rates of one sample interval.
 #[derive(Clone, Debug, Serialize)]
 struct HistorySample {
-    /// Seconds since 1970 at its end.
+    /// Seconds since 1970, at the end of the interval.
     at: u64,
     calls: AnswerMap<f64>,
     statements: AnswerMap<f64>,
-    /// How long half of the answers took at most, in milliseconds, and how long 99 of a hundred.
+    /// Median and 99th percentile of the answer times, in milliseconds.
     p50_ms: AnswerMap<f64>,
     p99_ms: AnswerMap<f64>,
     lag_bytes: Option<u64>,
@@ -42,7 +41,7 @@ struct HistorySample {
     process_bytes: Option<u64>,
 }
 
-/// All that is told.
+/// The response of `/api/history`.
 #[derive(Debug, Serialize)]
 pub(super) struct HistoryReport {
     each_seconds: u64,
@@ -67,7 +66,7 @@ impl SampleHistory {
     }
 }
 
-/// Samples for good.
+/// Adds samples until the process ends.
 pub(super) async fn record_samples(state: Arc<AdminState>) {
     let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -84,7 +83,7 @@ pub(super) async fn record_samples(state: Arc<AdminState>) {
     }
 }
 
-/// All counters that rates are made of.
+/// All counters from which rates are computed.
 #[derive(Debug)]
 struct CounterSnapshot {
     calls: BTreeMap<&'static str, u64>,
@@ -93,8 +92,8 @@ struct CounterSnapshot {
 }
 
 impl CounterSnapshot {
-    fn now(seen: &AdminContext) -> CounterSnapshot {
-        let shared = seen.shared();
+    fn now(context: &AdminContext) -> CounterSnapshot {
+        let shared = context.shared();
         let watched = &shared.measurements;
         let mut calls: BTreeMap<_, u64> = CallAnswer::ALL.map(|(_, name)| (name, 0)).into();
         calls.insert(RELAYED, 0);
@@ -127,7 +126,7 @@ impl CounterSnapshot {
 }
 
 fn sample(
-    seen: &AdminContext,
+    context: &AdminContext,
     time: Duration,
     before: &CounterSnapshot,
     now: &CounterSnapshot,
@@ -146,7 +145,7 @@ fn sample(
         each.map(|((name, before), (_, now))| (*name, quantile(before, now, share)))
             .collect::<AnswerMap<f64>>()
     };
-    let shared = seen.shared();
+    let shared = context.shared();
     let binlog = shared.binlog.as_ref();
     let lag = binlog.and_then(|binlog| binlog.lag());
     HistorySample {
@@ -174,24 +173,24 @@ fn round_to_tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// Within which time this share of what happened between two moments was done, in milliseconds: as exactly as the buckets tell, even
-/// between their bounds. `None`: nothing happened, or it took longer than the last bound.
+/// Quantile of the times recorded between two snapshots, in milliseconds; interpolates within a bucket. `None`: nothing was recorded, or
+/// the quantile is above the last bound.
 fn quantile(before: &HistogramSnapshot, now: &HistogramSnapshot, share: f64) -> Option<f64> {
     let counts = before.buckets.iter().zip(&now.buckets);
     let counts = counts.map(|((_, before), (bound, now))| (*bound, now.saturating_sub(*before)));
     let all: u64 = counts.clone().map(|(_, count)| count).sum();
     #[allow(clippy::cast_precision_loss, reason = "so many in five seconds")]
-    let mut wanted = (all > 0).then_some(all as f64 * share)?;
+    let mut remaining = (all > 0).then_some(all as f64 * share)?;
     let mut lower = 0.0;
     for (bound, count) in counts {
         #[allow(clippy::cast_precision_loss, reason = "so many in five seconds")]
         let held = count as f64;
-        if held >= wanted && held > 0.0 {
-            let within = lower + (bound - lower) * wanted / held;
+        if held >= remaining && held > 0.0 {
+            let within = lower + (bound - lower) * remaining / held;
             let ms = (within * 1e6).round() / 1e3;
             return ms.is_finite().then_some(ms);
         }
-        wanted -= held;
+        remaining -= held;
         lower = bound;
     }
     None

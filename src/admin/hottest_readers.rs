@@ -1,4 +1,4 @@
-//! Who was asked for most lately: of a share of the calls.
+//! The readers and authors that were requested most often, from a sample of the calls.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,18 +9,18 @@ use serde::Serialize;
 use crate::session::shared_state::SharedState;
 use crate::timeline::definition::DefinitionId;
 
-/// So many of each are told.
+/// Entries reported of each kind.
 const MAX_ENTRIES: usize = 10;
-/// The lists of so many readers are looked at for authors.
+/// Readers whose follow lists are counted for authors.
 const MAX_FOLLOW_LISTS: usize = 200;
 
-/// Readers and authors, the most frequent first.
+/// Readers and authors, most frequent first.
 #[derive(Debug, Serialize)]
 pub(super) struct HottestReport {
-    /// Calls that were looked at.
+    /// Sampled calls.
     of: usize,
     readers: Vec<HottestEntry>,
-    /// An author is asked for with each reader who follows it.
+    /// An author counts once for each sampled reader who follows it.
     authors: Vec<HottestEntry>,
 }
 
@@ -33,7 +33,7 @@ struct HottestEntry {
 
 pub(super) fn report(shared: &SharedState) -> HottestReport {
     let noted = shared.measurements.hot_readers.sampled_calls();
-    let readers = by_frequency(noted.iter().map(|asked| (*asked, 1)));
+    let readers = by_frequency(noted.iter().map(|call| (*call, 1)));
     let lists = shared.binlog.as_ref().into_iter().flat_map(|binlog| {
         let definitions = shared.catalogue.definitions();
         let each = readers.iter().take(MAX_FOLLOW_LISTS);
@@ -69,7 +69,7 @@ pub(super) fn report(shared: &SharedState) -> HottestReport {
     }
 }
 
-/// The most frequent first.
+/// Counts equal values; most frequent first.
 fn by_frequency<T: Copy + Eq + Hash + Ord>(each: impl Iterator<Item = (T, u64)>) -> Vec<(T, u64)> {
     let mut counts = HashMap::new();
     for (what, count) in each {

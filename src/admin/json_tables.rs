@@ -1,14 +1,14 @@
-//! Tables as JSON: an array with an object for each row, whose keys are the columns in their order.
+//! Tables as JSON: an array with one object for each row; its keys are the columns, in order.
 
 use serde::{Serialize, Serializer};
 
 use crate::session::overview_table::{OverviewCell, OverviewTable};
 
-/// A table as JSON, or its first rows.
+/// The table's first `most` rows as JSON.
 pub(super) fn json(table: &OverviewTable, most: usize) -> String {
     let rows = table.rows.iter().take(most);
     let rows: Vec<_> = rows.map(|row| JsonRow(table.columns, row)).collect();
-    // What holds texts and numbers alone can be written.
+    // Serialization of texts and numbers does not fail.
     serde_json::to_string(&rows).unwrap_or_default()
 }
 

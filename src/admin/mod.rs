@@ -1,18 +1,18 @@
-//! Where operators look in: HTTP on a port of its own, served by a thread of its own. It reads what sessions have counted and decides
-//! nothing but when settings are to be read again: no session waits for anything here.
+//! The admin port: HTTP, on its own port and its own thread. It reads the counters of sessions and triggers settings reloads; no session
+//! waits for it.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `section` | the settings |
-//! | `port` | connections: how many, how long, how large |
-//! | `access_guard` | who may ask |
-//! | `routes` | what is asked for |
+//! | `port` | connections, and their limits in number, time and size |
+//! | `access_guard` | access control |
+//! | `routes` | paths and their responses |
 //! | `health` | whether clients can log in, and calls are answered from memory |
 //! | `json_tables` | tables as JSON |
-//! | `reload_request` | the other end: `headwater reload` |
-//! | `page` | the page at `/`, which asks `/api` |
-//! | `status_lamp`, `history`, `hottest_readers`, `shadow_report` | what `/api` tells: who answers, the last fifteen minutes, who is asked for, what shadow found |
-//! | `trial` | a reader's page from memory, beside the server's |
+//! | `reload_request` | the client side: `headwater reload` |
+//! | `page` | the page at `/`, which requests `/api` |
+//! | `status_lamp`, `history`, `hottest_readers`, `shadow_report` | parts of `/api`: health, recent rates, frequent readers, comparisons |
+//! | `trial` | a reader's page from memory, next to the server's |
 
 mod access_guard;
 mod health;
@@ -45,39 +45,37 @@ use crate::session::current_generation::CurrentGeneration;
 use crate::session::shared_state::SharedState;
 use crate::upstreams::Upstreams;
 
-/// The port, opened.
+/// The opened admin port.
 #[derive(Debug)]
 pub struct AdminPort {
     listener: TcpListener,
     token: String,
 }
 
-/// What is looked at.
+/// What the admin port reads and controls.
 #[derive(Debug)]
 pub(crate) struct AdminContext {
     pub(crate) current: Arc<CurrentGeneration>,
-    /// Reads settings again.
     pub(crate) reloader: Arc<SettingsReloader>,
-    /// Where the servers are.
     pub(crate) upstreams: Arc<Upstreams>,
-    /// True once no more clients are taken.
+    /// True once the process accepts no more clients.
     pub(crate) draining: DrainSignal,
-    /// Where proofs are made.
+    /// The runtime on which freshness proofs run.
     pub(crate) runtime: Handle,
 }
 
 impl AdminContext {
-    /// What sessions share now.
+    /// The current generation of the shared state.
     pub(crate) fn shared(&self) -> Arc<SharedState> {
         self.current.shared()
     }
 }
 
 impl AdminPort {
-    /// Opens the port. `None`: none is wished for, or nobody asked for one and somebody else is there.
+    /// Opens the port. `None`: it is switched off, or the default port, which no setting names, is in use.
     ///
     /// # Errors
-    /// The port that was asked for cannot be opened.
+    /// A port that the settings name cannot be opened.
     pub fn bind(section: &AdminSection) -> io::Result<Option<AdminPort>> {
         let Some(address) = section.address() else {
             return Ok(None);
@@ -96,7 +94,7 @@ impl AdminPort {
         AdminPort::on_listener(listener, section).map(Some)
     }
 
-    /// On a port that is open already.
+    /// Uses a port that is open already.
     ///
     /// # Errors
     /// Other machines can reach it, and there is no token.
@@ -120,27 +118,27 @@ impl AdminPort {
         })
     }
 
-    /// The same port once more, for another process.
+    /// Duplicates the listener, for another process.
     pub(crate) fn duplicate_listener(&self) -> io::Result<TcpListener> {
         self.listener.try_clone()
     }
 
-    /// Where it is.
+    /// The port's address.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The operating system cannot report the address.
     pub fn local_addr(&self) -> io::Result<std::net::SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers for good, on a thread of its own.
-    pub(crate) fn start(self, seen: AdminContext) -> io::Result<()> {
+    /// Serves requests until the process ends, on its own thread.
+    pub(crate) fn start(self, context: AdminContext) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let state = Arc::new(AdminState {
             reachable: ReachabilityCache::default(),
-            context: seen,
+            context,
             token: self.token,
             history: SampleHistory::default(),
             trials: Semaphore::new(1),
@@ -156,13 +154,13 @@ impl AdminPort {
     }
 }
 
-/// What answers are made of.
+/// What responses are made from.
 #[derive(Debug)]
 struct AdminState {
     context: AdminContext,
     token: String,
     reachable: ReachabilityCache,
     history: SampleHistory,
-    /// Room for readers that are tried.
+    /// Permits for reader trials.
     trials: Semaphore,
 }

@@ -1,7 +1,6 @@
-//! The page at `/`: one document, which asks `/api` for what it shows. It has nothing of anybody's in it, so it needs no token; what it
-//! asks for does.
+//! The page at `/`: one document, which requests `/api` for its data. It contains no data itself and needs no token; `/api` does.
 
-/// The document, and the header that lets nothing else run in it.
+/// The document, and the Content-Security-Policy that blocks all other scripts.
 pub(super) struct AdminPage {
     pub(super) document: String,
     pub(super) content_security_policy: String,
@@ -15,8 +14,8 @@ const SCRIPTS: [&str; 3] = [
     include_str!("page/page.js"),
 ];
 
-/// With a nonce of its own: only what carries it runs. It asks for the token first where there is one. `None`: the system gives no random
-/// bytes.
+/// Builds the page with a fresh nonce; only elements that carry it run. `token`: the page requests the token first. `None`: the system has
+/// no random bytes.
 pub(super) fn page(token: bool) -> Option<AdminPage> {
     let mut bytes = [0; 16];
     aws_lc_rs::rand::fill(&mut bytes).ok()?;

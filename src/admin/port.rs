@@ -1,4 +1,4 @@
-//! Connections of askers: so many at a time, each for so long and with requests of so many bytes.
+//! Connections to the admin port, limited in number, duration and request size.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -13,18 +13,18 @@ use tokio::sync::Semaphore;
 
 use super::{AdminState, routes};
 
-/// Connections at a time: who comes beyond them is let go at once.
+/// Concurrent connections; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 64;
-/// A request has to be there by then.
+/// Time in which a request's header has to arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-/// A connection ends by then: Prometheus opens another one.
+/// Longest life of a connection; Prometheus opens another one.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
-/// Of a request's head.
+/// Longest header of a request.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// Where no more files can be opened.
+/// Delay after `accept` fails for want of file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Answers for good.
+/// Accepts and serves connections until another process takes over the port.
 pub(super) async fn serve(listener: TcpListener, state: Arc<AdminState>) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
@@ -40,7 +40,7 @@ pub(super) async fn serve(listener: TcpListener, state: Arc<AdminState>) {
             tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
             continue;
         };
         let state = Arc::clone(&state);
@@ -55,10 +55,10 @@ pub(super) async fn serve(listener: TcpListener, state: Arc<AdminState>) {
                 .max_buf_size(MAX_HEADER_BYTES);
             let connection = http.serve_connection(TokioIo::new(socket), answer);
             let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
-            drop(place);
+            drop(permit);
         });
     }
-    // Whoever asks from here on asks the next process. Who is answered already has the time for it.
+    // From here on the next process accepts. Requests in flight have time to finish.
     drop(listener);
     let _ = room
         .acquire_many(u32::try_from(MAX_CONNECTIONS).unwrap_or(u32::MAX))

@@ -1,4 +1,4 @@
-//! Asks a Headwater that runs, at its admin port, to read its settings again.
+//! The client of `headwater reload`: asks a running Headwater, at its admin port, to read its settings again.
 
 use std::time::Duration;
 
@@ -15,39 +15,39 @@ use super::routes::RELOAD;
 use super::section::AdminSection;
 use crate::server::ReloadOutcome;
 
-/// It looks at new tables for a while.
+/// Includes the time that the other process spends probing new tables.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Of an answer.
+/// Longest response.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// Why settings were not read again.
+/// Why the settings were not read again.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadRequestError {
-    /// There is no admin port to ask at.
+    /// No admin port is configured.
     #[error(
         "admin.listen is empty, so there is no port to ask at: send Headwater SIGHUP (systemctl reload headwater), and look at its log"
     )]
     NoAdminPort,
-    /// Nobody answers.
+    /// No process answers.
     #[error(
         "no Headwater answers at http://{address}{RELOAD} ({error}). Is it running, and is admin.listen (--admin-listen, \
          HEADWATER_ADMIN_LISTEN) the same as it was started with? SIGHUP does the same"
     )]
     Unreachable {
-        /// Where it was asked.
+        /// The admin port's address.
         address: String,
-        /// Why not.
+        /// The cause.
         error: String,
     },
-    /// The token is missing, or another one.
+    /// The token is missing or wrong.
     #[error(
         "the Headwater at {address} was started with another admin.token (--admin-token-file, HEADWATER_ADMIN_TOKEN)"
     )]
     WrongToken {
-        /// Where it was asked.
+        /// The admin port's address.
         address: String,
     },
-    /// It says what is wrong.
+    /// The settings were rejected, for this reason.
     #[error("settings stay as they were: {0}")]
     Refused(String),
 }
@@ -57,10 +57,10 @@ struct ErrorBody {
     error: String,
 }
 
-/// Has the Headwater with this admin port read its settings again.
+/// Has the Headwater at this admin port read its settings again.
 ///
 /// # Errors
-/// It does not answer, or does not take the settings.
+/// It does not answer, or rejects the settings.
 pub async fn reload(section: &AdminSection) -> Result<ReloadOutcome, ReloadRequestError> {
     let address = section.address().ok_or(ReloadRequestError::NoAdminPort)?;
     let away = |error: String| ReloadRequestError::Unreachable {
@@ -79,7 +79,7 @@ pub async fn reload(section: &AdminSection) -> Result<ReloadOutcome, ReloadReque
             address: address.to_owned(),
         }),
         status => match serde_json::from_slice::<ErrorBody>(&body) {
-            Ok(told) => Err(ReloadRequestError::Refused(told.error)),
+            Ok(response) => Err(ReloadRequestError::Refused(response.error)),
             Err(_) => Err(away(format!("it answers {status}"))),
         },
     }

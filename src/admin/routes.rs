@@ -1,4 +1,4 @@
-//! What is asked for, and the answer.
+//! Paths of the admin port, and their responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::session::show_statements::OverviewSource;
 use crate::sql::{escape_hidden, escape_hidden_in_json};
 use crate::statement::HeadwaterTable;
 
-/// The paths, and what each says.
+/// The paths, each with its description.
 pub(super) const PATHS: [(&str, &str); 19] = [
     ("/", "the page"),
     ("/live", "200 while the process runs"),
@@ -67,7 +67,7 @@ pub(super) const PATHS: [(&str, &str); 19] = [
     ),
 ];
 
-/// The only path where something is done.
+/// The only path that changes anything.
 pub(super) const RELOAD: &str = "/api/reload";
 
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -78,7 +78,7 @@ struct AdminResponse {
     status: StatusCode,
     content_type: &'static str,
     body: String,
-    /// What may run in it.
+    /// The Content-Security-Policy.
     content_security_policy: Option<String>,
 }
 
@@ -213,7 +213,7 @@ async fn route(state: &AdminState, request: &Parts) -> AdminResponse {
     }
 }
 
-/// By which methods a path is asked for.
+/// The methods that a path accepts.
 fn allowed_methods(request: &Parts) -> &'static [Method] {
     match request.uri.path() {
         RELOAD => &[Method::POST],
@@ -230,22 +230,22 @@ fn error_response(status: StatusCode, error: String) -> AdminResponse {
     AdminResponse::json(status, &BTreeMap::from([("error", error)]))
 }
 
-/// True where somebody else's page has a browser ask: not all browsers say it by the first name, and those name the page by the second.
+/// True if a page of another site sent the request. Browsers without `Sec-Fetch-Site` send `Origin`.
 fn is_cross_site(request: &Parts) -> bool {
     let from = request.headers.get("sec-fetch-site");
     let from = from.is_some_and(|from| !matches!(from.as_bytes(), b"same-origin" | b"none"));
     let page = request.headers.get(ORIGIN).map(HeaderValue::as_bytes);
-    let own = request.headers.get(HOST).map(HeaderValue::as_bytes);
-    from || page.is_some_and(|page| page.strip_prefix(b"http://") != own)
+    let host = request.headers.get(HOST).map(HeaderValue::as_bytes);
+    from || page.is_some_and(|page| page.strip_prefix(b"http://") != host)
 }
 
-/// Not at the wish of somebody else's page.
+/// Reloads the settings; refuses cross-site requests.
 async fn reload(state: &AdminState, request: &Parts) -> AdminResponse {
     if is_cross_site(request) {
         return error_response(StatusCode::FORBIDDEN, "another site's page asks".to_owned());
     }
     let reloads = Arc::clone(&state.context.reloader);
-    // Where what goes on beside the sessions runs.
+    // Run on the runtime of the background tasks.
     let reloaded = state
         .context
         .runtime
@@ -257,7 +257,7 @@ async fn reload(state: &AdminState, request: &Parts) -> AdminResponse {
     }
 }
 
-/// Not at the wish of somebody else's page, and one at a time: the server runs the procedure for it.
+/// Runs a reader trial; refuses cross-site requests. One at a time, since the server runs the procedure for it.
 async fn try_reader(state: &AdminState, request: &Parts) -> AdminResponse {
     if is_cross_site(request) {
         return error_response(StatusCode::FORBIDDEN, "another site's page asks".to_owned());
@@ -267,9 +267,9 @@ async fn try_reader(state: &AdminState, request: &Parts) -> AdminResponse {
         return error_response(StatusCode::TOO_MANY_REQUESTS, busy);
     };
     match trial::TrialRequest::parse(request.uri.query().unwrap_or_default()) {
-        Ok(asked) => match trial::run_trial(&state.context, asked).await {
+        Ok(trial_request) => match trial::run_trial(&state.context, trial_request).await {
             Ok(tried) => AdminResponse::json(StatusCode::OK, &tried),
-            // It was understood, and there is no answer: the page shows why.
+            // The request is valid and has no result: the page shows why.
             Err(error) => error_response(StatusCode::OK, error),
         },
         Err(error) => error_response(StatusCode::BAD_REQUEST, error),
@@ -287,7 +287,7 @@ fn page_response(token: bool) -> AdminResponse {
     }
 }
 
-/// The table that a path asks for.
+/// The table for a path.
 fn table(path: &str) -> Option<HeadwaterTable> {
     let name = path.strip_prefix("/api/")?;
     HeadwaterTable::ALL
@@ -295,7 +295,7 @@ fn table(path: &str) -> Option<HeadwaterTable> {
         .find(|table| table.name() == name)
 }
 
-/// Its rows; `most` tells how many.
+/// The table's rows; the query's `most` limits their number.
 fn table_response(state: &AdminState, request: &Parts, table: HeadwaterTable) -> AdminResponse {
     let query = request.uri.query().unwrap_or_default();
     let most = match query.split('&').find_map(|pair| pair.strip_prefix("most=")) {
@@ -320,7 +320,7 @@ fn path_list() -> String {
         .concat()
 }
 
-/// As Prometheus asks for it.
+/// True if Prometheus requests the OpenMetrics format.
 fn wants_openmetrics(request: &Parts) -> bool {
     let accepts = request.headers.get_all(ACCEPT).iter();
     accepts

@@ -6,15 +6,15 @@ use serde::Deserialize;
 
 use crate::account::host;
 
-/// Where operators look in, and with which token.
+/// Address and token of the admin port.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdminSection {
-    /// HOST:PORT; empty: nowhere. `None`: at [`DEFAULT_ADDRESS`], if nobody else is there.
+    /// HOST:PORT; empty: no admin port. `None`: [`DEFAULT_ADDRESS`], if it is free.
     pub listen: Option<String>,
-    /// What askers have to show; empty: nothing.
+    /// The token that requests have to show; empty: none.
     pub token: String,
-    /// Clients whose accounts hold PROCESS may ask `SHOW HEADWATER ...`.
+    /// Accounts that hold PROCESS may run `SHOW HEADWATER ...`.
     pub show: bool,
 }
 
@@ -28,20 +28,20 @@ impl Default for AdminSection {
     }
 }
 
-/// Where operators look in, unless that is set.
+/// The admin port's address unless a setting names one.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:9307";
 /// A shorter token could be guessed.
 const MIN_TOKEN_LENGTH: usize = 16;
 
 impl AdminSection {
-    /// The address; `None`: there is to be none.
+    /// The address; `None`: no admin port.
     #[must_use]
     pub fn address(&self) -> Option<&str> {
         let address = self.listen.as_deref().unwrap_or(DEFAULT_ADDRESS);
         Some(address).filter(|address| !address.is_empty())
     }
 
-    /// What is wrong with it, and the way out.
+    /// What is wrong with the section, with the remedy.
     #[must_use]
     pub fn problem(&self) -> Option<&'static str> {
         let visible = self.token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -64,7 +64,7 @@ impl std::fmt::Debug for AdminSection {
     }
 }
 
-/// True for an address of this machine alone.
+/// True for a loopback address.
 #[must_use]
 pub(super) fn is_loopback(address: &str) -> bool {
     let host = host(address);

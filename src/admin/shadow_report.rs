@@ -1,4 +1,4 @@
-//! What shadow found: how often, and the last difference with both answers.
+//! Results of shadow comparisons: counts, and the last difference with both answers.
 
 use std::time::UNIX_EPOCH;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::session::shared_state::SharedState;
 use crate::source::lookup::LookupResult;
 
-/// How comparisons went; all empty where there are none.
+/// Counts of comparisons; empty if nothing is compared.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ShadowReport {
     /// False: `shadow.rate` is 0, or there is no memory.
@@ -62,13 +62,13 @@ pub(super) fn report(shared: &SharedState) -> ShadowReport {
     }
 }
 
-fn answer(mut found: LookupResult) -> DifferenceAnswer {
-    found.ids.sort_unstable_by(|one, other| other.cmp(one));
-    let heads = found.heads.iter().map(|head| [head.author, head.id]);
+fn answer(mut result: LookupResult) -> DifferenceAnswer {
+    result.ids.sort_unstable_by(|one, other| other.cmp(one));
+    let heads = result.heads.iter().map(|head| [head.author, head.id]);
     let mut heads: Vec<_> = heads.collect();
     heads.sort_unstable();
     DifferenceAnswer {
-        ids: found.ids,
+        ids: result.ids,
         heads,
     }
 }

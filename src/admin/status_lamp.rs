@@ -1,4 +1,4 @@
-//! The page's lamp: who answers now, why, and the statement that changes it.
+//! The page's status lamp: what answers now, why, and the statement that changes it.
 
 use serde::Serialize;
 
@@ -7,29 +7,29 @@ use super::health::{self, HealthStatus};
 use crate::clock;
 use crate::version;
 
-/// How Headwater answers now.
+/// What answers now.
 #[derive(Debug, Serialize)]
 pub(super) struct StatusLamp {
-    /// `memory`, `lookups`, `relaying`, or `away` where the server does not answer.
+    /// `memory`, `lookups`, `relaying`, or `away` if the server does not answer.
     state: &'static str,
-    /// One of few words; empty where memory answers.
+    /// One of a fixed set; empty if memory answers.
     reason: &'static str,
     /// For people.
     text: String,
-    /// What to run on the server, or to set.
+    /// A statement to run on the server, or a setting.
     cure: Option<String>,
-    /// Whether a client that comes now can log in.
+    /// Whether a new client can log in.
     ready: bool,
     version: &'static str,
     upstream: String,
     seconds: u64,
 }
 
-/// As it is now.
+/// Computes the current status.
 pub(super) async fn status_lamp(state: &AdminState) -> StatusLamp {
-    let seen = &state.context;
+    let context = &state.context;
     let ready = health::readiness(state).await;
-    let (light, reason, text, cure) = match (&ready, health::acceleration(seen).await) {
+    let (light, reason, text, cure) = match (&ready, health::acceleration(context).await) {
         (
             HealthStatus::Unhealthy {
                 reason: reason @ ("server_away" | "no_tls"),
@@ -57,12 +57,12 @@ pub(super) async fn status_lamp(state: &AdminState) -> StatusLamp {
         cure,
         ready: matches!(ready, HealthStatus::Healthy(_)),
         version: version::NUMBER,
-        upstream: seen.upstreams.address_list().to_owned(),
-        seconds: clock::since(seen.shared().started_at).as_secs(),
+        upstream: context.upstreams.address_list().to_owned(),
+        seconds: clock::since(context.shared().started_at).as_secs(),
     }
 }
 
-/// Lookups answer where a definition was found to be as known, and nothing else does without memory.
+/// Without memory, lookups answer the definitions whose check passed; everything else is relayed.
 fn fallback_state(state: &AdminState) -> &'static str {
     let shared = &state.context.shared();
     match shared.accelerate && health::serves_calls(shared) {
@@ -73,12 +73,12 @@ fn fallback_state(state: &AdminState) -> &'static str {
 
 fn cure(state: &AdminState, reason: &str) -> Option<String> {
     let binlog = state.context.shared().binlog.clone();
-    let told = match reason {
+    let remedy = match reason {
         "switched_off" => "accelerate = true",
         "no_service_account" => "headwater check --upstream HOST:PORT --service-user NAME",
         "no_memory" => "index.memory_bytes = 268435456",
         "nothing_served" => "headwater check",
         _ => return binlog.and_then(|binlog| binlog.suspension())?.cure,
     };
-    Some(told.to_owned())
+    Some(remedy.to_owned())
 }

@@ -1,4 +1,4 @@
-//! *Try a reader*: a page from memory as a session would get it, beside what the server's procedure says. One at a time.
+//! *Try a reader*: a page from memory, as a session would get it, next to the server procedure's. One at a time.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::source::lookup::LookupResult;
 use crate::timeline::check::DefinitionVerdict;
 use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 
-/// Pairs of answers that are taken until no change fell between them.
+/// Pairs of answers requested until no change fell between the two.
 const MAX_PAIRS: usize = 10;
-/// A routine may not be run.
+/// ER_PROCACCESS_DENIED_ERROR: the account may not run the routine.
 const EXECUTE_DENIED: u16 = 1370;
-/// All together may take so long.
+/// Time for a whole trial.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whose page.
+/// The page to try.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrialRequest {
     definition: String,
@@ -31,17 +31,17 @@ pub(super) struct TrialRequest {
     bound: Option<u64>,
 }
 
-/// What became of it.
+/// The result of a trial.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct TrialResult {
     call: String,
-    /// The ids from memory; `None`: memory has not got the page.
+    /// The ids from memory; `None`: memory does not have the page.
     memory: Option<TrialIds>,
     server: Option<TrialIds>,
     equal: Option<bool>,
-    /// Answers that were taken until no change fell between the two.
+    /// Pairs requested until no change fell between the two.
     pairs: usize,
-    /// Where one of them is missing, or nothing can be said: why.
+    /// Why an answer is missing, or the two cannot be compared.
     why: Option<String>,
 }
 
@@ -49,14 +49,14 @@ pub(super) struct TrialResult {
 struct TrialIds {
     ids: Vec<u64>,
     took_ms: f64,
-    /// `memory`; `loaded`: memory asked the server for what it lacked; `procedure`.
+    /// `memory`; `loaded`: memory requested what was missing from the server; `procedure`.
     from: &'static str,
 }
 
 impl TrialRequest {
-    /// By a request's query.
+    /// Parses the query of a request.
     pub(super) fn parse(query: &str) -> Result<TrialRequest, String> {
-        let mut asked = TrialRequest::default();
+        let mut request = TrialRequest::default();
         let mut reader = None;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -66,11 +66,11 @@ impl TrialRequest {
                 number.map_err(|_| format!("{key} has to be a whole number"))
             };
             match key {
-                "definition" => asked.definition = value,
-                "database" => asked.database = value,
+                "definition" => request.definition = value,
+                "database" => request.database = value,
                 "reader" => reader = Some(number()?),
                 "bound" if value.is_empty() => {}
-                "bound" => asked.bound = Some(number()?),
+                "bound" => request.bound = Some(number()?),
                 _ => {
                     return Err(format!(
                         "{key} is not known: definition, database, reader, bound"
@@ -78,12 +78,12 @@ impl TrialRequest {
                 }
             }
         }
-        asked.reader = reader.ok_or("whose page? reader=NUMBER")?;
-        Ok(asked)
+        request.reader = reader.ok_or("whose page? reader=NUMBER")?;
+        Ok(request)
     }
 }
 
-/// `%` and two digits is a byte, `+` a space.
+/// Decodes `%` and two digits to a byte, `+` to a space.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -101,32 +101,35 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Tries it on the runtime where proofs are made.
+/// Runs a trial on the runtime of the freshness proofs.
 pub(super) async fn run_trial(
-    seen: &AdminContext,
-    asked: TrialRequest,
+    context: &AdminContext,
+    request: TrialRequest,
 ) -> Result<TrialResult, String> {
-    let shared = seen.shared();
-    let trial = seen.runtime.spawn(async move {
-        tokio::time::timeout(TRIAL_TIMEOUT, compare_reader(&shared, &asked))
+    let shared = context.shared();
+    let trial = context.runtime.spawn(async move {
+        tokio::time::timeout(TRIAL_TIMEOUT, compare_reader(&shared, &request))
             .await
             .unwrap_or_else(|_| Err(format!("it took longer than {} s", TRIAL_TIMEOUT.as_secs())))
     });
     trial.await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-async fn compare_reader(shared: &SharedState, asked: &TrialRequest) -> Result<TrialResult, String> {
+async fn compare_reader(
+    shared: &SharedState,
+    request: &TrialRequest,
+) -> Result<TrialResult, String> {
     let mut in_use = shared.catalogue.in_use();
-    let named = in_use.find(|(_, own)| own.name == asked.definition);
+    let named = in_use.find(|(_, known)| known.name == request.definition);
     let (number, definition) = named.ok_or("there is no definition of that name")?;
     let service = shared.catalogue.service.as_ref();
     let account = service
         .ok_or("there is no service account: set service.user")?
         .account();
-    // No memory is set apart for what is not answered anyway.
+    // A database that is not served needs no memory.
     let verdict = shared
         .catalogue
-        .check_due(number, asked.database.as_bytes())
+        .check_due(number, request.database.as_bytes())
         .await;
     match verdict.map_err(|error| error.to_string())?.as_ref() {
         DefinitionVerdict::Accelerate(_) => {}
@@ -136,8 +139,8 @@ async fn compare_reader(shared: &SharedState, asked: &TrialRequest) -> Result<Tr
     }
     let binlog = shared.binlog.as_ref();
     let binlog = binlog.ok_or("there is no memory: set index.memory_bytes above 0")?;
-    let place = binlog.timeline_of(definition, &asked.database);
-    let place = place.ok_or("there is no more room for timelines in memory")?;
+    let timeline = binlog.timeline_of(definition, &request.database);
+    let timeline = timeline.ok_or("there is no more room for timelines in memory")?;
     let mut conn = procedure_call::connect(account, ConnectionPurpose::Trials)
         .await
         .map_err(server_error_text)?;
@@ -150,18 +153,18 @@ async fn compare_reader(shared: &SharedState, asked: &TrialRequest) -> Result<Tr
     {
         return Err("the address leads to several servers, and this time not to the one that memory is of: try again".to_owned());
     }
-    Ok(compare_pages(binlog, definition, &place, asked, &mut conn).await)
+    Ok(compare_pages(binlog, definition, &timeline, request, &mut conn).await)
 }
 
-/// The right that is missing, where that is why.
+/// The missing privilege, if that is the cause.
 fn missing_right(
     error: &AccountError,
     definition: &TimelineDefinition,
-    place: &CachedTimeline,
+    timeline: &CachedTimeline,
     form: ProcedureForm,
 ) -> Option<String> {
     let execute = RequiredPrivilege::Execute {
-        database: place.database().to_owned(),
+        database: timeline.database().to_owned(),
         procedure: definition.procedure_name(form).to_owned(),
     };
     (error.code() == Some(EXECUTE_DENIED)).then(|| {
@@ -173,31 +176,33 @@ fn server_error_text(error: AccountError) -> String {
     format!("the server's own answer: {error}")
 }
 
-/// Both answers, anew where a change fell between them.
+/// Requests both answers, again if a change fell between them.
 async fn compare_pages(
     binlog: &Binlog,
     definition: &TimelineDefinition,
-    place: &CachedTimeline,
-    asked: &TrialRequest,
+    timeline: &CachedTimeline,
+    request: &TrialRequest,
     conn: &mut AccountConnection,
 ) -> TrialResult {
-    let form = match asked.bound {
+    let form = match request.bound {
         Some(_) => ProcedureForm::Bounded,
         None => ProcedureForm::Newest,
     };
-    let who = (asked.reader, asked.bound);
+    let who = (request.reader, request.bound);
     let mut tried = TrialResult {
-        call: procedure_call::call_statement(definition, form, asked.reader, asked.bound),
+        call: procedure_call::call_statement(definition, form, request.reader, request.bound),
         ..TrialResult::default()
     };
     for pair in 1..=MAX_PAIRS {
         let mark = binlog.mark();
         let begun = clock::now();
         let n = usize::try_from(definition.n).unwrap_or(usize::MAX);
-        let wanted = (asked.reader, asked.bound, n);
-        let likely = binlog.page_residency(place, None, wanted).await;
-        let page = binlog.page(place, None, wanted, true, likely).await;
-        let own = page.map(|page| LookupResult::from_page(page, form));
+        let page_request = (request.reader, request.bound, n);
+        let likely = binlog.page_residency(timeline, None, page_request).await;
+        let page = binlog
+            .page(timeline, None, page_request, true, likely)
+            .await;
+        let memory_result = page.map(|page| LookupResult::from_page(page, form));
         let from = if likely == PageResidency::Resident {
             "memory"
         } else {
@@ -205,37 +210,37 @@ async fn compare_pages(
         };
         let took = clock::since(begun);
         let begun = clock::now();
-        let real = procedure_call::run_procedure(definition, place, form, who, conn).await;
+        let real = procedure_call::run_procedure(definition, timeline, form, who, conn).await;
         tried.pairs = pair;
-        tried.memory = own.as_ref().map(|own| trial_ids(own, took, from));
+        tried.memory = memory_result.as_ref().map(|own| trial_ids(own, took, from));
         let real = match real {
             Ok(real) => real,
             Err(error) => {
                 (tried.server, tried.equal) = (None, None);
                 tried.why = Some(
-                    missing_right(&error, definition, place, form)
+                    missing_right(&error, definition, timeline, form)
                         .unwrap_or_else(|| server_error_text(error)),
                 );
                 return tried;
             }
         };
-        let same = own
+        let same = memory_result
             .as_ref()
-            .map(|own| procedure_call::has_same_rows(form, own, &real));
+            .map(|result| procedure_call::has_same_rows(form, result, &real));
         tried.server = Some(trial_ids(&real, clock::since(begun), "procedure"));
         tried.equal = same;
         match (same, mark) {
             (Some(true), _) => return tried,
             (None, _) => {
-                let aside = binlog.suspension().map(|aside| aside.text);
-                tried.why = Some(aside.unwrap_or_else(|| {
+                let suspension_text = binlog.suspension().map(|aside| aside.text);
+                tried.why = Some(suspension_text.unwrap_or_else(|| {
                     "memory has not got this page, or not in time: a session's call would be answered by lookups. Try again".to_owned()
                 }));
                 return tried;
             }
             (Some(false), Some(mark))
                 if binlog
-                    .is_timeline_unchanged(place, mark, asked.reader)
+                    .is_timeline_unchanged(timeline, mark, request.reader)
                     .await =>
             {
                 tried.why = Some(
@@ -253,9 +258,9 @@ async fn compare_pages(
     tried
 }
 
-/// In the order of a page: the newest first.
-fn trial_ids(found: &LookupResult, took: Duration, from: &'static str) -> TrialIds {
-    let mut ids = found.ids.clone();
+/// The ids in a page's order: newest first.
+fn trial_ids(result: &LookupResult, took: Duration, from: &'static str) -> TrialIds {
+    let mut ids = result.ids.clone();
     ids.sort_unstable_by(|one, other| other.cmp(one));
     let microseconds = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
     TrialIds {

@@ -1,4 +1,4 @@
-//! One server connection: dialled, then shared by the client's bytes and our own pipelined queries.
+//! One server connection: dialled, then shared by the client's bytes and Headwater's pipelined internal queries.
 
 mod query_batch;
 
@@ -15,30 +15,30 @@ use crate::wire::reply::{ReplyEvent, ReplyFollower, ReplyOutcome};
 use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{CollectError, CollectLimits, QueryReply, ReplyCollector};
 
-/// CR_MALFORMED_PACKET: an own answer that came whole and is of no use.
+/// CR_MALFORMED_PACKET: the reply to an internal query is complete and unusable.
 const MALFORMED_PACKET: u16 = 2027;
 
 /// A connection to the server, authenticated by the client end to end.
 #[derive(Debug)]
 pub struct BackendConnection {
-    /// The connection.
+    /// The socket.
     pub link: NetworkLink,
-    /// Bytes read from the server and not yet taken by anyone.
+    /// Bytes read from the server that no reply has consumed.
     pub inbox: Vec<u8>,
-    /// So long nothing may come before it is taken for lost. `None`: as long as the system lets it.
+    /// Longest silence before the connection counts as lost. `None`: the operating system decides.
     pub silence_timeout: Option<Duration>,
 }
 
-/// Why an own query got no answer; the session cannot go on.
+/// Why an internal query got no answer; the session cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum InternalQueryError {
     /// The connection failed.
     #[error("the connection to the server failed: {0}")]
     ConnectionLost(#[from] io::Error),
-    /// The server's reply cannot be followed.
+    /// The server's reply cannot be parsed.
     #[error("the server's reply to an own query is malformed: {0}")]
     Malformed(#[from] CollectError),
-    /// The server asks for something that an own query never leads to.
+    /// The server asks for data (LOCAL INFILE), which an internal query never causes.
     #[error("the server's reply to an own query asks for data")]
     UnexpectedDataRequest,
 }
@@ -46,11 +46,11 @@ pub enum InternalQueryError {
 /// A reply read to its end.
 #[derive(Debug)]
 pub struct BufferedReply {
-    /// Its bytes; `None` when they were more than were to be kept.
+    /// The reply; `None` if it was longer than the limit.
     pub bytes: Option<Vec<u8>>,
-    /// How many rows it had.
+    /// Number of rows.
     pub rows: u64,
-    /// How it ended.
+    /// How the reply ended.
     pub outcome: Option<ReplyOutcome>,
 }
 
@@ -58,7 +58,7 @@ impl BackendConnection {
     /// Connects, within `limit`.
     ///
     /// # Errors
-    /// As the operating system says; a timeout is `TimedOut`.
+    /// I/O errors; a timeout is `TimedOut`.
     pub async fn dial(upstream: &str, limit: Duration) -> io::Result<BackendConnection> {
         let socket = StreamSocket::dial(upstream, limit).await?;
         Ok(BackendConnection {
@@ -70,7 +70,7 @@ impl BackendConnection {
 
     /// Sends every query of the batch in one write and returns their answers, in order.
     ///
-    /// Own queries only ever go out while no reply is in flight, so what comes back is ours.
+    /// Internal queries are sent only while no reply is in flight, so the next replies belong to them.
     ///
     /// # Errors
     /// When the connection fails or a reply cannot be followed; a query's ERR is an answer.
@@ -84,8 +84,7 @@ impl BackendConnection {
         self.read_answers(batch.count(), capabilities, limits).await
     }
 
-    /// As [`Self::query`], with a packet of the client behind the batch in the same write; its reply
-    /// is left to the caller.
+    /// As [`Self::query`], with a packet of the client after the batch in the same write. The caller reads that packet's reply.
     ///
     /// # Errors
     /// As [`Self::query`].
@@ -120,7 +119,7 @@ impl BackendConnection {
             .await
     }
 
-    /// Reads a reply to its end, and keeps its bytes while they are no more than `keep`.
+    /// Reads a reply to its end; keeps its bytes if they are at most `keep`.
     ///
     /// # Errors
     /// When the connection fails, or the reply cannot be followed.
@@ -133,9 +132,9 @@ impl BackendConnection {
         loop {
             let step = reply.feed(&self.inbox);
             let taken: Vec<u8> = self.inbox.drain(..step.consumed).collect();
-            if let Some(kept) = &mut bytes {
-                kept.extend_from_slice(&taken);
-                if kept.len() > keep {
+            if let Some(buffered) = &mut bytes {
+                buffered.extend_from_slice(&taken);
+                if buffered.len() > keep {
                     bytes = None;
                 }
             }
@@ -170,7 +169,7 @@ impl BackendConnection {
         Ok(answers)
     }
 
-    /// Reads the next own answer.
+    /// Reads the next internal query's answer.
     async fn read_answer(
         &mut self,
         capabilities: Capabilities,
@@ -181,7 +180,7 @@ impl BackendConnection {
             let fed = collector.feed(&self.inbox)?;
             self.inbox.drain(..fed.consumed);
             if fed.done {
-                // Followed to its end: the connection is in step, whatever is wrong with the answer.
+                // The reply was read to its end, so the connection stays in step although the answer is unusable.
                 return Ok(collector.finish().unwrap_or_else(|error| {
                     QueryReply::Err(ErrPacket {
                         code: MALFORMED_PACKET,

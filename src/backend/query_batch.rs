@@ -1,10 +1,10 @@
-//! Own queries, framed for one write.
+//! Internal queries, framed for one write.
 
 use crate::wire::capability::Capabilities;
 use crate::wire::command::query_payload;
 use crate::wire::packet;
 
-/// COM_QUERY packets one behind the other; each starts a command, so each has sequence number 0.
+/// COM_QUERY packets in a row; each starts a command, so each has sequence number 0.
 #[derive(Debug, Default)]
 pub struct QueryBatch {
     bytes: Vec<u8>,
@@ -29,13 +29,13 @@ impl QueryBatch {
         self.count += 1;
     }
 
-    /// The packets.
+    /// The encoded packets.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many answers to expect.
+    /// The number of expected answers.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count

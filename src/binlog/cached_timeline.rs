@@ -1,4 +1,4 @@
-//! One timeline in one database: its index, and what is known about filling it.
+//! One timeline in one database: its index, and the state of filling it.
 
 use std::num::NonZeroUsize;
 use std::sync::PoisonError;
@@ -16,30 +16,29 @@ use crate::source::backlog::BacklogRequest;
 use crate::source::id_density::IdDensity;
 use crate::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A timeline's index, and where its rows come from.
+/// A timeline's index, and the tables it is filled from.
 #[derive(Debug)]
 pub struct CachedTimeline {
-    /// Where its rows come from.
     pub(super) tables: TimelineTables,
     index: RwLock<TimelineMemory>,
     spans: Mutex<IdDensity>,
-    /// So many follows are kept of a reader at most.
+    /// The most follows cached for a reader.
     max_follows: AtomicUsize,
-    /// Readers who were found to have more, and when.
+    /// Readers with longer lists, and when that was observed.
     long_lists: Mutex<LruCache<u64, Instant>>,
-    /// It is known where its columns stand, or was once.
+    /// The positions of its columns are known, or once were.
     columns_known: AtomicBool,
-    /// What keeps its rows out of memory, whatever the log tells.
+    /// Keeps its rows out of memory, whatever the log contains.
     block_reason: Mutex<Option<MemorySuspension>>,
-    /// What is loaded at the start is there, or there is no such.
+    /// Its preload is complete, or there is none.
     pub(super) preloaded: AtomicBool,
 }
 
-/// A follow list takes at most this share of the memory: 16 bytes a follow, and a sixteenth of it.
+/// A follow list may use 1/16 of the memory, at 16 bytes a follow.
 const FOLLOW_BYTES: usize = 16 * 16;
-/// Readers with longer lists, of whom that is remembered.
+/// The most readers whose long lists are remembered.
 const MAX_LONG_LISTS: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
-/// How long it is.
+/// How long they are remembered.
 const LONG_LIST_TTL: Duration = Duration::from_secs(60);
 
 impl CachedTimeline {
@@ -59,61 +58,59 @@ impl CachedTimeline {
         }
     }
 
-    /// What keeps its rows out of memory, whatever the log tells: a foreign key that acts, a right that is missing.
+    /// Why its rows are kept out of memory, whatever the log contains: a cascading foreign key, or a missing privilege.
     #[must_use]
     pub fn block_reason(&self) -> Option<MemorySuspension> {
-        let bar = self.block_reason.lock();
-        bar.unwrap_or_else(PoisonError::into_inner).clone()
+        let reason = self.block_reason.lock();
+        reason.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// True once it was known where its columns stand, so that the log tells of it.
+    /// True once the positions of its columns were known, so that its row events can be read.
     #[must_use]
     pub fn has_known_columns(&self) -> bool {
         self.columns_known.load(Ordering::Relaxed)
     }
 
-    /// Its columns are known, or this is in the way.
-    pub(super) fn set_block_reason(&self, bar: Option<MemorySuspension>) {
-        if bar.is_none() {
+    /// Sets the block reason; `None`: its columns are known, and nothing blocks it.
+    pub(super) fn set_block_reason(&self, reason: Option<MemorySuspension>) {
+        if reason.is_none() {
             self.columns_known.store(true, Ordering::Relaxed);
         }
         *self
             .block_reason
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = bar;
+            .unwrap_or_else(PoisonError::into_inner) = reason;
     }
 
-    /// It takes so much memory at most from now on.
     pub(super) fn set_budget(&self, memory_bytes: usize) {
         let most = memory_bytes / FOLLOW_BYTES;
         self.max_follows.store(most, Ordering::Relaxed);
         self.index_mut().set_budget(memory_bytes);
     }
 
-    /// Its number among the places.
+    /// Its id among the timelines.
     #[must_use]
     pub fn id(&self) -> TimelineId {
         self.tables.timeline_id
     }
 
-    /// True where these tables are kept.
     pub(super) fn has_tables(&self, tables: &TimelineTables) -> bool {
         self.tables.schema.satisfies(&tables.schema) && self.tables.database == tables.database
     }
 
-    /// True where its messages are in this table.
+    /// True if its messages are in this table.
     #[must_use]
     pub fn has_message_table(&self, database: &str, table: &str) -> bool {
         self.tables.database == database && self.tables.schema.message.table == table
     }
 
-    /// The database that the tables are in.
+    /// The database of its tables.
     #[must_use]
     pub fn database(&self) -> &str {
         &self.tables.database
     }
 
-    /// A panic elsewhere leaves an index that says less, not one that says other things.
+    /// A panic elsewhere leaves an index with missing entries, never with wrong ones.
     pub(super) fn index(&self) -> RwLockReadGuard<'_, TimelineMemory> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,17 +119,15 @@ impl CachedTimeline {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How densely its ids lie.
     pub(super) fn spans(&self) -> MutexGuard<'_, IdDensity> {
         self.spans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many follows are kept of a reader at most.
+    /// The most follows cached for a reader.
     pub(super) fn max_follows(&self) -> usize {
         self.max_follows.load(Ordering::Relaxed)
     }
 
-    /// A reader was found to follow more.
     pub(super) fn mark_too_long(&self, reader: u64) {
         let mut long = self
             .long_lists
@@ -141,7 +136,7 @@ impl CachedTimeline {
         long.put(reader, clock::now());
     }
 
-    /// True when a reader was found to follow too many, a short while ago.
+    /// True if a reader was observed to follow too many, within [`LONG_LIST_TTL`].
     pub(super) fn follows_too_many(&self, reader: u64) -> bool {
         let mut long = self
             .long_lists
@@ -151,8 +146,7 @@ impl CachedTimeline {
             .is_some_and(|at| clock::since(*at) < LONG_LIST_TTL)
     }
 
-    /// True when a page is in memory.
-    pub(super) fn has_page(&self, want: BacklogRequest) -> bool {
-        self.index().has_page(want)
+    pub(super) fn has_page(&self, request: BacklogRequest) -> bool {
+        self.index().has_page(request)
     }
 }

@@ -1,4 +1,4 @@
-//! Candidates: the newest messages of somebody's authors, as memory knows them, and whether anything about them has changed since.
+//! Candidates: the newest messages of some authors, as memory has them, and whether anything about them has changed since.
 
 use std::collections::BTreeMap;
 
@@ -8,59 +8,59 @@ use super::timeline_memory::TimelineMemory;
 use super::{Binlog, ReplicationMark};
 use crate::index::{KeyedMessage, MessageRange, NewestMessages, WindowItem};
 
-/// Whose messages are wanted, and which.
+/// Which messages are requested, and of which authors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandidateRequest {
-    /// Whom these follow.
+    /// Authors followed by these readers.
     pub readers: Vec<u64>,
-    /// And these, ascending.
+    /// These authors, ascending.
     pub authors: Vec<u64>,
-    /// Which messages. Where the id alone orders, keys are 0.
+    /// Which messages. If the id alone orders, keys are 0.
     pub range: MessageRange<KeyedMessage>,
-    /// The key alone orders the page: no two of them may have the same.
+    /// The key alone orders the page: no two messages may share one.
     pub untied: bool,
 }
 
-/// Messages that memory names.
+/// Candidates from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandidateSnapshot {
-    /// Which they are.
+    /// The messages.
     pub messages: CandidateMessages,
-    /// All authors whose messages they are, ascending.
+    /// All authors whose messages were considered, ascending.
     pub authors: Vec<u64>,
-    /// What memory knew then, for [`Binlog::unchanged`].
+    /// The state of memory at that time, for [`Binlog::unchanged`].
     pub mark: ReplicationMark,
 }
 
 /// The newest messages, descending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandidateMessages {
-    /// Their ids.
+    /// Message ids.
     pub ids: Vec<u64>,
-    /// Whose they are, one by one.
+    /// The author of each message.
     pub authors: Vec<u64>,
-    /// There are no others.
+    /// There are no further messages.
     pub is_complete: bool,
-    /// They end in front of messages that share a key, where the key alone orders.
+    /// The list ends before messages that share a key, since the key alone orders.
     pub ends_before_tie: bool,
 }
 
 impl CandidateMessages {
-    /// Of what memory holds, so many at most, and where that is wished for none of those that share a key: each message that is left out
-    /// comes behind them all.
+    /// Takes up to the limit. If ties are unwanted, it ends before the first messages that share a key: each omitted message sorts after
+    /// all of these.
     fn from_newest(
-        mut found: NewestMessages<KeyedMessage>,
-        wish: &CandidateRequest,
+        mut newest: NewestMessages<KeyedMessage>,
+        request: &CandidateRequest,
     ) -> CandidateMessages {
-        let mut pairs = found.items.iter().zip(found.items.iter().skip(1));
-        let tie = pairs.position(|(one, next)| wish.untied && one.key == next.key);
-        let most = tie.unwrap_or(wish.range.limit);
-        let all = found.complete && found.items.len() <= most;
-        found.items.truncate(most);
-        found.authors.truncate(most);
+        let mut pairs = newest.items.iter().zip(newest.items.iter().skip(1));
+        let tie = pairs.position(|(one, next)| request.untied && one.key == next.key);
+        let most = tie.unwrap_or(request.range.limit);
+        let all = newest.complete && newest.items.len() <= most;
+        newest.items.truncate(most);
+        newest.authors.truncate(most);
         CandidateMessages {
-            authors: found.authors,
-            ids: found.items.into_iter().map(WindowItem::id).collect(),
+            authors: newest.authors,
+            ids: newest.items.into_iter().map(WindowItem::id).collect(),
             is_complete: all,
             ends_before_tie: tie.is_some(),
         }
@@ -68,7 +68,7 @@ impl CandidateMessages {
 }
 
 impl CandidateRequest {
-    /// So many messages have to be known: where ties count, the one behind the last as well.
+    /// How many messages must be known: where ties count, one more, to compare with the last.
     pub(super) fn required_count(&self) -> usize {
         self.range.limit.saturating_add(usize::from(self.untied))
     }
@@ -80,7 +80,7 @@ impl CandidateRequest {
         }
     }
 
-    /// All authors, ascending; `None` while a reader's list is not here.
+    /// All authors, ascending; `None` if a reader's list is not resident.
     fn authors(&self, index: &TimelineMemory, lists: &BTreeMap<u64, Vec<u64>>) -> Option<Vec<u64>> {
         let mut authors = self.authors.clone();
         for reader in &self.readers {
@@ -89,7 +89,7 @@ impl CandidateRequest {
                 None => authors.append(&mut index.follows(*reader)?),
             }
         }
-        // Each list is in order by itself.
+        // Each list is sorted.
         if self.readers.len() + usize::from(!self.authors.is_empty()) > 1 {
             authors.sort_unstable();
             authors.dedup();
@@ -97,7 +97,7 @@ impl CandidateRequest {
         Some(authors)
     }
 
-    /// What there is, and of which authors.
+    /// The newest messages and all authors considered; the error holds the missing authors.
     pub(super) fn newest_messages(
         &self,
         index: &TimelineMemory,
@@ -108,7 +108,7 @@ impl CandidateRequest {
         Ok((CandidateMessages::from_newest(newest, self), authors))
     }
 
-    /// The authors that are missing, where the readers' lists were loaded just now; `None`: a list is not to be had, or all is there.
+    /// The missing authors, given lists that were just loaded; `None`: a list is unavailable, or nothing is missing.
     pub(super) fn missing(
         &self,
         index: &TimelineMemory,
@@ -120,72 +120,72 @@ impl CandidateRequest {
 }
 
 impl Binlog {
-    /// Candidates as memory knows them now, which may be a little behind what is committed: see [`Self::unchanged`]. What is missing is
-    /// loaded. `None`: they are not there in time, or this is not the server that the session talks to.
+    /// Candidates as memory has them now, which may lag behind commits: see [`Self::unchanged`]. Loads what is missing. `None` if it does
+    /// not arrive in time, or memory follows another server than the session's.
     pub async fn candidates(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         identity: &[u8],
-        wish: &CandidateRequest,
+        request: &CandidateRequest,
     ) -> Option<CandidateSnapshot> {
         for fetched in [false, true] {
-            // Before the look: what changes between the two counts as a change since.
-            let mark = self.mark_of(place, identity)?;
-            let found = wish.newest_messages(&place.index());
-            if let Ok((named, authors)) = found {
+            // Before the read: a change between the two counts as a change since the mark.
+            let mark = self.mark_of(timeline, identity)?;
+            let newest = request.newest_messages(&timeline.index());
+            if let Ok((messages, authors)) = newest {
                 return Some(CandidateSnapshot {
-                    messages: named,
+                    messages,
                     authors,
                     mark,
                 });
             }
-            if fetched || !self.load_candidates(place, wish).await {
+            if fetched || !self.load_candidates(timeline, request).await {
                 return None;
             }
         }
         None
     }
 
-    async fn load_candidates(&self, place: &CachedTimeline, wish: &CandidateRequest) -> bool {
-        if wish
+    async fn load_candidates(&self, timeline: &CachedTimeline, request: &CandidateRequest) -> bool {
+        if request
             .readers
             .iter()
-            .any(|reader| place.follows_too_many(*reader))
+            .any(|reader| timeline.follows_too_many(*reader))
         {
             return false;
         }
         let load = |done| LoadRequest::Candidates {
-            timeline: place.id(),
-            request: wish.clone(),
+            timeline: timeline.id(),
+            request: request.clone(),
             done,
         };
         self.request_load(load).await
     }
 
-    /// True if nothing has changed about these readers and authors from the mark to a moment behind this question: what was read of them
-    /// in between goes together with the candidates.
+    /// True if nothing about these readers and authors has changed from the mark to a moment after this call: what was read of them in
+    /// between is consistent with the candidates.
     pub async fn unchanged(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         mark: ReplicationMark,
         readers: &[u64],
         authors: &[u64],
     ) -> bool {
-        self.prove().await && self.is_unchanged_since(place, mark, readers, authors)
+        self.prove().await && self.is_unchanged_since(timeline, mark, readers, authors)
     }
 
-    /// True if nothing that is known by now has changed about these readers and authors since the mark.
+    /// True if no change received by now concerns these readers and authors since the mark.
     pub fn is_unchanged_since(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         mark: ReplicationMark,
         readers: &[u64],
         authors: &[u64],
     ) -> bool {
         let state = self.state();
         let following = &state.following;
-        following.may_serve(place.id())
-            && following.leaves_unchanged(mark, place.id(), readers, Some(authors))
+        following.may_serve(timeline.id())
+            && following.leaves_unchanged(mark, timeline.id(), readers, Some(authors))
     }
 }
 
@@ -193,7 +193,7 @@ impl Binlog {
 mod tests {
     use super::*;
 
-    /// What is named of messages with these keys, whose ids count from 1 on, where memory was asked for so many.
+    /// The candidates among messages with these keys, whose ids count from 1 on, with this limit.
     fn named(keys: &[u64], most: usize, untied: bool) -> (Vec<u64>, bool, bool) {
         let wish = CandidateRequest {
             readers: Vec::new(),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_end_in_front_of_the_first_that_share_a_key() {
+    fn candidates_end_before_the_first_that_share_a_key() {
         assert_eq!(
             named(&[9, 8, 8, 7], 3, false),
             (vec![1, 2, 3], false, false)
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(named(&[9, 8, 7, 6], 3, true), (vec![1, 2, 3], false, false));
         assert_eq!(named(&[9, 8, 7], 3, true), (vec![1, 2, 3], true, false));
         assert_eq!(named(&[9, 8, 8, 7], 3, true), (vec![1], false, true));
-        // The last one shares its key with the one behind it.
+        // The last one shares its key with the next one.
         assert_eq!(named(&[9, 8, 7, 7], 3, true), (vec![1, 2], false, true));
         // NULL is a key like others.
         assert_eq!(named(&[9, 0, 0], 9, true), (vec![1], false, true));

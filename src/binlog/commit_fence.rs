@@ -1,13 +1,12 @@
-//! Proves that what is in the log can be read where no row tells: what was there before the stream began, and what left all
-//! rows as they may have been before.
+//! Proves that logged transactions are readable where row probes cannot: those before the stream began, and those that may have left all
+//! rows unchanged.
 //!
-//! A transaction between its entry in the log and its commit in the storage engine is listed in
-//! `information_schema.INNODB_TRX`. So once each transaction that was listed after the position was taken has left the
-//! list, everything up to the position can be read. The list may come from a cache: one in which this connection's own
-//! transaction stands was made after it had begun.
+//! A transaction between its log entry and its commit in the storage engine is listed in `information_schema.INNODB_TRX`. Once each
+//! transaction listed after the position was taken has left the list, everything up to the position is readable. The list may come from a
+//! cache: one that contains this connection's own transaction was made after that had begun.
 //!
-//! A transaction whose session waits for its client's next statement is not between the two: it has been committed, or its entry is
-//! still to be written. So nobody waits for one that is left open.
+//! A transaction whose session is idle is not between the two: it is committed, or its entry is still to be written. So the wait skips
+//! transactions that are left open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,24 +23,22 @@ use crate::log::queue::CommitWatermark;
 use crate::log::replication_state::{ReplicationState, StreamGeneration};
 use crate::sql::quoted;
 
-/// The server renews the list when nobody has looked at it for a tenth of a second: who looks that often together with others
-/// has to look less often.
+/// The server renews the list only when it was not read for a tenth of a second: clients that poll it together must poll less often.
 const POLL_INTERVAL: Duration = Duration::from_millis(125);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// Lists transactions that are open, and whose they are.
+/// Lists open transactions with their threads.
 pub(super) const OPEN_TRANSACTIONS: &str =
     "SELECT trx_id, trx_mysql_thread_id FROM information_schema.INNODB_TRX";
-/// Numbers from here on are given to transactions that have written nothing.
+/// Ids from here on belong to transactions that have written nothing.
 const FIRST_UNNUMBERED_ID: u64 = 1 << 48;
-/// Whose sessions are asked for, from this pause between two looks on: most transactions end sooner.
+/// From this pause on, idle sessions are queried too: most transactions end sooner.
 const SESSION_QUERY_DELAY: Duration = Duration::from_millis(250);
-/// Sessions that are asked for at a time.
 const SESSIONS_PER_QUERY: usize = 1_000;
 
-/// Works until there is proof; that may also come by another way.
+/// Runs until the start of the stream is proved readable, here or elsewhere.
 pub(super) async fn run(binlog: Arc<Binlog>, generation: StreamGeneration, start: BinlogPosition) {
-    let (mut said, mut waited) = (false, false);
+    let (mut warned, mut waited) = (false, false);
     let open = |following: &ReplicationState| following.is_unproven(generation);
     loop {
         match wait_for_commits(&binlog, open).await {
@@ -49,7 +46,7 @@ pub(super) async fn run(binlog: Arc<Binlog>, generation: StreamGeneration, start
             Err(error @ BinlogError::UnexpectedServer { .. }) => {
                 tracing::debug!("the list of open transactions is not asked for: {error}");
             }
-            // The connection of the stream before may be about to end.
+            // The previous stream's connection may be about to end.
             Err(error) if error.is_connection_limit() && !waited => {
                 waited = true;
                 tracing::debug!("the list of open transactions is not asked for yet: {error}");
@@ -57,8 +54,8 @@ pub(super) async fn run(binlog: Arc<Binlog>, generation: StreamGeneration, start
                 continue;
             }
             Err(error) => {
-                if !said {
-                    said = true;
+                if !warned {
+                    warned = true;
                     let user = quoted(binlog.account.user());
                     tracing::warn!(
                         "nothing is answered from memory before the next change of the tables: the list of open transactions cannot be \
@@ -78,7 +75,7 @@ pub(super) async fn run(binlog: Arc<Binlog>, generation: StreamGeneration, start
     binlog.progress.notify_waiters();
 }
 
-/// Proves it of all that waits now, in the background; of one such lot at a time.
+/// Proves in the background that all pending transactions are readable; one batch at a time.
 pub(super) fn release(binlog: &Arc<Binlog>, generation: StreamGeneration) {
     let Some(end) = binlog.state().following.begin_release(generation) else {
         return;
@@ -97,11 +94,11 @@ pub(super) fn release(binlog: &Arc<Binlog>, generation: StreamGeneration) {
     });
 }
 
-/// Waits so long for changes of rows to be told readable by others that come behind them.
+/// How long row edits wait for a proof by later transactions.
 const EDIT_PROOF_DELAY: Duration = Duration::from_millis(500);
 
-/// Proves it of changes that leave what memory is made of as it is: no row in memory tells of them. Until then what is read of these rows
-/// is not kept.
+/// Proves that row edits which change no index entry are readable: no row in memory proves it for them. Until then, what is read of these
+/// rows is not cached.
 pub(super) async fn prove_edits_readable(binlog: Arc<Binlog>) {
     loop {
         tokio::time::sleep(EDIT_PROOF_DELAY).await;
@@ -127,13 +124,13 @@ pub(super) async fn prove_edits_readable(binlog: Arc<Binlog>) {
     }
 }
 
-/// What is left of the transactions that were on the list at first, and the sessions whose they are: `None`, nobody has looked yet.
+/// The remaining transactions of the first list, with their threads; `None`: not listed yet.
 pub(super) type OpenTransactionSet = Option<BTreeMap<u64, u64>>;
 
-/// Who waits for all of them lets others look in between.
+/// A long wait lets other users of the list in between.
 const WAIT_SLICE: Duration = Duration::from_secs(1);
 
-/// Waits for a while until all can be read that was in the log at the first look. True once it can.
+/// Waits up to [`WAIT_SLICE`] until everything in the log at the first list is readable. True once it is.
 pub(super) async fn wait_for_all(
     binlog: &Binlog,
     waiting: &mut OpenTransactionSet,
@@ -143,9 +140,9 @@ pub(super) async fn wait_for_all(
     Ok(waiting.as_ref().is_some_and(BTreeMap::is_empty))
 }
 
-/// Ends early when the question is not `open` any more.
+/// Ends early once `open` returns false.
 ///
-/// Only the server that the log comes from can say what is under way there: a connection to another one proves nothing.
+/// Only the server that the log comes from knows its open transactions: a connection to another one proves nothing.
 async fn wait_for_commits(
     binlog: &Binlog,
     open: impl Fn(&ReplicationState) -> bool,
@@ -164,14 +161,14 @@ async fn wait_for_transactions(
         .server
         .clone()
         .ok_or(BinlogError::StreamEnded)?;
-    // Where another stream has begun meanwhile, nothing of this one is open.
+    // If another stream has begun meanwhile, `open` is false.
     let mut conn =
         control_connection::connect(binlog, &server, ConnectionPurpose::Transactions).await?;
     let list = poll_open_transactions(binlog, &mut conn, open, waiting).await;
     list.map_err(BinlogError::while_doing("they cannot be listed"))
 }
 
-/// Looks at the list until nothing is left on it that was there at first, but for what is left open.
+/// Polls the list until all transactions of the first list have left it, except those of idle sessions.
 async fn poll_open_transactions(
     binlog: &Binlog,
     conn: &mut AccountConnection,
@@ -180,27 +177,29 @@ async fn poll_open_transactions(
 ) -> Result<(), AccountError> {
     conn.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         .await?;
-    let own = first_text(conn, "SELECT CONNECTION_ID()").await?;
-    let own: u64 = own.parse().unwrap_or_default();
+    let own_thread = first_text(conn, "SELECT CONNECTION_ID()").await?;
+    let own_thread: u64 = own_thread.parse().unwrap_or_default();
     let mut pause = POLL_INTERVAL;
     while open(&binlog.state().following) {
         let rows = conn.rows(OPEN_TRANSACTIONS).await?;
-        // A list that cannot be read proves nothing.
+        // An unreadable list proves nothing.
         let listed: Vec<[u64; 2]> = all_numbers(&rows).unwrap_or_default();
-        if listed.iter().any(|[_, thread]| *thread == own) {
+        if listed.iter().any(|[_, thread]| *thread == own_thread) {
             let now: BTreeMap<u64, u64> = listed
                 .iter()
-                .filter(|[id, thread]| *thread != own && (1..FIRST_UNNUMBERED_ID).contains(id))
+                .filter(|[id, thread]| {
+                    *thread != own_thread && (1..FIRST_UNNUMBERED_ID).contains(id)
+                })
                 .map(|[id, thread]| (*id, *thread))
                 .collect();
-            let mut left = waiting.take().unwrap_or_else(|| now.clone());
-            left.retain(|id, _| now.contains_key(id));
-            if pause >= SESSION_QUERY_DELAY && !left.is_empty() {
-                let idle = idle_sessions(conn, left.values()).await?;
-                left.retain(|_, thread| !idle.contains(thread));
+            let mut remaining = waiting.take().unwrap_or_else(|| now.clone());
+            remaining.retain(|id, _| now.contains_key(id));
+            if pause >= SESSION_QUERY_DELAY && !remaining.is_empty() {
+                let idle = idle_sessions(conn, remaining.values()).await?;
+                remaining.retain(|_, thread| !idle.contains(thread));
             }
-            let is_done = left.is_empty();
-            *waiting = Some(left);
+            let is_done = remaining.is_empty();
+            *waiting = Some(remaining);
             if is_done {
                 break;
             }
@@ -212,9 +211,9 @@ async fn poll_open_transactions(
     conn.run("COMMIT").await
 }
 
-/// Which of these sessions wait for their clients' next statement. A server that does not tell names none.
+/// Which of these sessions wait for their clients' next statement; none if the server refuses the query.
 ///
-/// Threads that apply another server's transactions may be listed as asleep while they commit: they are `system user`'s.
+/// Threads that apply another server's transactions may be listed as asleep while they commit: their user is `system user`.
 async fn idle_sessions(
     conn: &mut AccountConnection,
     threads: impl Iterator<Item = &u64>,
@@ -223,11 +222,11 @@ async fn idle_sessions(
         .take(SESSIONS_PER_QUERY)
         .map(u64::to_string)
         .collect();
-    let question = format!(
+    let query = format!(
         "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND = 'Sleep' AND USER <> 'system user' AND ID IN ({})",
         threads.join(",")
     );
-    match conn.rows(&question).await {
+    match conn.rows(&query).await {
         Ok(rows) => Ok(all_numbers(&rows)
             .unwrap_or_default()
             .into_iter()

@@ -1,6 +1,6 @@
-//! What memory knows from another server, or from another run of the same one, beside the rows that are there now.
+//! Compares memory from another server, or from an earlier run of this one, with the rows that are there now.
 //!
-//! Nothing is answered by it before its rows were loaded. What differs tells an operator that two servers with the same log have other
+//! No call is served from such memory before its rows were loaded. A difference means that two servers with the same log have different
 //! rows: a replica had skipped a transaction, or a server lost what its log still has.
 
 use std::fmt;
@@ -8,12 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::index::LoadComparison;
 
-/// What is compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ComparedIndexEntry {
-    /// Whom a reader follows.
     Reader(u64),
-    /// An author's newest messages.
     Author(u64),
 }
 
@@ -26,7 +23,6 @@ impl fmt::Display for ComparedIndexEntry {
     }
 }
 
-/// Counts them.
 #[derive(Debug, Default)]
 pub(super) struct ComparisonCounters {
     equal: AtomicU64,
@@ -34,7 +30,7 @@ pub(super) struct ComparisonCounters {
 }
 
 impl ComparisonCounters {
-    /// Takes one in. The first difference is logged, then each tenth, each hundredth, and so on.
+    /// Counts a comparison. Logs the differences numbered 1, 10, 100 and so on.
     pub(super) fn record(
         &self,
         database: &str,
@@ -59,7 +55,7 @@ impl ComparisonCounters {
         }
     }
 
-    /// How many were equal, and how many were not.
+    /// Numbers of equal and of different entries.
     pub(super) fn counts(&self) -> [u64; 2] {
         [&self.equal, &self.different].map(|count| count.load(Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! Connections for questions beside the stream: proofs of freshness, and loads.
+//! Connections for queries beside the stream: proofs of freshness, and loads.
 
 use std::time::Duration;
 
@@ -8,11 +8,10 @@ use super::server_facts::{self, ServerFacts};
 use crate::account::{AccountConnection, AccountError, ConnectionPurpose};
 use crate::log::replication_state::StreamGeneration;
 
-/// A question that takes longer is given up with its connection. Its statements wait a second for a lock.
+/// A slower query is abandoned with its connection. Its statements wait a second for a lock.
 pub(super) const LATEST: Duration = Duration::from_secs(5);
 
-/// A connection that is kept between questions, while the stream is the one that it was made beside: a later stream may
-/// come from another server.
+/// A connection cached between queries, for the stream it was opened beside: a later stream may come from another server.
 #[derive(Debug)]
 pub(super) struct ControlConnection {
     purpose: ConnectionPurpose,
@@ -27,22 +26,22 @@ impl ControlConnection {
         }
     }
 
-    /// Takes the connection out, or makes one. Who has read all answers puts it back.
+    /// Takes the cached connection, or opens one. The caller puts it back once all replies are read.
     pub(super) async fn take(
         &mut self,
         binlog: &Binlog,
         generation: StreamGeneration,
         server: &ServerFacts,
     ) -> Result<AccountConnection, BinlogError> {
-        let mut kept = self.cached.take();
-        // What is not of use any more is gone before another one is made; so is one that the server has ended while it was idle.
-        let is_of_use = |(own, conn): &mut (StreamGeneration, AccountConnection)| {
-            *own == generation && conn.is_open()
+        let mut cached = self.cached.take();
+        // A connection that is stale, or that the server has closed, is dropped before another one is opened.
+        let is_of_use = |(cached_generation, conn): &mut (StreamGeneration, AccountConnection)| {
+            *cached_generation == generation && conn.is_open()
         };
-        if !kept.as_mut().is_some_and(is_of_use) {
-            kept = None;
+        if !cached.as_mut().is_some_and(is_of_use) {
+            cached = None;
         }
-        match kept {
+        match cached {
             Some((_, conn)) => Ok(conn),
             None => connect(binlog, server, self.purpose).await,
         }
@@ -54,7 +53,7 @@ impl ControlConnection {
 }
 
 impl Binlog {
-    /// True where that is the server whose log is followed.
+    /// True if that is the server whose log is followed.
     #[must_use]
     pub fn follows(&self, identity: &[u8]) -> bool {
         let state = self.state();
@@ -62,7 +61,7 @@ impl Binlog {
         server.is_some_and(|server| server.identity.as_bytes() == identity)
     }
 
-    /// True where a connection leads to the server whose log is followed. Behind one address may be several.
+    /// True if a connection leads to the server whose log is followed. One address may lead to several servers.
     ///
     /// # Errors
     /// When the connection fails.
@@ -81,7 +80,7 @@ impl Binlog {
     }
 }
 
-/// A connection to the server that the stream comes from.
+/// Opens a connection to the server that the stream comes from.
 pub(super) async fn connect(
     binlog: &Binlog,
     server: &ServerFacts,
@@ -92,16 +91,16 @@ pub(super) async fn connect(
         .await
         .map_err(&failed)?;
     for statement in [
-        // What is cut off nevertheless is noticed, and asked for in another way.
+        // A list that is truncated nevertheless is detected, and read in another way.
         "SET SESSION group_concat_max_len = 1048576",
-        // Whoever waits for longer is answered by lookups in any case.
+        // A call that waited longer is served by lookups anyway.
         "SET SESSION lock_wait_timeout = 1",
-        // Keys are told and asked for as they are kept, whether they are dates or not.
+        // Keys are read and written as they are stored, whether they are valid dates or not.
         "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'",
     ] {
         conn.run(statement).await.map_err(&failed)?;
     }
-    // A load may come from a member that does not serve: what it brings is not told without a proof.
+    // A load may come from a member that does not serve: its rows are not used without a proof.
     if purpose == ConnectionPurpose::Proofs {
         for statement in server.proof_session_statements() {
             conn.run(&statement).await.map_err(&failed)?;

@@ -1,8 +1,8 @@
-//! What the log tells of definitions and stored functions: counted before a proof tells that it has been heard.
+//! Counts statements in the log that may have changed definitions or stored functions, before a proof covers them.
 //!
-//! MySQL writes a statement into its log before it commits what the statement has made: whoever asks at once is told what was there before.
-//! So functions are counted once more when what was heard can be seen, and until then the server may have some. A procedure needs none of
-//! that: `SHOW CREATE PROCEDURE` waits for whoever defines it.
+//! MySQL logs a statement before it commits what the statement has made: a query right after it sees the previous state. So a change of
+//! functions is counted again once it is visible; until then the server may have some. Procedures need none of that: `SHOW CREATE
+//! PROCEDURE` waits for a concurrent definition.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use super::{Binlog, commit_fence};
 
-/// Between two tries to have it proved that what was heard can be seen.
+/// Pause between attempts to prove that a change is visible.
 const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
-/// Statements that may have changed definitions.
+/// Counters of statements that may have changed definitions.
 #[derive(Debug, Default)]
 pub(super) struct DefinitionChanges {
-    /// Where they are counted.
+    /// The catalogue's epoch counter.
     epochs: OnceLock<Arc<AtomicU64>>,
-    /// So many may have made a stored function.
+    /// Statements that may have made a stored function.
     functions: AtomicU64,
-    /// So many of those MySQL may have told of too early.
+    /// Those that MySQL may have logged before they were visible.
     received: AtomicU64,
-    /// What so many of them have made can be seen.
+    /// How many of those are visible.
     visible: AtomicU64,
-    /// That is being proved.
+    /// A proof of visibility is under way.
     proving: AtomicBool,
 }
 
@@ -35,7 +35,7 @@ impl DefinitionChanges {
         }
     }
 
-    /// Who finds this counted finds the epoch counted as well.
+    /// Order matters: a reader of the new count sees the new epoch too.
     fn count_function(&self) {
         self.count_epoch();
         self.functions.fetch_add(1, Ordering::AcqRel);
@@ -43,61 +43,61 @@ impl DefinitionChanges {
 }
 
 impl Binlog {
-    /// From here on statements that may have changed definitions are counted there, before a proof tells that they have been heard.
+    /// Counts statements that may have changed definitions in `epochs`, before a proof covers them.
     pub fn set_epoch_counter(&self, epochs: Arc<AtomicU64>) {
         let _ = self.definition_changes.epochs.set(epochs);
     }
 
-    /// How many statements that have been heard by now may have made a stored function.
+    /// How many statements received so far may have made a stored function.
     #[must_use]
     pub fn function_changes(&self) -> u64 {
         self.definition_changes.functions.load(Ordering::Acquire)
     }
 
-    /// True where functions that were heard of can be seen by whoever asks the server.
+    /// True if every function change received is visible to a query.
     #[must_use]
     pub fn are_functions_visible(&self) -> bool {
         self.definition_changes.visible.load(Ordering::Acquire)
             == self.definition_changes.received.load(Ordering::Acquire)
     }
 
-    /// A statement may have made a stored function.
+    /// Records a statement that may have made a stored function.
     pub(super) fn record_function_change(self: &Arc<Self>) {
-        let made = &self.definition_changes;
+        let changes = &self.definition_changes;
         if self.is_mariadb() {
-            return made.count_function();
+            return changes.count_function();
         }
-        made.received.fetch_add(1, Ordering::AcqRel);
-        made.count_function();
-        if !made.proving.swap(true, Ordering::AcqRel) {
+        changes.received.fetch_add(1, Ordering::AcqRel);
+        changes.count_function();
+        if !changes.proving.swap(true, Ordering::AcqRel) {
             tokio::spawn(Arc::clone(self).prove_functions());
         }
     }
 
-    /// While nobody listened one may have been made: it can be seen by now, or the log will tell of it.
+    /// Records that one may have been missed while the log was not followed: it is visible by now, or the log will contain it.
     pub(super) fn record_function_gap(&self) {
         self.definition_changes.count_function();
     }
 
-    /// A statement may have changed a definition.
+    /// Records a statement that may have changed a definition.
     pub(super) fn record_redefinition(&self) {
         self.definition_changes.count_epoch();
         self.changed.notify_one();
     }
 
-    /// Works until what was heard can be seen.
+    /// Runs until what was received is visible.
     async fn prove_functions(self: Arc<Self>) {
-        let made = &self.definition_changes;
+        let changes = &self.definition_changes;
         loop {
-            let heard = made.received.load(Ordering::Acquire);
+            let received = changes.received.load(Ordering::Acquire);
             self.wait_for_functions().await;
-            made.count_function();
-            made.visible.store(heard, Ordering::Release);
+            changes.count_function();
+            changes.visible.store(received, Ordering::Release);
             self.changed.notify_one();
-            made.proving.store(false, Ordering::Release);
-            // One that came meanwhile may have found it being proved.
-            let is_done = made.received.load(Ordering::Acquire) == heard;
-            if is_done || made.proving.swap(true, Ordering::AcqRel) {
+            changes.proving.store(false, Ordering::Release);
+            // A statement that came meanwhile may have seen this proof under way.
+            let is_done = changes.received.load(Ordering::Acquire) == received;
+            if is_done || changes.proving.swap(true, Ordering::AcqRel) {
                 return;
             }
         }
@@ -111,7 +111,7 @@ impl Binlog {
                 Ok(false) => {}
                 Err(error) => {
                     tracing::debug!("whether functions can be seen is not proved: {error}");
-                    // It may be another server's list the next time.
+                    // The next list may be another server's.
                     waiting = None;
                 }
             }

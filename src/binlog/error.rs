@@ -1,4 +1,4 @@
-//! Why the index stands aside.
+//! Why memory is suspended.
 
 use super::MemorySuspension;
 use super::obstacle::BinlogObstacle;
@@ -10,7 +10,7 @@ use crate::log::resume_search::HistoryMismatch;
 /// ER_MASTER_FATAL_ERROR_READING_BINLOG: the log cannot be sent from there.
 const NO_SUCH_LOG: u16 = 1236;
 
-/// Why the server's log is not followed now. While it does not, calls are answered by lookups.
+/// Why the server's log is not followed now. Meanwhile calls are served by lookups.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BinlogError {
     /// The server cannot be reached, refuses the account, or dropped a connection.
@@ -19,46 +19,44 @@ pub(super) enum BinlogError {
         doing: &'static str,
         source: AccountError,
     },
-    /// A setting of the server, or a missing right.
+    /// A setting of the server, or a missing privilege.
     #[error(transparent)]
     Obstacle(#[from] BinlogObstacle),
-    /// What the log tells cannot be followed.
+    /// An event that cannot be followed.
     #[error(transparent)]
     Lost(#[from] LogStreamError),
-    /// What the server sent of its log cannot be read: it would come again.
+    /// The server's log stream cannot be parsed; a retry would fail again.
     #[error("the server's log cannot be read: {0}")]
     UnreadableLog(AccountError),
-    /// Nothing came for too long, not even a sign of life.
+    /// Neither events nor heartbeats came for too long.
     #[error("the server's log was silent for {0} ms, without a sign of life")]
     HeartbeatTimeout(u128),
-    /// One more timeline is listened to: from the beginning of a stream.
+    /// A timeline was added; its stream starts from the beginning of one.
     #[error("another timeline is listened to from now on")]
     TimelineAdded,
-    /// The server's history is not the one that memory is of.
+    /// The server's history is not the one that memory was built from.
     #[error("memory is filled anew: {0}")]
     HistoryDiverged(#[from] HistoryMismatch),
-    /// The operator wants memory to be filled anew.
     #[error("memory is to be filled anew")]
     RefillRequested,
-    /// Another server is the primary, and its log is followed from now on.
+    /// Another server is the primary; its log is followed from now on.
     #[error("another server is the primary now: its log is followed")]
     PrimaryChanged,
-    /// As by RESET MASTER: a stream can go on in the file that is not the log any more.
+    /// As by RESET MASTER: the stream may continue in a file that is no longer the log.
     #[error("the server's log ends before what it has told already: it was begun anew")]
     LogReset,
-    /// What holds reads of the server up has changed.
+    /// The cluster that may hold up the server's reads has changed.
     #[error("the server has joined a cluster, or left one, or can join one now")]
     ClusterChanged,
-    /// The rows of a table, or what was known of them, and the log do not go together.
+    /// Rows, or what memory has of them, contradict the log.
     #[error(
         "the rows and the server's log contradict each other ({0}): memory is emptied. Somebody changes rows without logging them \
          (sql_log_bin = 0, for example), or the server does"
     )]
     Contradiction(String),
-    /// The server ended the stream.
     #[error("the server ended the stream of its log")]
     StreamEnded,
-    /// The server ended the stream for another one with its number.
+    /// The server ended the stream because another replica has its id.
     #[error("another replica has the number of Headwater's stream: {0}")]
     DuplicateReplicaId(AccountError),
     /// A connection led to another server than the stream's.
@@ -66,10 +64,10 @@ pub(super) enum BinlogError {
     UnexpectedServer { one: String, other: String },
 }
 
-/// The reason while no log was followed yet.
+/// The reason before the first stream.
 pub const STARTING: &str = "starting";
 
-/// Every name of a reason for which memory is not used, and what it means.
+/// Every reason for which memory is not used, with its meaning.
 pub const REASONS: [(&str, &str); 20] = [
     (
         STARTING,
@@ -130,7 +128,7 @@ pub const REASONS: [(&str, &str); 20] = [
 ];
 
 impl BinlogError {
-    /// True where the service account has all connections that there are for this.
+    /// True if the service account's connections for this purpose are all in use.
     pub(super) fn is_connection_limit(&self) -> bool {
         matches!(
             self,
@@ -178,7 +176,6 @@ impl BinlogError {
         }
     }
 
-    /// The statement that cures it, for the service account of that name.
     pub(super) fn cure(&self, user: &str) -> Option<String> {
         match self {
             BinlogError::Obstacle(obstacle) => obstacle.cure(user),
@@ -186,7 +183,6 @@ impl BinlogError {
         }
     }
 
-    /// Why memory stands aside, for the service account of that name.
     pub(super) fn suspension(&self, user: &str) -> MemorySuspension {
         MemorySuspension {
             reason: self.reason(),
@@ -195,7 +191,7 @@ impl BinlogError {
         }
     }
 
-    /// True where it keeps the rows of these tables out of memory until somebody mends it.
+    /// True if it blocks the rows of these tables until an operator fixes it.
     pub(super) fn blocks_tables(&self) -> bool {
         match self {
             BinlogError::Obstacle(_) => true,
@@ -204,7 +200,7 @@ impl BinlogError {
         }
     }
 
-    /// True where memory may go on once there is a server again: nothing was told that it does not hold.
+    /// True if memory may be resumed with the next stream: nothing was received that it lacks.
     pub(super) fn suspends_memory(&self) -> bool {
         match self {
             BinlogError::Server { source, .. } => source.code() != Some(NO_SUCH_LOG),
@@ -217,7 +213,7 @@ impl BinlogError {
         }
     }
 
-    /// True where the log was told of it when it happened.
+    /// True if it was logged when it happened.
     pub(super) fn was_logged(&self) -> bool {
         match self {
             BinlogError::Server { source, .. } => source.is_refusal(),

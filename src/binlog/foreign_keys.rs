@@ -1,7 +1,7 @@
-//! Foreign keys that change rows of a timeline's tables by themselves. MariaDB, and MySQL before 9.6, do not log that.
+//! Foreign keys that change rows of a timeline's tables by themselves. MariaDB, and MySQL before 9.6, do not log these changes.
 //!
-//! They are read from SHOW CREATE TABLE, which an account with SELECT may ask for: MariaDB lists a key's rules in
-//! `information_schema` only to accounts with another right on the table.
+//! They are read from SHOW CREATE TABLE, which an account with SELECT may run: MariaDB lists a key's rules in `information_schema` only to
+//! accounts with another privilege on the table.
 
 use super::obstacle::BinlogObstacle;
 use super::row_decoding::text;
@@ -9,10 +9,10 @@ use crate::account::{AccountConnection, AccountError};
 
 const NO_SUCH_TABLE: u16 = 1146;
 
-/// The definitions of tables, each with the statement that asks for it; `None`: it is not there.
+/// Runs these SHOW CREATE TABLE statements; `None` for a table that does not exist.
 ///
 /// # Errors
-/// When the tables may not be seen, or the server cannot be asked.
+/// When the tables may not be seen, or the query fails.
 pub(super) async fn load_table_definitions(
     tables: Vec<(String, String)>,
     conn: &mut AccountConnection,
@@ -29,7 +29,7 @@ pub(super) async fn load_table_definitions(
     Ok(all)
 }
 
-/// The keys in these definitions. A table that is not there has none.
+/// The cascading keys in these definitions. A missing table has none.
 pub(super) fn cascading_keys(created: &[(String, Option<String>)]) -> Vec<BinlogObstacle> {
     let lines = |(table, created): &(String, Option<String>)| {
         let lines = created.as_deref().unwrap_or_default().lines();
@@ -40,12 +40,12 @@ pub(super) fn cascading_keys(created: &[(String, Option<String>)]) -> Vec<Binlog
     created.iter().flat_map(lines).collect()
 }
 
-/// The key that a line of SHOW CREATE TABLE holds, if it acts. Both servers give each key a line of its own and
-/// write a line's end within a comment or a default as `\n`.
+/// Parses a cascading key from a line of SHOW CREATE TABLE. Both servers write one key a line, and a line's end within a comment or a
+/// default as `\n`.
 fn cascade(table: &str, line: &str) -> Option<BinlogObstacle> {
     let key = line.trim_start().strip_prefix("CONSTRAINT ")?;
     let (name, key) = key.split_once(" FOREIGN KEY ")?;
-    // Behind the last column: every name stands before it.
+    // After the last column: all names stand before it.
     let (_, rule) = key.rsplit_once(')')?;
     let acts = ["CASCADE", "SET NULL", "SET DEFAULT"];
     acts.iter()

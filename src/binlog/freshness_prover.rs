@@ -1,5 +1,5 @@
-//! A prover: proofs of freshness, each shared by all calls of its threads that came before it was begun: has [`FreshnessProof`] what it needs, over connections of the
-//! service account.
+//! A prover runs proofs of freshness, each shared by all calls of its threads that came before it began. It drives a [`FreshnessProof`]
+//! over connections of the service account.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,40 +21,43 @@ use crate::log::queue::RowProbe;
 use crate::log::replication_state::StreamGeneration;
 use crate::sync::MutexGuard;
 
-/// Proofs of a prover that are under way at a time.
+/// Concurrent proofs of a prover.
 pub(super) const WORKERS: usize = 2;
-/// So long a proof waits for the one before it: the more calls share one, the less is asked of the server. Measured beside
-/// two at a time without waiting, 8 connections: MySQL 1.1 to 1.4 times as many calls a second, MariaDB as many.
+/// How long a proof waits for the previous one: the more calls share one, the fewer queries are sent. Measured against two at a time
+/// without waiting, 8 connections: MySQL 1.1 to 1.4 times as many calls a second, MariaDB as many.
 const MAX_WAIT_FOR_PREVIOUS: Duration = Duration::from_millis(5);
-/// While the server is written to, a proof that took long, because there is much to do, is followed by a rest that grows with
-/// the square of the time (twice as long after a millisecond), up to this: calls that come meanwhile share the next one.
-/// Without it, 8 readers took so much of two processors from 8 writers that these had 0.6 to 0.9 of the inserts that they had
-/// beside readers of the procedure; with it, 1.0 to 1.1.
+/// While the server is written to, a proof that took long is followed by a pause. The pause grows with the square of that time (twice the
+/// time after a millisecond), up to this; calls that come meanwhile share the next proof. Without it, 8 readers left 8 writers on two
+/// processors 0.6 to 0.9 of the inserts that they had beside readers of the procedure; with it, 1.0 to 1.1.
 const MAX_PROOF_PAUSE: Duration = Duration::from_millis(5);
-/// Timers are not more exact than that.
+/// Timers are not more exact than this.
 const MIN_PROOF_PAUSE: Duration = Duration::from_micros(750);
-/// Before a proof is begun, all sessions that can go on do so, so many times over. Measured beside none, 8 connections that
-/// call and read the tail on MariaDB: 0.40 in place of 0.60 proofs a call, 1.07 times as many calls a second.
+/// Yields to runnable sessions before a proof begins. Measured against none, 8 connections that call and run the follow-up SELECT on
+/// MariaDB: 0.40 in place of 0.60 proofs a call, 1.07 times as many calls a second.
 const GATHERING_YIELDS: u32 = 4;
-/// What waits is looked at so often, even if nobody asks.
+/// Pending transactions are probed this often, even without a request.
 const PUMP_INTERVAL: Duration = Duration::from_millis(10);
-/// After so long, and after half of the time that calls wait, the rows are not expected to tell any more: the list of open
-/// transactions is asked.
+/// After this time, and after half of the time that calls wait, row probes are given up: the list of open transactions is polled.
 const ROW_EVIDENCE_LIMIT: Duration = Duration::from_millis(20);
-/// Between two further looks of one proof: a twentieth of the time that it has taken, at least and at most so much. Calls wait for tens of
-/// milliseconds, and what is not settled by then (a commit that waits for a replica, a list that nobody gives) may take minutes.
+/// Pause between further probes of one proof: a twentieth of its duration so far, within these bounds. Calls wait for tens of milliseconds;
+/// what is undecided by then (a commit that waits for a replica, a list that cannot be read) may take minutes.
 const MIN_PROBE_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Answers asks until the log is not followed any more.
-pub(super) async fn run(binlog: Arc<Binlog>, asks: ProofRequestReceiver) {
-    let asks = Arc::new(tokio::sync::Mutex::new(asks));
-    let turn = Arc::new(ProofPacing {
+/// Serves proof requests until the log is closed.
+pub(super) async fn run(binlog: Arc<Binlog>, requests: ProofRequestReceiver) {
+    let requests = Arc::new(tokio::sync::Mutex::new(requests));
+    let pacing = Arc::new(ProofPacing {
         permit: Semaphore::new(1),
         binlog: Arc::clone(&binlog),
     });
-    let workers =
-        (0..WORKERS).map(|_| work(Arc::clone(&binlog), Arc::clone(&asks), Arc::clone(&turn)));
+    let workers = (0..WORKERS).map(|_| {
+        work(
+            Arc::clone(&binlog),
+            Arc::clone(&requests),
+            Arc::clone(&pacing),
+        )
+    });
     tokio::select! {
         biased;
         () = binlog.wait_until_closed() => {}
@@ -62,21 +65,20 @@ pub(super) async fn run(binlog: Arc<Binlog>, asks: ProofRequestReceiver) {
     }
 }
 
-/// Whose turn it is.
+/// Paces the proofs of a prover.
 struct ProofPacing {
     permit: Semaphore,
     binlog: Arc<Binlog>,
 }
 
-/// From when on the next proof of all provers is due, and how far the log had been received with the last one.
+/// When the next proof of all provers is due, and the position received at the last one.
 #[derive(Debug, Default)]
 pub(super) struct ProofPause(Option<Instant>, BinlogPosition);
 
 impl ProofPacing {
-    /// Waits for the proof before this one, but not for ever, while it is too early for the next, and for calls that have
-    /// come already and not been looked at.
+    /// Waits up to a limit for the previous proof, then for the pause, then for calls that are ready to join.
     async fn wait(&self) -> Option<SemaphorePermit<'_>> {
-        // Without a timer where there is nothing to wait for.
+        // No timer if there is nothing to wait for.
         let one = match self.permit.try_acquire() {
             Ok(permit) => Some(permit),
             Err(_) => {
@@ -97,7 +99,7 @@ impl ProofPacing {
         one
     }
 
-    /// A proof has ended that was begun then; the log has been received up to here.
+    /// Sets the pause after a proof that began at `begun`; `received`: the position received by now.
     fn pause_after(&self, begun: Instant, received: BinlogPosition) {
         let now = clock::now();
         let taken = now - begun;
@@ -114,7 +116,7 @@ impl ProofPacing {
     }
 }
 
-/// Has what waits looked at now and then.
+/// Requests a proof regularly while transactions are pending.
 pub(super) async fn pump(binlog: Arc<Binlog>) {
     loop {
         tokio::time::sleep(PUMP_INTERVAL).await;
@@ -130,24 +132,24 @@ pub(super) async fn pump(binlog: Arc<Binlog>) {
 
 async fn work(
     binlog: Arc<Binlog>,
-    asks: Arc<tokio::sync::Mutex<ProofRequestReceiver>>,
-    turn: Arc<ProofPacing>,
+    requests: Arc<tokio::sync::Mutex<ProofRequestReceiver>>,
+    pacing: Arc<ProofPacing>,
 ) {
     let mut control = ControlConnection::new(ConnectionPurpose::Proofs);
-    // One that is put off again and again is set once; each new one would wake this thread.
+    // One timer, reset each round: a new one each time would wake this thread.
     let mut late = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
     loop {
         let mut waiting = Vec::new();
         let permit;
         {
-            let mut asks = asks.lock().await;
-            match asks.recv().await {
-                Some(ask) => waiting.push(ask),
+            let mut requests = requests.lock().await;
+            match requests.recv().await {
+                Some(request) => waiting.push(request),
                 None => return,
             }
-            permit = turn.wait().await;
-            while let Ok(ask) = asks.try_recv() {
-                waiting.push(ask);
+            permit = pacing.wait().await;
+            while let Ok(request) = requests.try_recv() {
+                waiting.push(request);
             }
             waiting.iter().for_each(ProofRequest::begin);
         }
@@ -162,19 +164,19 @@ async fn work(
             () = &mut late => None,
         };
         binlog.proofs.record(clock::since(begun));
-        turn.pause_after(begun, binlog.state().following.received());
+        pacing.pause_after(begun, binlog.state().following.received());
         drop(permit);
         report_proof(&binlog, generation, begun, in_time.as_ref(), waiting);
         if in_time.is_none() {
-            // The server goes on with the question when its connection is gone, for as long as somebody's lock is in its way:
-            // another one is not asked on another connection before that has ended.
+            // The server continues the query after its connection is gone, for as long as a lock blocks it: no other connection sends one
+            // before that has ended.
             let late = tokio::time::timeout(LATEST, proof).await;
             report_proof(&binlog, generation, begun, late.as_ref().ok(), Vec::new());
         }
     }
 }
 
-/// Tells those who wait, and everybody, how a proof ended; `None`: it has not.
+/// Reports the outcome of a proof to its waiters and to the state; `None`: it has not ended.
 fn report_proof(
     binlog: &Binlog,
     generation: StreamGeneration,
@@ -190,23 +192,23 @@ fn report_proof(
         }
         None => false,
     };
-    let news = binlog
+    let changed = binlog
         .state()
         .following
         .record_proof(generation, begun, proved);
-    if news {
+    if changed {
         tracing::debug!("freshness can be proved: {proved}");
     }
     if !proved {
-        // The pump tries again.
+        // The pump retries.
         binlog.progress.notify_waiters();
     }
-    for ask in waiting {
-        ask.end(proved);
+    for request in waiting {
+        request.end(proved);
     }
 }
 
-/// True when the index of every place has what could be read when this was begun, and nothing that cannot be read.
+/// True if every index has what was readable when this began, and nothing unreadable.
 async fn prove(
     binlog: &Arc<Binlog>,
     generation: StreamGeneration,
@@ -222,10 +224,10 @@ async fn prove(
     let mut input = ProofInput::Begin;
     loop {
         input = match binlog.step_proof(generation, &mut proof, input) {
-            ProofStep::Probe(question) => {
-                let (found, end) = probe_rows(binlog, &mut conn, &server, &question).await?;
+            ProofStep::Probe(probe) => {
+                let (rows, end) = probe_rows(binlog, &mut conn, &server, &probe).await?;
                 binlog.state().lag.extend_log_end(end);
-                ProofInput::Probed(ProbeResult::new(&question, found.as_ref(), end))
+                ProofInput::Probed(ProbeResult::new(&probe, rows.as_ref(), end))
             }
             ProofStep::Receive(end) => {
                 binlog.wait_until_received(generation, end).await;
@@ -257,7 +259,7 @@ async fn prove(
 }
 
 impl Binlog {
-    /// What a proof needs next. What it has learned is applied before anybody else looks.
+    /// Advances a proof. What it has learned is applied before the state is unlocked.
     fn step_proof(
         &self,
         generation: StreamGeneration,
@@ -265,29 +267,29 @@ impl Binlog {
         input: ProofInput,
     ) -> ProofStep {
         let mut state = self.state();
-        let (mut need, learned) = proof.next(input, &mut state.following, clock::now());
-        let news = learned.release.is_some() || learned.contradiction.is_some();
+        let (mut need, outcome) = proof.next(input, &mut state.following, clock::now());
+        let changed = outcome.release.is_some() || outcome.contradiction.is_some();
         let proved = matches!(need, ProofStep::Done(true));
-        match learned.release {
+        match outcome.release {
             Some(release) => self.apply(&mut state, &release),
             None if proved => self.catch_up(&mut state),
             None => {}
         }
-        if let Some(key) = learned.contradiction {
+        if let Some(key) = outcome.contradiction {
             self.report_contradiction(&mut state, key);
         }
         if proved {
-            // What was applied last may have been an alarm.
+            // The last change applied may have raised an alarm.
             need = ProofStep::Done(state.following.is_proven(generation));
         }
         drop(state);
-        if news {
+        if changed {
             self.progress.notify_waiters();
         }
         need
     }
 
-    /// Waits until the stream has told everything up to a position, or is lost.
+    /// Waits until the stream has received everything up to a position, or is lost.
     async fn wait_until_received(&self, generation: StreamGeneration, end: BinlogPosition) {
         loop {
             let progress = self.progress.notified();
@@ -302,7 +304,7 @@ impl Binlog {
         }
     }
 
-    /// Waits for progress where there are no rows to look at.
+    /// Waits for progress where no rows can be probed.
     async fn wait_until_released(&self, generation: StreamGeneration, end: BinlogPosition) {
         let progress = self.progress.notified();
         if !self.state().following.is_applied(generation, end) {
@@ -311,40 +313,40 @@ impl Binlog {
     }
 }
 
-/// Looks at the rows in question, and asks for the end of the log behind that: in one round trip.
+/// Probes the rows, and reads the end of the log after that, in one round trip.
 async fn probe_rows(
     binlog: &Binlog,
     conn: &mut AccountConnection,
     server: &ServerFacts,
-    question: &RowProbe,
+    probe: &RowProbe,
 ) -> Result<(Option<ObservedRows>, BinlogPosition), BinlogError> {
     let failed = BinlogError::while_doing("freshness cannot be asked for");
     let mut selects = Vec::new();
-    let places = binlog.cached_timelines();
-    if !question.is_empty() {
-        for place in &places {
-            let own: Vec<TableRowKey> = question
+    let timelines = binlog.cached_timelines();
+    if !probe.is_empty() {
+        for timeline in &timelines {
+            let keys: Vec<TableRowKey> = probe
                 .keys()
-                .filter(|key| key.timeline_id == place.id())
+                .filter(|key| key.timeline_id == timeline.id())
                 .copied()
                 .collect();
-            selects.extend(place.tables.evidence_query(&own));
+            selects.extend(timeline.tables.evidence_query(&keys));
         }
     }
-    // One SELECT, so one read view.
-    let mut questions = Vec::new();
+    // One SELECT has one read view.
+    let mut queries = Vec::new();
     if !selects.is_empty() {
-        questions.push(selects.join(" UNION ALL "));
+        queries.push(selects.join(" UNION ALL "));
     }
-    questions.push(server.log_end());
-    let mut answers = conn.rows_of(&questions).await.map_err(&failed)?;
+    queries.push(server.log_end());
+    let mut answers = conn.rows_of(&queries).await.map_err(&failed)?;
     let log = answers.pop().ok_or(AccountError::Unexpected);
     let (_, end) = log_end(log.map_err(&failed)?.row(0))?;
     if selects.is_empty() {
         return Ok((None, end));
     }
-    let kind = |place: TimelineId| {
-        let key = places.get(place.0)?.tables.schema.key.as_ref();
+    let kind = |timeline_id: TimelineId| {
+        let key = timelines.get(timeline_id.0)?.tables.schema.key.as_ref();
         key.map(|key| key.kind)
     };
     Ok((

@@ -1,4 +1,4 @@
-//! Which transactions a server's log holds, as far as memory has to know it: where a file begins, and what the log held before a stream.
+//! Which transactions a server's log holds, as far as memory needs it: those before a file, and those before a stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::log::event_reader::{BodyRetention, TRANSACTION_PAYLOAD};
 use crate::log::gtid::{CommittedGtid, GtidSet};
 use crate::log::replication_state::StreamGeneration;
 
-/// A file says in one of its first events which transactions are in the files before it.
+/// One of a file's first events lists the transactions in the files before it.
 const FIRST_EVENTS: usize = 8;
-/// Between attempts, and how many there are.
+/// Pause between attempts, and their number.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 const TRIES: usize = 30;
-/// So many files are read back for the last transaction.
+/// The most files read back for the last transaction.
 const MOST_FILES: usize = 4;
-/// Where a file's events begin.
+/// Offset of a file's first event.
 pub(super) const FIRST_OFFSET: u64 = 4;
-/// Of an event so many bytes are read: a transaction's number stands among them.
+/// Bytes retained of an event: a transaction's GTID lies within them.
 const EVENT_BYTES: usize = 64;
 
-/// The transactions in all files before this one; `None` where the file does not say.
+/// The transactions in all files before this one; `None` if the file does not list them.
 pub(super) async fn previous_gtids(
     conn: &mut AccountConnection,
     file: &str,
@@ -41,7 +41,7 @@ pub(super) async fn previous_gtids(
     Ok(list.and_then(|(_, list)| GtidSet::parse(&list)))
 }
 
-/// Finds out what the log held before a stream that begins here, in the background: the file is read up to there, once.
+/// Reads in the background what the log held before a stream that begins at `start`: its file is read up to there, once.
 pub(super) async fn load_base_gtids(
     binlog: Arc<Binlog>,
     generation: StreamGeneration,
@@ -65,7 +65,7 @@ pub(super) async fn load_base_gtids(
     }
 }
 
-/// All transactions up to there, and the last of them: it may stand in an older file.
+/// All transactions up to `start`, and the last of them, which may be in an older file.
 async fn read_base_gtids(
     binlog: &Binlog,
     base: &str,
@@ -90,7 +90,7 @@ async fn read_base_gtids(
     Ok(None)
 }
 
-/// All transactions up to an offset of a file, or to its end, and the last one that stands in it.
+/// All transactions up to an offset of a file, or to its end, and the last one in it.
 async fn scan_file(
     binlog: &Binlog,
     file: &str,
@@ -100,7 +100,7 @@ async fn scan_file(
     let mut conn = AccountConnection::open(&binlog.account, ConnectionPurpose::History)
         .await
         .map_err(&failed)?;
-    // Behind one address may be several servers.
+    // One address may lead to several servers.
     if !binlog
         .leads_to_followed_server(&mut conn)
         .await
@@ -125,31 +125,31 @@ async fn scan_file(
     let mut log = conn.follow(&request).await.map_err(&failed)?;
     let (mut at, mut last, mut unpacks) = (0, None, false);
     while at < upto {
-        let wants = |_, _: &[u8]| BodyRetention::First(EVENT_BYTES);
-        let Some(event) = log.next(wants).await.map_err(&failed)? else {
+        let retention = |_, _: &[u8]| BodyRetention::First(EVENT_BYTES);
+        let Some(event) = log.next(retention).await.map_err(&failed)? else {
             break;
         };
         let begun = transaction_start(&event);
         unpacks &= begun.is_none();
-        // The events of a compressed transaction have no positions of their own.
+        // The events within a compressed transaction have no positions of their own.
         if event.is_artificial() || unpacks {
             continue;
         }
         unpacks = event.event_type == TRANSACTION_PAYLOAD;
-        // Offsets are told by 32 bits. The next file begins at the beginning.
+        // Offsets have 32 bits and wrap. The next file starts at the beginning.
         if u64::from(event.log_pos) < at {
             break;
         }
         at = u64::from(event.log_pos);
         match begun {
-            Some(Some(stamp)) if at < upto => {
-                held.add(&stamp.gtid);
-                last = Some(stamp);
+            Some(Some(gtid)) if at < upto => {
+                held.add(&gtid.gtid);
+                last = Some(gtid);
             }
             Some(_) => return Ok(None),
             None => {}
         }
     }
-    // A file that is followed by another is read to its end; the log itself has to come as far as was said.
+    // A file that is followed by another is read to its end; the newest one must reach `upto`.
     Ok((at >= upto || upto == u64::MAX).then_some((held, last)))
 }

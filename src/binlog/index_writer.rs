@@ -1,4 +1,4 @@
-//! Writes what the log tells to the index of each timeline, once it can be read.
+//! Applies readable transactions to the index of each timeline.
 
 use std::sync::atomic::Ordering;
 
@@ -11,22 +11,26 @@ use crate::log::queue::CommitWatermark;
 use crate::log::replication_state::{StreamGeneration, TransactionRelease};
 
 impl Binlog {
-    /// Takes in what is known of the rows by another way than a proof, if it is about the same stream.
-    pub(super) fn receive_watermark(&self, generation: StreamGeneration, cut: CommitWatermark) {
+    /// Applies a watermark that does not come from a proof, if it belongs to the same stream.
+    pub(super) fn receive_watermark(
+        &self,
+        generation: StreamGeneration,
+        watermark: CommitWatermark,
+    ) {
         let mut state = self.state();
-        if let Some(release) = state.following.apply_watermark(generation, cut) {
+        if let Some(release) = state.following.apply_watermark(generation, watermark) {
             self.apply(&mut state, &release);
         }
         drop(state);
         self.progress.notify_waiters();
     }
 
-    /// A row is as it cannot be by what the log tells.
+    /// Reports a row that matches the log neither before nor after a change.
     pub(super) fn report_contradiction(&self, state: &mut BinlogState, key: TableRowKey) {
-        let places = self.cached_timelines();
-        let database = places
+        let timelines = self.cached_timelines();
+        let database = timelines
             .get(key.timeline_id.0)
-            .map_or("", |place| place.database());
+            .map_or("", |timeline| timeline.database());
         let (table, first, second) = (key.table, key.first, key.second);
         let row = format!(
             "{database}: {table:?} row {first}, {second}, is neither as before nor as after a change"
@@ -34,7 +38,7 @@ impl Binlog {
         self.alarm(state, row);
     }
 
-    /// From here on nothing in memory is used; the stream begins anew, and says why.
+    /// Distrusts all memory from now on; the stream restarts with this contradiction.
     pub(super) fn alarm(&self, state: &mut BinlogState, what: String) {
         self.contradictions.fetch_add(1, Ordering::Relaxed);
         state.following.distrust();
@@ -42,43 +46,43 @@ impl Binlog {
         self.routes_changed();
     }
 
-    /// How often rows and log contradicted each other: each time memory was emptied.
+    /// How often rows and log contradicted each other; each time emptied memory.
     #[must_use]
     pub fn contradictions(&self) -> u64 {
         self.contradictions.load(Ordering::Relaxed)
     }
 
-    /// Applies what is released. What cannot have happened so is an alarm.
+    /// Applies released transactions. An impossible change raises an alarm.
     pub(super) fn apply(&self, state: &mut BinlogState, release: &TransactionRelease) {
         if state.following.floor().is_none() {
             return;
         }
         let mut contradiction = None;
-        for place in self.cached_timelines() {
-            if !state.following.is_streamed(place.id()) {
+        for timeline in self.cached_timelines() {
+            if !state.following.is_streamed(timeline.id()) {
                 continue;
             }
-            let mut own = Vec::new();
+            let mut timeline_changes = Vec::new();
             let mut index = None;
             for transaction in &release.transactions {
-                own.clear();
+                timeline_changes.clear();
                 let changes = transaction.changes.iter();
-                own.extend(
+                timeline_changes.extend(
                     changes
-                        .filter(|(number, _)| *number == place.id())
+                        .filter(|(number, _)| *number == timeline.id())
                         .map(|(_, change)| *change),
                 );
-                if !own.is_empty() {
-                    let index = index.get_or_insert_with(|| place.index_mut());
-                    index.apply(&own, transaction.end);
+                if !timeline_changes.is_empty() {
+                    let index = index.get_or_insert_with(|| timeline.index_mut());
+                    index.apply(&timeline_changes, transaction.end);
                     if let Some(change) = index.take_contradiction() {
-                        contradiction = Some(format!("{}: {change:?}", place.database()));
+                        contradiction = Some(format!("{}: {change:?}", timeline.database()));
                     }
                 }
             }
-            if index.is_some() || place.index().position() < release.floor {
+            if index.is_some() || timeline.index().position() < release.floor {
                 index
-                    .get_or_insert_with(|| place.index_mut())
+                    .get_or_insert_with(|| timeline.index_mut())
                     .apply(&[], release.floor);
             }
         }
@@ -88,22 +92,25 @@ impl Binlog {
         state.note_waiting(clock::now());
     }
 
-    /// Applies a transaction to what is not confirmed yet.
+    /// Applies a transaction to entries that are not confirmed yet.
     pub(super) fn apply_unconfirmed(
         &self,
         changes: &[(TimelineId, TimelineChange)],
         end: BinlogPosition,
     ) {
-        for place in self.cached_timelines() {
-            let own = changes.iter().filter(|(number, _)| *number == place.id());
-            let own: Vec<TimelineChange> = own.map(|(_, change)| *change).collect();
-            if !own.is_empty() {
-                place.index_mut().apply(&own, end);
+        for timeline in self.cached_timelines() {
+            let timeline_changes = changes
+                .iter()
+                .filter(|(number, _)| *number == timeline.id());
+            let timeline_changes: Vec<TimelineChange> =
+                timeline_changes.map(|(_, change)| *change).collect();
+            if !timeline_changes.is_empty() {
+                timeline.index_mut().apply(&timeline_changes, end);
             }
         }
     }
 
-    /// Moves every index up to where all is applied.
+    /// Advances every index to the position up to which all is applied.
     pub(super) fn catch_up(&self, state: &mut BinlogState) {
         if let Some(floor) = state.following.floor() {
             let release = TransactionRelease {

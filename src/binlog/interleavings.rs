@@ -1,7 +1,7 @@
-//! What threads share, in orders that a checker draws: the state of the stream, an index and kept rows.
+//! Runs threads in orders drawn by a checker. They share the stream's state, an index and cached rows.
 //!
-//! Each transaction posts a message and changes the text of another one, so both tell how many transactions there were: a page in which
-//! they differ is of no moment.
+//! Each transaction posts a message and changes the text of another one, so both show the number of transactions: a page in which they
+//! differ mixes two moments.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -27,22 +27,22 @@ const CHANGED: MessageKey = (PLACE, 1);
 const TRANSACTIONS: u64 = 3;
 const FILLS: u64 = 3;
 const PAGES: u64 = 3;
-/// Orders that are drawn, of each kind.
+/// Orders drawn of each kind.
 const ORDERS: usize = 20_000;
-/// Where the log begins.
+/// The first offset of the log.
 const START: u64 = 100;
 
-/// What all threads have.
+/// Shared by all threads.
 struct InterleavingScenario {
     binlog: Arc<Binlog>,
     place: Arc<CachedTimeline>,
     generation: StreamGeneration,
     kept: Arc<TemplateCache>,
-    /// So many transactions can be read on the server.
+    /// How many transactions are readable on the server.
     committed: AtomicU64,
 }
 
-/// Where the log ends behind so many transactions.
+/// The end of the log after this many transactions.
 fn end(transactions: u64) -> BinlogPosition {
     BinlogPosition {
         file: 1,
@@ -67,8 +67,12 @@ impl InterleavingScenario {
         };
         let (binlog, _) = Binlog::new(account, FreshnessSection::default(), limits);
         let tables = TimelineTables::of(PLACE, &TimelineDefinition::classic(), "world");
-        let place = Arc::new(CachedTimeline::new(tables, limits.memory_bytes));
-        binlog.timelines.write().unwrap().push(Arc::clone(&place));
+        let timeline = Arc::new(CachedTimeline::new(tables, limits.memory_bytes));
+        binlog
+            .timelines
+            .write()
+            .unwrap()
+            .push(Arc::clone(&timeline));
         let mut state = binlog.state();
         state.server = Some(Arc::new(ServerFacts::named(IDENTITY)));
         let following = &mut state.following;
@@ -81,14 +85,14 @@ impl InterleavingScenario {
         drop(state);
         InterleavingScenario {
             binlog,
-            place,
+            place: timeline,
             generation,
             kept: Arc::default(),
             committed: AtomicU64::new(0),
         }
     }
 
-    /// The stream tells of the transactions, each of which can be read before that or behind it, and is applied once that is known.
+    /// The stream receives the transactions. Each becomes readable before or after that, and is applied once that is known.
     fn follow(&self) {
         for number in 1..=TRANSACTIONS {
             let is_readable_first = number % 2 == 0;
@@ -117,7 +121,7 @@ impl InterleavingScenario {
         }
     }
 
-    /// A proof: all that could be read when it was begun is applied. Returns how many transactions those are.
+    /// A proof: all that was readable when it began is applied. Returns the number of those transactions.
     fn prove(&self) -> u64 {
         let begun = self.committed.load(Ordering::SeqCst);
         while self.binlog.state().following.floor() < Some(end(begun)) {
@@ -126,7 +130,7 @@ impl InterleavingScenario {
         begun
     }
 
-    /// Keeps the text as the server tells it.
+    /// Caches the text from the server's reply.
     fn fill(&self) {
         for _ in 0..FILLS {
             let mark = self.binlog.mark_of(&self.place, IDENTITY.as_bytes());
@@ -151,7 +155,7 @@ impl InterleavingScenario {
         }
     }
 
-    /// Asks for pages, and returns how many were told from memory.
+    /// Reads pages; returns how many were served from memory.
     fn read(&self) -> usize {
         let variant = self.kept.record_envelope(&[], 0, frame());
         let rows = self.binlog.row_cache().unwrap();
@@ -191,7 +195,7 @@ fn frame() -> ResultEnvelope {
     }
 }
 
-/// Pages that were told from memory, in all orders.
+/// Pages served from memory, in all orders.
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 
 fn order() {
@@ -213,7 +217,7 @@ fn order() {
 }
 
 #[test]
-fn a_page_of_kept_rows_is_of_one_moment_in_whatever_order_threads_go_on() {
+fn a_page_of_cached_rows_is_of_one_moment_in_any_thread_order() {
     shuttle::check_random(order, ORDERS);
     shuttle::check_pct(order, ORDERS, 3);
     let told = TOLD.load(std::sync::atomic::Ordering::Relaxed);

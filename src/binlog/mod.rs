@@ -1,10 +1,10 @@
-//! The index's only writer: follows the server's binary log, proves what it tells to be readable, and loads what is asked for.
+//! The index's only writer: follows the server's binary log, proves that its transactions are readable, and loads missing rows.
 //!
-//! `stream` reads the log, of which the package [`crate::log`] makes transactions. They wait until `freshness_prover` has proof that the server
-//! lets them be read; then they are applied to the index of their `cached_timeline`. `load` brings in rows that are not resident (both over
-//! `control_connection` connections). `commit_fence` proves the same for what was committed before the stream began, `settings_watch` looks at what the log does
-//! not tell. Whatever cannot be followed makes memory step aside: every index is emptied, and begun anew once the log can be followed
-//! again.
+//! `stream` reads the log; the package [`crate::log`] assembles its events into transactions. They are pending until `freshness_prover`
+//! proves that the server lets them be read; then they are applied to the index of their `cached_timeline`. `load` brings in rows that are
+//! not resident. Both use `control_connection` connections. `commit_fence` proves the same for what was committed before the stream began.
+//! `settings_watch` checks what the log does not contain. If the log cannot be followed, memory is suspended; what cannot be resumed is
+//! emptied and filled again.
 
 mod cached_timeline;
 mod candidates;
@@ -78,68 +78,66 @@ use crate::sql::NameCase;
 use crate::sync::{Mutex, MutexGuard, RwLock};
 use crate::timeline::definition::TimelineDefinition;
 
-/// Timelines that are kept in memory; calls of others are answered by lookups.
+/// The most timelines in memory; calls of others are served by lookups.
 pub const MAX_TIMELINES: usize = 64;
-/// Tables whose rows are shown beside messages; rows that show others are not kept.
+/// The most tables whose rows are shown beside messages; rows that show others are not cached.
 pub const MAX_JOINED_TABLES: usize = 64;
-/// Loads that wait; what does not fit is asked for again by the next call.
+/// The most pending loads; the next call requests again what does not fit.
 const MAX_PENDING_LOADS: usize = 10_000;
 
-/// Follows one server for all sessions.
+/// Follows one server's log for all sessions.
 #[derive(Debug)]
 pub struct Binlog {
     account: UpstreamAccount,
-    /// Its number as a replica.
+    /// The server id of its stream.
     replica_id: replica_id::ReplicaId,
     freshness: FreshnessSection,
     limits: BinlogLimits,
     state: Mutex<BinlogState>,
     timelines: RwLock<Vec<Arc<CachedTimeline>>>,
-    /// Tables that messages refer to: their numbers begin behind those of all places.
+    /// Tables that messages refer to. Their ids follow those of all timelines.
     joined_tables: RwLock<Vec<Arc<JoinedTable>>>,
-    /// Why the log is not followed, while it is not.
+    /// Why the log is not followed; `None` while it is followed.
     suspension: latest::Sender<Option<MemorySuspension>>,
-    /// Something was received, released or lost.
+    /// Notified when something was received, released or lost.
     progress: Notify,
-    /// Another server is to be followed.
+    /// Notified when another server is to be followed.
     primary_changed: Notify,
-    /// A statement in the log, or before it, may have changed a definition.
+    /// Notified when a statement in the log, or before it, may have changed a definition.
     pub changed: Notify,
     /// How the server compares names of databases and tables.
     case: latest::Sender<NameCase>,
     definition_changes: definition_changes::DefinitionChanges,
-    /// Tables to listen to were added.
+    /// Notified when tables to follow were added.
     rerouted: Notify,
-    /// Statements of the log that could not be read for certain or are told in place of rows: each has emptied memory.
+    /// Statements of the log that were unreadable or logged in place of rows; each has emptied memory.
     unreadable: AtomicU64,
-    /// Counts changes of the routes, so that the stream need not look at them with every event.
+    /// Counts changes of the routes, so that the stream need not compare them with every event.
     routes_version: AtomicU64,
-    /// Whoever looks at the list of open transactions: it is not renewed while two do.
+    /// Held while the list of open transactions is polled: the server does not renew it while two clients do.
     listing: tokio::sync::Mutex<()>,
-    /// How often the rows and the log contradicted each other.
+    /// How often rows and log contradicted each other.
     contradictions: AtomicU64,
-    /// Rows as the server sent them, where they are kept.
+    /// Cached rows, as the server sent them; `None` if caching is off.
     row_cache: Option<Arc<RowCache>>,
-    /// Answers of which rows may be kept.
+    /// Permits for replies whose rows wait to be cached.
     fill_permits: Arc<Semaphore>,
     proof_requester: ProofRequester,
-    /// How long proofs took.
     proofs: LatencyHistogram,
     proof_pause: Mutex<ProofPause>,
-    /// How places' tables are defined, beside the stream that there is.
+    /// How the timelines' tables were defined in the current stream.
     table_fingerprints: Mutex<HashMap<TimelineId, String>>,
-    /// Streams that memory went on with.
+    /// Number of streams that resumed memory.
     resumed: AtomicU64,
-    /// How what was filled beside another server, or another run of this one, compares with the rows that are there now.
+    /// Compares entries filled from another server, or an earlier run of it, with the rows loaded now.
     comparisons: ComparisonCounters,
-    /// Logs of other servers that this one's memory is shared with.
+    /// Number of other servers' logs that share this memory.
     sharing_logs: AtomicUsize,
     /// Bytes of memory for all timelines.
     total_bytes: AtomicUsize,
-    /// It is not followed any more, for good.
     closed: AtomicBool,
     closing: Notify,
-    /// Itself, for what goes on beside those who ask.
+    /// For tasks that outlive the caller.
     weak_self: Weak<Binlog>,
     loads: mpsc::Sender<LoadRequest>,
 }
@@ -147,53 +145,49 @@ pub struct Binlog {
 #[derive(Debug)]
 struct BinlogState {
     following: ReplicationState,
-    /// The server whose log it is.
     server: Option<Arc<ServerFacts>>,
-    /// Why the stream has to begin anew.
     restart_reason: Option<BinlogError>,
-    /// The name of its log's files, before the number.
+    /// The base name of its log files, before the number.
     log_base_name: String,
-    /// Since when memory has been filled.
     filled_since: Instant,
-    /// It is not known yet where in the log memory stands.
+    /// The position of memory in the log is not known yet.
     seeking: bool,
-    /// What was left of memory when a stream was lost, until there is another one.
+    /// Suspended memory of the lost stream, until the next stream begins.
     checkpoint: Option<Arc<ResumeCheckpoint>>,
-    /// Where the stream ended that the next one follows at once.
+    /// Where the stream ended, if the next one continues at once.
     stream_end: Option<StreamEnd>,
-    /// What is noted of how far behind memory is.
     lag: lag::LagRecord,
 }
 
 impl BinlogState {
-    /// True where this place is answered from memory, in a session with that server where one is given.
-    fn may_answer(&self, place: &CachedTimeline, identity: Option<&[u8]>) -> bool {
-        self.following.may_serve(place.id())
+    /// True if this timeline can be served from memory; with `identity`, in a session with that server.
+    fn may_answer(&self, timeline: &CachedTimeline, identity: Option<&[u8]>) -> bool {
+        self.following.may_serve(timeline.id())
             && self.server.as_ref().is_some_and(|server| {
                 identity.is_none_or(|identity| server.identity.as_bytes() == identity)
             })
     }
 }
 
-/// Whether a page may be answered from memory.
+/// Whether a page can be served from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageResidency {
-    /// It is not there.
+    /// The page is not in memory.
     No,
-    /// It was there.
+    /// The page is resident.
     Resident,
-    /// It was loaded just now, and proved to be fresh.
+    /// The page was loaded just now, and proved to be fresh.
     Fetched,
 }
 
-/// What drives a binlog besides the sessions: given to [`Binlog::run`].
+/// Receives the load requests: passed to [`Binlog::run`].
 #[derive(Debug)]
 pub struct BinlogInbox {
     loads: mpsc::Receiver<LoadRequest>,
 }
 
 impl Binlog {
-    /// A binlog with the service account. It does nothing until [`Self::run`].
+    /// A binlog that uses the service account. It does nothing until [`Self::run`].
     #[must_use]
     pub fn new(
         account: UpstreamAccount,
@@ -252,25 +246,25 @@ impl Binlog {
         (binlog, BinlogInbox { loads: wanted })
     }
 
-    /// How fresh answers from memory are: the setting's name, with its bound where it has one.
+    /// The freshness mode: the setting's name, with its bound if it has one.
     #[must_use]
     pub fn mode(&self) -> String {
         self.freshness.to_string()
     }
 
-    /// Its bounds, and those of memory.
+    /// The bounds of following the log, and of memory.
     #[must_use]
     pub fn limits(&self) -> &BinlogLimits {
         &self.limits
     }
 
-    /// How many statements of the log could not be read for certain, or are told in place of rows: each has emptied memory.
+    /// How many statements of the log were unreadable or logged in place of rows; each has emptied memory.
     #[must_use]
     pub fn unreadable(&self) -> u64 {
         self.unreadable.load(Ordering::Relaxed)
     }
 
-    /// Follows the server's log for good.
+    /// Follows the server's log forever.
     pub async fn run(self: Arc<Self>, inbox: BinlogInbox) {
         tokio::join!(
             stream::run(Arc::clone(&self)),
@@ -281,66 +275,64 @@ impl Binlog {
         );
     }
 
-    /// The place of tables, whatever number they bear; they are listened to from now on if they were not before. `None` beyond the most
-    /// that are kept in memory.
+    /// The cached timeline of these tables, whatever id they carry; new tables are followed from now on. `None` beyond [`MAX_TIMELINES`].
     pub fn cached_timeline(&self, tables: TimelineTables) -> Option<Arc<CachedTimeline>> {
-        let known = |places: &[Arc<CachedTimeline>]| {
-            let mut places = places.iter();
-            places
-                .find(|place| place.has_tables(&tables))
+        let known = |timelines: &[Arc<CachedTimeline>]| {
+            let mut timelines = timelines.iter();
+            timelines
+                .find(|timeline| timeline.has_tables(&tables))
                 .map(Arc::clone)
         };
-        if let Some(place) = known(&self.cached_timelines()) {
-            return Some(place);
+        if let Some(timeline) = known(&self.cached_timelines()) {
+            return Some(timeline);
         }
         let mut state = self.state();
-        let mut places = self
+        let mut timelines = self
             .timelines
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = known(&places) {
-            return Some(place);
+        if let Some(timeline) = known(&timelines) {
+            return Some(timeline);
         }
-        if places.len() >= MAX_TIMELINES {
+        if timelines.len() >= MAX_TIMELINES {
             return None;
         }
         let tables = TimelineTables {
-            timeline_id: TimelineId(places.len()),
+            timeline_id: TimelineId(timelines.len()),
             ..tables
         };
-        let budget = self.budget(places.len() + 1);
-        for place in places.iter() {
-            place.set_budget(budget);
+        let budget = self.budget(timelines.len() + 1);
+        for timeline in timelines.iter() {
+            timeline.set_budget(budget);
         }
-        let place = Arc::new(CachedTimeline::new(tables, budget));
-        places.push(Arc::clone(&place));
-        let number = place.id();
-        let routes = place.tables.blind_routes();
+        let timeline = Arc::new(CachedTimeline::new(tables, budget));
+        timelines.push(Arc::clone(&timeline));
+        let number = timeline.id();
+        let routes = timeline.tables.blind_routes();
         state.following.add_timeline(number, routes);
         state.restart_reason = Some(BinlogError::TimelineAdded);
-        drop(places);
+        drop(timelines);
         drop(state);
         self.routes_changed();
-        self.load(LoadRequest::Schema(place.id()));
-        Some(place)
+        self.load(LoadRequest::Schema(timeline.id()));
+        Some(timeline)
     }
 
-    /// What each of so many timelines may take.
-    fn budget(&self, places: usize) -> usize {
+    fn budget(&self, timelines: usize) -> usize {
         let others = self.sharing_logs.load(Ordering::Relaxed);
-        let share = self.total_bytes.load(Ordering::Relaxed) / places.saturating_add(others).max(1);
+        let share =
+            self.total_bytes.load(Ordering::Relaxed) / timelines.saturating_add(others).max(1);
         self.limits.memory_bytes.min(share)
     }
 
-    /// What all timelines that there are may take together.
+    /// Bytes that all timelines may use together.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
-        let places = self.timeline_count();
-        self.budget(places).saturating_mul(places)
+        let timelines = self.timeline_count();
+        self.budget(timelines).saturating_mul(timelines)
     }
 
-    /// Listens to a table that messages refer to, whatever number it bears, and tells its number. `None` beyond the most that are
-    /// listened to.
+    /// Follows a table that messages refer to, whatever id it carries; returns its id. `None` beyond [`MAX_JOINED_TABLES`].
     pub fn register_joined_table(&self, table: JoinedTable) -> Option<TimelineId> {
         let mut state = self.state();
         let mut all = self
@@ -353,18 +345,20 @@ impl Binlog {
         if all.len() >= MAX_JOINED_TABLES {
             return None;
         }
-        let place = TimelineId(MAX_TIMELINES + all.len());
+        let timeline_id = TimelineId(MAX_TIMELINES + all.len());
         let table = JoinedTable {
-            timeline_id: place,
+            timeline_id,
             ..table
         };
-        state.following.add_timeline(place, [table.blind_route()]);
+        state
+            .following
+            .add_timeline(timeline_id, [table.blind_route()]);
         all.push(Arc::new(table));
         drop(all);
         drop(state);
         self.routes_changed();
-        self.load(LoadRequest::JoinedTable(place));
-        Some(place)
+        self.load(LoadRequest::JoinedTable(timeline_id));
+        Some(timeline_id)
     }
 
     fn joined_tables(&self) -> Vec<Arc<JoinedTable>> {
@@ -372,12 +366,12 @@ impl Binlog {
         all.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn joined_table(&self, place: TimelineId) -> Option<Arc<JoinedTable>> {
+    fn joined_table(&self, timeline_id: TimelineId) -> Option<Arc<JoinedTable>> {
         let mut all = self.joined_tables().into_iter();
-        all.find(|table| table.timeline_id == place)
+        all.find(|table| table.timeline_id == timeline_id)
     }
 
-    /// The place of a definition's timeline in a database.
+    /// The cached timeline of a definition in a database.
     pub fn timeline_of(
         &self,
         definition: &TimelineDefinition,
@@ -386,16 +380,16 @@ impl Binlog {
         self.cached_timeline(TimelineTables::of(TimelineId(0), definition, database))
     }
 
-    /// Whom a reader of this definition follows, as far as memory has it; in whatever database it has.
+    /// The cached follow list of a reader of this definition, in whatever database.
     #[must_use]
     pub fn follows_of(&self, definition: &TimelineDefinition, reader: u64) -> Option<Vec<u64>> {
         let names = TimelineTables::of(TimelineId(0), definition, "").schema;
-        let places = self.cached_timelines().into_iter();
-        let mut own = places.filter(|place| place.tables.schema.satisfies(&names));
-        own.find_map(|place| place.index().follows(reader))
+        let timelines = self.cached_timelines().into_iter();
+        let mut matching = timelines.filter(|timeline| timeline.tables.schema.satisfies(&names));
+        matching.find_map(|timeline| timeline.index().follows(reader))
     }
 
-    /// Has something loaded that nobody asks for again.
+    /// Requests a load, and waits in the background if the queue is full: no caller will request it again.
     fn load(&self, load: LoadRequest) {
         if let Err(mpsc::error::TrySendError::Full(load)) = self.loads.try_send(load) {
             let loads = self.loads.clone();
@@ -403,7 +397,7 @@ impl Binlog {
         }
     }
 
-    /// Has a timeline loaded from the start, where that is set (`index.preload`).
+    /// Preloads a timeline, if `index.preload` is set.
     pub fn preload(&self, definition: &TimelineDefinition, database: &str) {
         if self.limits.preload && self.timeline_of(definition, database).is_none() {
             tracing::warn!(
@@ -412,44 +406,46 @@ impl Binlog {
         }
     }
 
-    /// True where nothing is left of what is loaded from the start.
+    /// True once everything to be preloaded is loaded.
     #[must_use]
     pub fn is_preloaded(&self) -> bool {
-        let loaded = |place: &Arc<CachedTimeline>| place.preloaded.load(Ordering::Relaxed);
+        let loaded = |timeline: &Arc<CachedTimeline>| timeline.preloaded.load(Ordering::Relaxed);
         !self.limits.preload || self.cached_timelines().iter().all(loaded)
     }
 
-    /// Looks whether a page of this reader is likely to be in memory, and may be used in a session with this server. What
-    /// is missing is loaded: while this waits if it is little, else for the next call.
+    /// Checks whether a reader's page is likely in memory and usable in a session with this server. Missing entries are loaded; this waits
+    /// up to `index.wait_ms` for that.
     pub async fn page_residency(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         identity: Option<&[u8]>,
         (reader, bound, n): (u64, Option<u64>, usize),
     ) -> PageResidency {
-        if !self.is_followed(place, identity) {
+        if !self.is_followed(timeline, identity) {
             return PageResidency::No;
         }
-        if place.index().has_reader(reader) {
+        if timeline.index().has_reader(reader) {
             return PageResidency::Resident;
         }
-        if place.follows_too_many(reader) {
+        if timeline.follows_too_many(reader) {
             return PageResidency::No;
         }
-        match self.fetch(place, BacklogRequest { reader, bound, n }).await {
+        match self
+            .fetch(timeline, BacklogRequest { reader, bound, n })
+            .await
+        {
             true => PageResidency::Fetched,
             false => PageResidency::No,
         }
     }
 
-    /// A reader's page from memory, with everything in it that was committed before [`Self::page_residency`] was asked, and
-    /// nothing that cannot be read yet. `None` where memory has not got it, or not in time: then it is loaded for the next
-    /// call.
+    /// A reader's page from memory. It contains everything committed before [`Self::page_residency`] was called, and nothing that is not
+    /// readable yet. `None` if memory lacks it or is too slow: then it is loaded for the next call.
     ///
-    /// `identity` is the server that the session talks to; `proves`: that memory is fresh has to be proved ([`Self::must_prove`]).
+    /// `identity`: the session's server. `proves`: a proof of freshness is required ([`Self::must_prove`]).
     pub async fn page(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         identity: Option<&[u8]>,
         page: (u64, Option<u64>, usize),
         proves: bool,
@@ -467,19 +463,21 @@ impl Binlog {
             if !proved && !self.prove().await {
                 return None;
             }
-            if !self.is_followed(place, identity) {
+            if !self.is_followed(timeline, identity) {
                 return None;
             }
-            let page = place.index().page(reader, bound, n);
+            let page = timeline.index().page(reader, bound, n);
             if let Ok(page) = page {
                 return Some(page);
             }
             if fetched {
                 return None;
             }
-            let fetch = self.fetch(place, BacklogRequest { reader, bound, n });
-            let left = limit.saturating_sub(clock::since(begun));
-            proved = tokio::time::timeout(left, fetch).await.unwrap_or(false);
+            let fetch = self.fetch(timeline, BacklogRequest { reader, bound, n });
+            let remaining = limit.saturating_sub(clock::since(begun));
+            proved = tokio::time::timeout(remaining, fetch)
+                .await
+                .unwrap_or(false);
             if !proved {
                 return None;
             }
@@ -487,16 +485,16 @@ impl Binlog {
         None
     }
 
-    /// This moment, for [`Self::is_timeline_unchanged`]; `None` while the log is not followed.
+    /// A mark of this moment, for [`Self::is_timeline_unchanged`]; `None` while the log is not followed.
     #[must_use]
     pub fn mark(&self) -> Option<ReplicationMark> {
         self.state().following.mark()
     }
 
-    /// True if nothing that could be read since then, or before this was asked, has changed a reader's timeline.
+    /// True if nothing readable before this call has changed a reader's timeline since the mark. Waits for a proof of freshness.
     pub async fn is_timeline_unchanged(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         mark: ReplicationMark,
         reader: u64,
     ) -> bool {
@@ -504,48 +502,48 @@ impl Binlog {
             return false;
         }
         let state = self.state();
-        let follows = place.index().follows(reader);
-        let number = place.id();
+        let follows = timeline.index().follows(reader);
+        let number = timeline.id();
         state
             .following
             .leaves_unchanged(mark, number, &[reader], follows.as_deref())
     }
 
-    /// Has what a page lacks loaded. True if it is there soon: with a proof of freshness that was begun after this.
-    async fn fetch(&self, place: &CachedTimeline, want: BacklogRequest) -> bool {
-        let place = place.id();
+    /// Loads what a page lacks. True if it arrives in time, proved fresh after this call.
+    async fn fetch(&self, timeline: &CachedTimeline, request: BacklogRequest) -> bool {
+        let timeline = timeline.id();
         self.request_load(|done| LoadRequest::Page {
-            timeline: place,
-            page: want,
+            timeline,
+            page: request,
             done,
         })
         .await
     }
 
-    fn is_followed(&self, place: &CachedTimeline, identity: Option<&[u8]>) -> bool {
-        self.state().may_answer(place, identity)
+    fn is_followed(&self, timeline: &CachedTimeline, identity: Option<&[u8]>) -> bool {
+        self.state().may_answer(timeline, identity)
     }
 
-    /// As [`Self::mark`], where this place may be answered from memory in a session with that server.
+    /// As [`Self::mark`], if this timeline can be served from memory in a session with that server.
     #[must_use]
-    pub fn mark_of(&self, place: &CachedTimeline, identity: &[u8]) -> Option<ReplicationMark> {
-        self.mark_at(place, Some(identity))
+    pub fn mark_of(&self, timeline: &CachedTimeline, identity: &[u8]) -> Option<ReplicationMark> {
+        self.mark_at(timeline, Some(identity))
     }
 
-    /// The same, in whatever session where none is given.
+    /// The same; without `identity`, for any session.
     #[must_use]
     pub fn mark_at(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         identity: Option<&[u8]>,
     ) -> Option<ReplicationMark> {
         let state = self.state();
-        let may = state.may_answer(place, identity);
+        let may = state.may_answer(timeline, identity);
         may.then(|| state.following.mark())?
     }
 
-    /// True when freshness has to be proved for a call that comes now; `sent`: its session has asked the server for anything since its last
-    /// page from memory.
+    /// True if a call that comes now requires a proof of freshness. `sent`: its session has sent the server anything since its last page
+    /// from memory.
     #[must_use]
     pub fn must_prove(&self, sent: bool) -> bool {
         let state = self.state();
@@ -560,7 +558,7 @@ impl Binlog {
         }
     }
 
-    /// True where the server whose log is followed, or was last, is a node of a Galera cluster.
+    /// True if the server followed now, or last, is a node of a Galera cluster.
     #[must_use]
     pub fn is_galera(&self) -> bool {
         let state = self.state();
@@ -568,20 +566,20 @@ impl Binlog {
         server.is_some_and(|server| server.session_request().galera)
     }
 
-    /// Empties memory, and has it filled anew.
+    /// Empties memory and fills it again.
     pub fn refill(&self) {
         self.discard_memory();
         self.state().restart_reason = Some(BinlogError::RefillRequested);
         self.routes_changed();
     }
 
-    /// Another server is the primary: nothing is answered from memory, the stream ends at once, and begins on that one without a wait.
+    /// Another server is the primary: memory is suspended, and the stream restarts on that server without a wait.
     pub fn change_primary(&self) {
         self.suspend();
         self.primary_changed.notify_one();
     }
 
-    /// Has the stream begin anew.
+    /// Restarts the stream, if it is still this one.
     fn restart_stream(&self, generation: StreamGeneration, why: BinlogError) {
         let mut state = self.state();
         if state.following.generation() == generation {
@@ -591,13 +589,13 @@ impl Binlog {
         }
     }
 
-    /// The service account's name.
+    /// The service account's user name.
     #[must_use]
     pub fn user(&self) -> &str {
         self.account.user()
     }
 
-    /// True if it can be proved now that memory is up to date. Whoever asks here is asked for by this thread from now on.
+    /// True if memory can be proved fresh now. The calling thread requests its proofs here from now on.
     pub async fn prove_freshness_now(&self) -> bool {
         self.prove().await
     }
@@ -605,37 +603,40 @@ impl Binlog {
     /// Bytes, follows, authors and messages of all timelines in memory.
     #[must_use]
     pub fn sizes(&self) -> [usize; 4] {
-        let places = self.cached_timelines();
-        let sizes = places.iter().map(|place| place.index().sizes());
+        let timelines = self.cached_timelines();
+        let sizes = timelines.iter().map(|timeline| timeline.index().sizes());
         sizes.fold([0; 4], |[a, b, c, d], [e, f, g, h]| {
             [a + e, b + f, c + g, d + h]
         })
     }
 
-    /// How many authors and readers have made room for others in all timelines.
+    /// Authors and readers evicted from all timelines.
     #[must_use]
     pub fn evicted(&self) -> u64 {
-        let places = self.cached_timelines();
-        places.iter().map(|place| place.index().evicted()).sum()
+        let timelines = self.cached_timelines();
+        timelines
+            .iter()
+            .map(|timeline| timeline.index().evicted())
+            .sum()
     }
 
-    /// How long proofs of freshness took.
+    /// Duration of the proofs of freshness.
     #[must_use]
     pub fn proofs(&self) -> &LatencyHistogram {
         &self.proofs
     }
 
-    /// How many timelines are in memory.
+    /// Number of timelines in memory.
     #[must_use]
     pub fn timeline_count(&self) -> usize {
         self.cached_timelines().len()
     }
 
-    /// Asks for a proof that is begun from now on, and waits for it.
+    /// Requests a proof that begins from now on, and waits for its outcome.
     pub async fn prove(&self) -> bool {
-        let start = |asks| {
+        let start = |requests| {
             if let Some(binlog) = self.weak_self.upgrade() {
-                tokio::spawn(freshness_prover::run(binlog, asks));
+                tokio::spawn(freshness_prover::run(binlog, requests));
             }
         };
         self.proof_requester.prove(start).await
@@ -657,21 +658,21 @@ impl Binlog {
         self.rerouted.notify_one();
     }
 
-    /// The stream is lost: nothing is answered from memory, which is left as it is until there is another one.
+    /// The stream is lost: suspends memory, which stays as it is until the next stream.
     fn suspend(&self) {
         let mut state = self.state();
         if state.checkpoint.is_some() && state.following.is_suspended() {
             return;
         }
-        let (left, server) = (state.following.suspend_memory(), state.server.clone());
-        let (Some(left), Some(server)) = (left, server) else {
+        let (suspended, server) = (state.following.suspend_memory(), state.server.clone());
+        let (Some(suspended), Some(server)) = (suspended, server) else {
             drop(state);
             return self.discard_memory();
         };
-        for place in self.cached_timelines() {
-            match left.timeline_ids.contains(&place.id()) {
-                true => place.index_mut().suspend(),
-                false => place.index_mut().clear(),
+        for timeline in self.cached_timelines() {
+            match suspended.timeline_ids.contains(&timeline.id()) {
+                true => timeline.index_mut().suspend(),
+                false => timeline.index_mut().clear(),
             }
         }
         self.row_cache.iter().for_each(|rows| rows.clear());
@@ -680,19 +681,19 @@ impl Binlog {
             base: state.log_base_name.clone(),
             has_position: !state.seeking,
             since: state.filled_since,
-            suspended: left,
+            suspended,
         }));
         drop(state);
         self.progress.notify_waiters();
     }
 
-    /// How many streams memory went on with, in place of being filled anew.
+    /// Number of streams that resumed memory, instead of filling it again.
     #[must_use]
     pub fn resumed(&self) -> u64 {
         self.resumed.load(Ordering::Relaxed)
     }
 
-    /// How many entries of another server's memory were compared with the rows that are there now and equal, and how many were not.
+    /// How many entries from another server's memory matched the rows loaded now, and how many did not.
     #[must_use]
     pub fn confirmed(&self) -> [u64; 2] {
         self.comparisons.counts()
@@ -709,18 +710,18 @@ impl Binlog {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How a place's tables were defined when memory learned of them.
-    fn table_fingerprint(&self, place: TimelineId) -> Option<String> {
-        self.table_fingerprints().get(&place).cloned()
+    /// The definitions of a timeline's tables when memory read their columns.
+    fn table_fingerprint(&self, timeline_id: TimelineId) -> Option<String> {
+        self.table_fingerprints().get(&timeline_id).cloned()
     }
 
-    /// Stands aside: nothing in memory is used any more.
+    /// Discards memory: suspends the log's state, and empties every index.
     pub fn discard_memory(&self) {
         let mut state = self.state();
         state.checkpoint = None;
         state.following.suspend();
-        for place in self.cached_timelines() {
-            place.index_mut().clear();
+        for timeline in self.cached_timelines() {
+            timeline.index_mut().clear();
         }
         self.row_cache.iter().for_each(|rows| rows.clear());
         drop(state);

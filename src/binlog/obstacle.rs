@@ -1,25 +1,25 @@
-//! What may stand in the way of memory: each by its name, with the way out.
+//! What can keep memory from being used: each obstacle by name, with the remedy.
 
 use super::privilege::RequiredPrivilege;
 use crate::sql::quoted;
 
-/// A setting or a right without which the log does not tell everything, or not in time.
+/// A setting or a privilege without which the log does not contain everything, or not in time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BinlogObstacle {
-    /// A variable of the server has a value under which the log is not enough.
+    /// A server variable has a value under which the log is not enough.
     #[error("{variable} = {value:?} on the server: {why}")]
     Variable {
         /// Its name.
         variable: &'static str,
-        /// What it is set to.
+        /// Its value.
         value: String,
-        /// What that means, and what it should be.
+        /// What that means, and the required value.
         why: &'static str,
     },
-    /// The service account lacks a right.
+    /// The service account lacks a privilege.
     #[error("the service account may not {}; a right that is missing: {}", .0.purpose(), .0.grant_target())]
     Right(RequiredPrivilege),
-    /// The log leaves databases out.
+    /// The log omits databases.
     #[error("the server's log is filtered ({variable} = {value:?}): start it without that option")]
     Filter {
         /// The server's option.
@@ -27,7 +27,7 @@ pub enum BinlogObstacle {
         /// The databases.
         value: String,
     },
-    /// The server applies changes of another one without logging them.
+    /// The server applies another one's changes without logging them.
     #[error("the server is a replica and does not log what it applies: set {variable} = ON on it")]
     Replica {
         /// The server's option.
@@ -46,14 +46,14 @@ pub enum BinlogObstacle {
         /// `ON DELETE CASCADE`, for example.
         rule: String,
     },
-    /// A log whose files cannot be told apart by number.
+    /// A log whose files have no number.
     #[error("the server's log file is named {0:?}, which has no number")]
     FileName(String),
 }
 
 impl BinlogObstacle {
-    /// The statement that cures it, or the line of the server's options file, where one does. `HOST` stands for what only `headwater check`
-    /// asks the server.
+    /// The statement that cures it, or the line for the server's options file, if any. `HOST` stands for the host, which only `headwater
+    /// check` queries.
     pub(super) fn cure(&self, user: &str) -> Option<String> {
         match self {
             BinlogObstacle::Variable { variable, .. } => match *variable {

@@ -1,4 +1,4 @@
-//! Everything at once that keeps calls from being answered from memory. What follows the log stops at the first.
+//! Surveys everything that keeps calls from being served from memory. The stream itself stops at the first obstacle.
 
 use super::foreign_keys;
 use super::history::FIRST_OFFSET;
@@ -13,22 +13,22 @@ use crate::log::event_reader::BodyRetention;
 use crate::log::timeline_tables::{TimelineSchema, TimelineTables};
 use crate::timeline::definition::TimelineDefinition;
 
-/// The first event tells of the log itself.
+/// The first event describes the log itself.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// What is in the way on the server itself, and the rights for the whole server that the account lacks.
+/// Obstacles on the server itself, and the global privileges that the account lacks.
 ///
 /// # Errors
-/// When the server cannot be asked.
+/// When the server cannot be queried.
 pub async fn server_obstacles(
     account: &UpstreamAccount,
 ) -> Result<Vec<BinlogObstacle>, AccountError> {
     let mut conn = AccountConnection::open(account, ConnectionPurpose::Log).await?;
-    let (facts, mut found) = server_facts::survey_server(&mut conn).await?;
+    let (facts, mut obstacles) = server_facts::survey_server(&mut conn).await?;
     match conn.run(super::commit_fence::OPEN_TRANSACTIONS).await {
         Ok(()) => {}
         Err(error) if is_denial(&error) => {
-            found.push(BinlogObstacle::Right(RequiredPrivilege::OpenTransactions))
+            obstacles.push(BinlogObstacle::Right(RequiredPrivilege::OpenTransactions))
         }
         Err(error) => return Err(error),
     }
@@ -37,15 +37,15 @@ pub async fn server_obstacles(
     let file = row.and_then(|row| text(row, 0));
     let offset = row.and_then(|row| row.u64(1));
     if is_denied_the_log(conn, facts.mariadb, &file.unwrap_or_default(), offset).await {
-        found.push(BinlogObstacle::Right(RequiredPrivilege::FollowLog));
+        obstacles.push(BinlogObstacle::Right(RequiredPrivilege::FollowLog));
     }
-    Ok(found)
+    Ok(obstacles)
 }
 
-/// What is in the way of one timeline in one database: foreign keys that act, and tables that the account may not read.
+/// Obstacles of one timeline in one database: cascading foreign keys, and tables that the account may not read.
 ///
 /// # Errors
-/// When the server cannot be asked.
+/// When the server cannot be queried.
 pub async fn timeline_obstacles(
     conn: &mut AccountConnection,
     definition: &TimelineDefinition,
@@ -55,10 +55,10 @@ pub async fn timeline_obstacles(
     table_obstacles(conn, tables).await
 }
 
-/// The same of tables that belong to no definition.
+/// The same for tables that belong to no definition.
 ///
 /// # Errors
-/// When the server cannot be asked.
+/// When the server cannot be queried.
 pub async fn table_obstacles(
     conn: &mut AccountConnection,
     tables: TimelineTables,
@@ -67,7 +67,7 @@ pub async fn table_obstacles(
         message, follower, ..
     } = &tables.schema;
     let follows = follower.as_ref().map(|follower| &follower.table);
-    let mut found = Vec::new();
+    let mut obstacles = Vec::new();
     for (table, query) in [
         (follows, tables.reader_follows_query(0, 1)),
         (
@@ -80,25 +80,25 @@ pub async fn table_obstacles(
         };
         match conn.run(&query).await {
             Err(error) if is_denial(&error) => {
-                found.push(BinlogObstacle::Right(RequiredPrivilege::Read {
+                obstacles.push(BinlogObstacle::Right(RequiredPrivilege::Read {
                     database: tables.database.clone(),
                     table: table.clone(),
                 }))
             }
-            // What else is wrong with the table, the definition's check says.
+            // The definition's check reports other faults of the table.
             Ok(()) | Err(AccountError::Server(_)) => {}
             Err(error) => return Err(error),
         }
     }
     match foreign_keys::load_table_definitions(tables.show_create_queries(), conn).await {
-        Ok(created) => found.extend(foreign_keys::cascading_keys(&created)),
+        Ok(created) => obstacles.extend(foreign_keys::cascading_keys(&created)),
         Err(error) if is_denial(&error) => {}
         Err(error) => return Err(error),
     }
-    Ok(found)
+    Ok(obstacles)
 }
 
-/// Asks to be sent the log, as `stream` does. Rights are looked at first: whatever else fails, they are there.
+/// Requests the log, as `stream` does. The server checks privileges first, so any other error means that they are there.
 async fn is_denied_the_log(
     mut conn: AccountConnection,
     mariadb: bool,

@@ -1,4 +1,4 @@
-//! What is taken from this log alone for a page that several logs tell of: follow lists, and the part of some authors.
+//! One log's share of a page that spans several logs: follow lists, and the part of some authors.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,11 +17,11 @@ use crate::timeline::definition::TimelineDefinition;
 /// Some authors' part of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialPageRequest {
-    /// Whose messages, ascending.
+    /// The authors, ascending.
     pub authors: Vec<u64>,
-    /// Up to which id.
+    /// The highest id.
     pub bound: Option<u64>,
-    /// How many authors, and messages of each; 0: their newest ids alone.
+    /// How many authors, and messages of each; 0: their newest ids only.
     pub n: usize,
 }
 
@@ -32,7 +32,7 @@ impl PartialPageRequest {
 }
 
 impl Binlog {
-    /// The place of a definition's follow lists in a database, where its messages are on other servers.
+    /// The timeline of a definition's follow lists in a database, where its messages are on other servers.
     pub fn follow_list_timeline(
         &self,
         definition: &TimelineDefinition,
@@ -41,54 +41,54 @@ impl Binlog {
         self.cached_timeline(TimelineTables::elsewhere(definition, database))
     }
 
-    /// Which server's log is followed.
+    /// The identity of the server whose log is followed.
     #[must_use]
     pub fn identity(&self) -> Option<String> {
         let state = self.state();
         state.server.as_ref().map(|server| server.identity.clone())
     }
 
-    /// Whom a reader follows, if that is in memory.
+    /// The follow list of a reader, if it is in memory.
     #[must_use]
-    pub fn follow_list(&self, place: &CachedTimeline, reader: u64) -> Option<Vec<u64>> {
-        place.index().follows(reader)
+    pub fn follow_list(&self, timeline: &CachedTimeline, reader: u64) -> Option<Vec<u64>> {
+        timeline.index().follows(reader)
     }
 
-    /// Has a reader's list loaded. True if it is there soon.
-    pub async fn load_list(&self, place: &CachedTimeline, reader: u64) -> bool {
-        if place.follows_too_many(reader) {
+    /// Loads a reader's follow list. True if it arrives in time.
+    pub async fn load_list(&self, timeline: &CachedTimeline, reader: u64) -> bool {
+        if timeline.follows_too_many(reader) {
             return false;
         }
-        let place = place.id();
+        let timeline_id = timeline.id();
         let load = |done| LoadRequest::List {
-            timeline: place,
+            timeline: timeline_id,
             reader,
             done,
         };
         self.request_load(load).await
     }
 
-    /// A part of a page, as memory knows it now.
+    /// A part of a page, as memory has it now.
     ///
     /// # Errors
-    /// Authors that are missing.
+    /// The missing authors.
     pub fn partial_page(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         part: &PartialPageRequest,
     ) -> Result<TimelinePage, Vec<u64>> {
-        part.partial_page(&place.index())
+        part.partial_page(&timeline.index())
     }
 
-    /// Has what a part lacks loaded. True if it is there soon.
+    /// Loads what a part lacks. True if it arrives in time.
     pub async fn load_partial_page(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         part: PartialPageRequest,
     ) -> bool {
-        let place = place.id();
+        let timeline = timeline.id();
         self.request_load(|done| LoadRequest::PartialPage {
-            timeline: place,
+            timeline,
             request: part,
             done,
         })
@@ -107,34 +107,35 @@ impl Binlog {
         matches!(tokio::time::timeout(limit, there).await, Ok(Ok(true)))
     }
 
-    /// Shares its memory with so many other logs from now on. Returns the bytes of each.
+    /// Shares memory with this many other logs from now on. Returns each log's bytes.
     pub fn share_with(&self, others: usize) -> usize {
         self.set_budget_input(&self.sharing_logs, others);
         self.budget(self.timeline_count())
     }
 
-    /// All timelines together take so much memory at most from now on.
+    /// Sets the most bytes of all timelines together.
     pub fn resize(&self, bytes: usize) {
         self.set_budget_input(&self.total_bytes, bytes);
     }
 
-    /// Sets what budgets are made of; where it was another, each place has another budget.
+    /// Sets an input of the budgets; if it changed, updates each timeline's budget.
     fn set_budget_input(&self, what: &AtomicUsize, now: usize) {
         if what.swap(now, Ordering::Relaxed) != now {
-            let places = self.cached_timelines();
-            let budget = self.budget(places.len());
-            places.iter().for_each(|place| place.set_budget(budget));
+            let timelines = self.cached_timelines();
+            let budget = self.budget(timelines.len());
+            timelines
+                .iter()
+                .for_each(|timeline| timeline.set_budget(budget));
         }
     }
 
-    /// Nothing more is proved, loaded or answered: the log of this server is not followed any more.
+    /// Closes it: no more proofs, loads or pages from this server's log.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.closing.notify_waiters();
         self.discard_memory();
     }
 
-    /// Waits for that.
     pub(super) async fn wait_until_closed(&self) {
         loop {
             let closing = self.closing.notified();

@@ -1,22 +1,22 @@
-//! The rights that the service account needs, each with its statement: the one list of them.
+//! The privileges that the service account needs, each with its statement: the only list of them.
 
 use crate::sql::quoted;
 use crate::timeline::check::ServerProduct;
 
-/// A right of the service account.
+/// A privilege of the service account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequiredPrivilege {
-    /// To be sent the log, as a replica is.
+    /// To receive the log, as a replica does.
     FollowLog,
-    /// To ask where the log ends.
+    /// To query the end of the log.
     LogPosition,
     /// To list open transactions: without it, memory waits for the next change of the tables.
     OpenTransactions,
-    /// To see the bodies of procedures that another account defined: each product has its own.
+    /// To see the bodies of procedures that another account defined; the grant differs by product.
     Bodies(ServerProduct),
     /// To see the members of a replication group (MySQL), where there are several servers.
     GroupMembers,
-    /// To see whom a server replicates, where there are several: each product has its own.
+    /// To see which servers a server replicates from, where there are several; the grant differs by product.
     Sources(ServerProduct),
     /// To read a table.
     Read {
@@ -25,7 +25,7 @@ pub enum RequiredPrivilege {
         /// Its name.
         table: String,
     },
-    /// To run a procedure, where answers are compared with its own (`shadow.rate`).
+    /// To run a procedure, to compare answers with its own (`shadow.rate`).
     Execute {
         /// Its database.
         database: String,
@@ -35,7 +35,7 @@ pub enum RequiredPrivilege {
 }
 
 impl RequiredPrivilege {
-    /// What the account may not do without it.
+    /// What the account cannot do without it.
     #[must_use]
     pub fn purpose(&self) -> &'static str {
         match self {
@@ -54,8 +54,7 @@ impl RequiredPrivilege {
         }
     }
 
-    /// What a GRANT of it names: `SELECT ON ...`. Both servers take `REPLICATION CLIENT`; MariaDB lists it
-    /// as `BINLOG MONITOR`.
+    /// The GRANT's target: `SELECT ON ...`. Both servers accept `REPLICATION CLIENT`; MariaDB lists it as `BINLOG MONITOR`.
     #[must_use]
     pub fn grant_target(&self) -> String {
         match self {
@@ -83,13 +82,13 @@ impl RequiredPrivilege {
         }
     }
 
-    /// The statement that gives it to an account, which is written as the server writes it.
+    /// The GRANT statement for an account, which is given in the server's notation.
     #[must_use]
     pub fn grant_statement(&self, account: &str) -> String {
         format!("GRANT {} TO {account};", self.grant_target())
     }
 
-    /// The same, and what the account may not do so long as it lacks it.
+    /// The same statement, with what the account cannot do meanwhile.
     #[must_use]
     pub fn missing_line(&self, account: &str) -> String {
         let (statement, purpose) = (self.grant_statement(account), self.purpose());

@@ -1,11 +1,11 @@
-//! Asks for proofs of freshness, gathered by thread, and who proves for which thread.
+//! Requests for proofs of freshness, batched by thread, and which prover serves which thread.
 //!
-//! A thread asks the server itself: what one thread does for all others, they have to wait for. Measured beside one for all, 8 connections,
-//! two threads: 1.1 to 1.4 times as many calls a second on both servers. The first threads that ask have a prover each; others share these.
+//! Threads query the server themselves: a single prover would make all others wait. Measured against one for all, 8 connections, two
+//! threads: 1.1 to 1.4 times as many calls a second on both servers. The first threads that ask have a prover each; others share these.
 //!
-//! Who waits for a proof on another thread has to be woken through the operating system, which costs as much as a call does here; and
-//! so does a timer that is due before all others of its thread, as that of a call mostly is. So the sessions of a thread that ask before a proof
-//! is begun share one ask and one wake-up, and one timer looks after all that wait: some three system calls less for each call.
+//! A waiter on another thread is woken through the operating system, which costs as much as a call does here. So does a timer that is due
+//! before all others of its thread, as that of a call mostly is. So the sessions of a thread that ask before a proof begins share one
+//! request and one wake-up, and one timer watches all waiters: some three system calls less for each call.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -16,7 +16,6 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::clock;
 
-/// What is asked of those who prove.
 #[derive(Debug)]
 pub(super) struct ProofRequest {
     batch: Arc<ProofBatch>,
@@ -24,18 +23,17 @@ pub(super) struct ProofRequest {
 }
 
 impl ProofRequest {
-    /// A proof is begun for it from here on: who asks behind this needs another one.
+    /// Marks that its proof begins: a later caller needs another one.
     pub(super) fn begin(&self) {
         self.batch.begun.store(true, Ordering::SeqCst);
     }
 
-    /// Tells how the proof ended.
     pub(super) fn end(self, proved: bool) {
         let _ = self.answer.send(proved);
     }
 }
 
-/// Sessions of one thread that share an ask.
+/// Sessions of one thread that share a request.
 #[derive(Debug, Default)]
 struct ProofBatch {
     begun: AtomicBool,
@@ -47,45 +45,41 @@ const OPEN: u8 = 0;
 const PROVED: u8 = 1;
 const FAILED: u8 = 2;
 
-/// Asks that wait for a prover.
 pub(super) type ProofRequestReceiver = mpsc::UnboundedReceiver<ProofRequest>;
 
-/// Where asks go.
 #[derive(Debug)]
 pub(super) struct ProofRequester {
     provers: Mutex<ProverPool>,
-    /// None other of this process has it.
+    /// Unique in this process.
     id: u64,
-    /// So long a proof is waited for.
+    /// How long a caller waits for a proof.
     limit: Duration,
 }
 
 #[derive(Debug, Default)]
 struct ProverPool {
     asks: Vec<mpsc::UnboundedSender<ProofRequest>>,
-    /// Threads that have asked.
+    /// Threads that have requested a proof.
     threads: usize,
 }
 
-/// Provers, each on a thread of its own.
+/// The most provers, each on a thread of its own.
 pub(super) const MOST_PROVERS: usize = 4;
 
-/// An ask that this thread has made.
 struct PendingProof {
-    /// Whose it is.
+    /// The requester it belongs to.
     requester_id: u64,
     batch: Arc<ProofBatch>,
-    /// It has failed by then.
+    /// It fails at this time.
     deadline: Instant,
 }
 
-/// Asks of a thread.
 struct ThreadProofs {
-    /// Who proves for this thread, for each asker.
+    /// This thread's prover, for each requester.
     provers: Vec<(u64, mpsc::UnboundedSender<ProofRequest>)>,
-    /// Those that have not ended, as far as was looked; the last one is the newest.
+    /// Those not known to have ended; the last one is the newest.
     pending: Vec<PendingProof>,
-    /// Somebody looks now and then.
+    /// A task checks their deadlines.
     has_watchdog: bool,
 }
 
@@ -94,13 +88,12 @@ thread_local! {
             pending: Vec::new(), has_watchdog: false }) };
 }
 
-/// So often it is looked whose time has come.
 const DEADLINE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
-/// After so many looks at nothing nobody looks any more, before the next ask.
+/// After this many checks of an empty list, the task ends until the next request.
 const MAX_IDLE_CHECKS: u32 = 100;
 
 impl ProofRequester {
-    /// `limit`: so long a proof is waited for.
+    /// `limit`: how long a caller waits for a proof.
     pub(super) fn new(limit: Duration) -> ProofRequester {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         ProofRequester {
@@ -110,12 +103,12 @@ impl ProofRequester {
         }
     }
 
-    /// True once a proof has come that was begun behind this; false if none comes in time. `start` has this thread prove what is asked.
+    /// True once a proof succeeds that began after this call; false if none does in time. `start` spawns a prover on this thread.
     pub(super) async fn prove(&self, start: impl FnOnce(ProofRequestReceiver)) -> bool {
         self.batch(start).wait_until_done().await
     }
 
-    /// Who proves for a thread that asks for the first time.
+    /// The prover for a thread that requests its first proof.
     fn prover(
         &self,
         start: impl FnOnce(ProofRequestReceiver),
@@ -123,41 +116,48 @@ impl ProofRequester {
         let mut provers = self.provers.lock().unwrap_or_else(PoisonError::into_inner);
         let number = provers.threads % MOST_PROVERS;
         provers.threads += 1;
-        if let Some(asks) = provers.asks.get(number) {
-            return asks.clone();
+        if let Some(requests) = provers.asks.get(number) {
+            return requests.clone();
         }
-        let (asks, asked) = mpsc::unbounded_channel();
-        provers.asks.push(asks.clone());
-        start(asked);
-        asks
+        let (requests, receiver) = mpsc::unbounded_channel();
+        provers.asks.push(requests.clone());
+        start(receiver);
+        requests
     }
 
-    /// The ask that this thread has made, as long as no proof was begun for it, or another one.
+    /// This thread's open batch, or a new one if its proof has begun.
     fn batch(&self, start: impl FnOnce(ProofRequestReceiver)) -> Arc<ProofBatch> {
-        OWN.with_borrow_mut(|own| {
-            let mut newest = own.pending.iter().rev();
-            let open = newest.find(|made| made.requester_id == self.id);
-            if let Some(made) = open.filter(|made| !made.batch.begun.load(Ordering::SeqCst)) {
-                return Arc::clone(&made.batch);
+        OWN.with_borrow_mut(|thread_proofs| {
+            let mut newest = thread_proofs.pending.iter().rev();
+            let open = newest.find(|pending| pending.requester_id == self.id);
+            if let Some(pending) = open.filter(|made| !made.batch.begun.load(Ordering::SeqCst)) {
+                return Arc::clone(&pending.batch);
             }
-            own.pending.retain(|made| made.batch.is_open());
-            let known = own.provers.iter().find(|(asker, _)| *asker == self.id);
-            let asks = match known {
-                Some((_, asks)) => asks.clone(),
+            thread_proofs
+                .pending
+                .retain(|pending| pending.batch.is_open());
+            let known = thread_proofs
+                .provers
+                .iter()
+                .find(|(requester_id, _)| *requester_id == self.id);
+            let requests = match known {
+                Some((_, requests)) => requests.clone(),
                 None => {
-                    let asks = self.prover(start);
-                    own.provers.retain(|(_, asks)| !asks.is_closed());
-                    own.provers.push((self.id, asks.clone()));
-                    asks
+                    let requests = self.prover(start);
+                    thread_proofs
+                        .provers
+                        .retain(|(_, requests)| !requests.is_closed());
+                    thread_proofs.provers.push((self.id, requests.clone()));
+                    requests
                 }
             };
-            let batch = send_request(&asks);
-            own.pending.push(PendingProof {
+            let batch = send_request(&requests);
+            thread_proofs.pending.push(PendingProof {
                 requester_id: self.id,
                 batch: Arc::clone(&batch),
                 deadline: clock::now() + self.limit,
             });
-            if !std::mem::replace(&mut own.has_watchdog, true) {
+            if !std::mem::replace(&mut thread_proofs.has_watchdog, true) {
                 tokio::spawn(expire_overdue());
             }
             batch
@@ -165,40 +165,44 @@ impl ProofRequester {
     }
 }
 
-fn send_request(asks: &mpsc::UnboundedSender<ProofRequest>) -> Arc<ProofBatch> {
+fn send_request(requests: &mpsc::UnboundedSender<ProofRequest>) -> Arc<ProofBatch> {
     let batch = Arc::new(ProofBatch::default());
     let (answer, answered) = oneshot::channel();
-    let ask = ProofRequest {
+    let request = ProofRequest {
         batch: Arc::clone(&batch),
         answer,
     };
-    if asks.send(ask).is_err() {
+    if requests.send(request).is_err() {
         batch.end(false);
         return batch;
     }
-    let own = Arc::clone(&batch);
+    let waiting = Arc::clone(&batch);
     // On this thread: it wakes all the others without the operating system.
-    tokio::spawn(async move { own.end(answered.await.unwrap_or(false)) });
+    tokio::spawn(async move { waiting.end(answered.await.unwrap_or(false)) });
     batch
 }
 
-/// Ends what has waited for too long on this thread.
+/// Fails this thread's overdue requests.
 async fn expire_overdue() {
     let mut in_vain = 0;
     while in_vain < MAX_IDLE_CHECKS {
         tokio::time::sleep(DEADLINE_CHECK_INTERVAL).await;
         let now = clock::now();
-        let late = OWN.with_borrow_mut(|own| {
-            own.pending.retain(|made| made.batch.is_open());
-            in_vain = match own.pending.is_empty() {
+        let late = OWN.with_borrow_mut(|thread_proofs| {
+            thread_proofs
+                .pending
+                .retain(|pending| pending.batch.is_open());
+            in_vain = match thread_proofs.pending.is_empty() {
                 true => in_vain + 1,
                 false => 0,
             };
-            own.has_watchdog = in_vain < MAX_IDLE_CHECKS;
-            let late = own.pending.extract_if(.., |made| made.deadline <= now);
+            thread_proofs.has_watchdog = in_vain < MAX_IDLE_CHECKS;
+            let late = thread_proofs
+                .pending
+                .extract_if(.., |pending| pending.deadline <= now);
             late.collect::<Vec<_>>()
         });
-        late.iter().for_each(|made| made.batch.end(false));
+        late.iter().for_each(|pending| pending.batch.end(false));
     }
 }
 
@@ -208,7 +212,7 @@ impl ProofBatch {
             true => PROVED,
             false => FAILED,
         };
-        // Of one that was never begun nobody may take part any more.
+        // A batch that never began accepts no further sessions.
         self.begun.store(true, Ordering::SeqCst);
         let first =
             self.outcome
@@ -223,7 +227,7 @@ impl ProofBatch {
     }
 
     async fn wait_until_done(&self) -> bool {
-        // It hears of an end from here on.
+        // Registers before the check, so that no end is missed.
         let ended = self.ended.notified();
         if self.is_open() {
             ended.await;
@@ -239,7 +243,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// Asks are given to a prover that leaves them in this place.
+    /// A prover that leaves its requests in this slot.
     type RequestSlot = Arc<Mutex<Option<ProofRequestReceiver>>>;
 
     fn proving(asker: &Arc<ProofRequester>, place: &RequestSlot) -> tokio::task::JoinHandle<bool> {
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_asks_before_a_proof_is_begun_shares_it_and_who_asks_behind_needs_another() {
+    async fn requests_before_a_proof_begins_share_it_and_later_ones_need_another() {
         let (asker, place) = (Arc::new(ProofRequester::new(LONG)), RequestSlot::default());
         let early = [proving(&asker, &place), proving(&asker, &place)];
         tokio::task::yield_now().await;
@@ -277,7 +281,7 @@ mod tests {
         second.begin();
         second.end(false);
         assert!(!late.await.unwrap());
-        // Nobody proves any more.
+        // The prover is gone.
         let lost = proving(&asker, &place);
         tokio::task::yield_now().await;
         place.lock().unwrap().take();
@@ -286,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn askers_do_not_share() {
+    async fn requesters_do_not_share() {
         let new = || (Arc::new(ProofRequester::new(LONG)), RequestSlot::default());
         let ((one, place), (other, others)) = (new(), new());
         let _asks = [
@@ -300,14 +304,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_waited_long_enough_is_told_so() {
+    async fn a_waiter_times_out() {
         let place = RequestSlot::default();
         let asker = Arc::new(ProofRequester::new(Duration::from_millis(20)));
         assert!(!proving(&asker, &place).await.unwrap());
         let ask = next(&place).unwrap();
         ask.begin();
         ask.end(true);
-        // Whoever looks has ended, or goes on: the next one is looked after all the same.
+        // The watchdog has ended, or still runs: the next request is watched in either case.
         tokio::time::sleep(DEADLINE_CHECK_INTERVAL * (MAX_IDLE_CHECKS + 20)).await;
         assert!(!proving(&asker, &place).await.unwrap());
     }

@@ -1,13 +1,13 @@
-//! The stream's number as a replica. Of two streams with one number the server ends the older.
+//! The stream's server id as a replica. Of two streams with one id the server ends the older.
 //!
 //! | | MySQL 9.7 | MariaDB 10.11 |
 //! |---|---|---|
 //! | the older stream ends with | error 1236, "A replica with the same `server_uuid`/`server_id` as this replica has connected to the source" | error 4052, "A slave with the same `server_uuid`/`server_id` is already connected" |
-//! | it is the same | if neither has said a UUID (`@replica_uuid`, `@slave_uuid`), as a real replica does | whatever its UUID |
-//! | others' numbers are told by | `SHOW REPLICAS` (`REPLICATION SLAVE`) | `SHOW SLAVE HOSTS` (`REPLICATION MASTER ADMIN`, which the service account need not have) |
+//! | the ids count as equal | if neither has set a UUID (`@replica_uuid`, `@slave_uuid`), as a real replica does | whatever its UUID |
+//! | others' ids are listed by | `SHOW REPLICAS` (`REPLICATION SLAVE`) | `SHOW SLAVE HOSTS` (`REPLICATION MASTER ADMIN`, which the service account need not have) |
 //!
-//! So a number that is told of is not drawn, and one that somebody else comes with is given up. No UUID is said: then both products
-//! compare numbers, and a stream that the network has lost ends when its successor comes.
+//! So a listed id is not drawn, and an id that another replica arrives with is given up. No UUID is set: then both products compare ids,
+//! and a stream that the network has lost ends when its successor connects.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,21 +17,21 @@ use super::server_facts::ServerFacts;
 use crate::account::{AccountConnection, AccountError};
 use crate::wire::resultset::ResultSet;
 
-/// MySQL's for whatever ends a stream.
+/// MySQL's code for whatever ends a stream.
 const FATAL_READ_ERROR: u16 = 1236;
-/// What its text says of this, in all releases.
+/// Its text for this case, in all releases.
 const SAME_ID_TEXT: &str = "same server_uuid/server_id";
-/// MariaDB's, in whatever language the text is.
+/// MariaDB's code, whatever the language of the text.
 const SAME_ON_MARIADB: u16 = 4052;
 
-/// The number of the one stream that follows the log.
+/// The server id of the stream that follows the log.
 #[derive(Debug)]
 pub(super) struct ReplicaId(Mutex<ReplicaIdState>);
 
 #[derive(Debug)]
 struct ReplicaIdState {
     number: u32,
-    /// The server that has had a stream of this number.
+    /// The server that has had a stream with this id.
     server: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl ReplicaId {
         }))
     }
 
-    /// The number for a stream from this server. An older stream of it is our own, which this one takes the place of.
+    /// The id for a stream from this server. An older stream with it there is ours, which this one replaces.
     pub(super) async fn for_server(
         &self,
         conn: &mut AccountConnection,
@@ -65,7 +65,7 @@ impl ReplicaId {
         number
     }
 
-    /// Somebody else has it: draws another one. Returns both.
+    /// Draws a new id, since another replica has this one. Returns the old and the new id.
     pub(super) fn redraw(&self) -> [u32; 2] {
         let mut held = self.state();
         let old = held.number;
@@ -82,12 +82,12 @@ impl ReplicaId {
     }
 }
 
-/// A number for a stream beside the one that follows.
+/// An id for a stream beside the one that follows.
 pub(super) async fn draw_unused(conn: &mut AccountConnection, mariadb: bool) -> u32 {
     draw_unlike(&used_ids(conn, mariadb).await, replica_id(), replica_id)
 }
 
-/// True where the server has ended a stream because a newer one came with its number.
+/// True if the server has ended a stream because a newer one came with its id.
 pub(super) fn is_taken(error: &AccountError) -> bool {
     match error {
         AccountError::Server(error) if error.code == FATAL_READ_ERROR => {
@@ -97,16 +97,16 @@ pub(super) fn is_taken(error: &AccountError) -> bool {
     }
 }
 
-/// The server's own number, and those of its replicas as far as it tells.
+/// The server's own id, and those of its replicas as far as it lists them.
 async fn used_ids(conn: &mut AccountConnection, mariadb: bool) -> HashSet<u32> {
-    // MySQL has had another name for it until 8.0.22.
+    // MySQL used the other name until 8.0.22.
     let lists: &[&str] = if mariadb {
         &["SHOW SLAVE HOSTS"]
     } else {
         &["SHOW REPLICAS", "SHOW SLAVE HOSTS"]
     };
     let mut taken = HashSet::new();
-    // What it does not tell here, it says when the number is used.
+    // Ids missing here are detected when the id is used.
     if let Ok(rows) = conn.rows("SELECT @@server_id").await {
         taken.extend(numbers(&rows));
     }
@@ -124,10 +124,10 @@ fn numbers(rows: &ResultSet) -> impl Iterator<Item = u32> + '_ {
         .filter_map(|row| row.u64(0).and_then(|number| u32::try_from(number).ok()))
 }
 
-/// This number, or the first drawn that nobody has.
+/// This id, or the first drawn that is not taken.
 fn draw_unlike(taken: &HashSet<u32>, first: u32, mut draw: impl FnMut() -> u32) -> u32 {
     let mut number = first;
-    // A server has far fewer replicas than there are numbers.
+    // A server has far fewer replicas than there are ids.
     while taken.contains(&number) {
         number = draw();
     }

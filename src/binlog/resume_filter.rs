@@ -1,4 +1,4 @@
-//! What memory has already is passed over, in the log of another server than the one beside which it was filled.
+//! Skips transactions that memory has already, in the log of another server than the one it was filled from.
 
 use crate::index::BinlogPosition;
 use crate::log::assembler::TransactionAssembler;
@@ -6,16 +6,15 @@ use crate::log::gtid::CommittedGtid;
 use crate::log::resume_search::{HistoryMismatch, ResumeSearch, TransactionMembership};
 use crate::log::routes::TableRoutes;
 
-/// Which of the transactions that a stream tells are to be applied.
+/// Decides which transactions of a stream are applied.
 #[derive(Debug)]
 pub(super) struct ResumeFilter {
-    /// What is still looked for, and where the log ended when it was asked for.
+    /// The running search, and the end of the log when it began.
     seek: Option<(ResumeSearch, BinlogPosition)>,
-    /// The transaction that is being told is in memory already, or there was none yet.
+    /// The current transaction is in memory already, or none has begun yet.
     skips: bool,
-    /// One was begun.
     begun: bool,
-    /// No table is listened to.
+    /// Routes of no table.
     no_routes: TableRoutes,
 }
 
@@ -29,15 +28,13 @@ impl ResumeFilter {
         }
     }
 
-    /// The tables that are listened to now.
-    pub(super) fn routes<'a>(&'a self, own: &'a TableRoutes) -> &'a TableRoutes {
+    pub(super) fn routes<'a>(&'a self, followed: &'a TableRoutes) -> &'a TableRoutes {
         match self.skips {
             true => &self.no_routes,
-            false => own,
+            false => followed,
         }
     }
 
-    /// An event was taken in.
     pub(super) fn receive(
         &mut self,
         events: &mut TransactionAssembler,
@@ -52,7 +49,7 @@ impl ResumeFilter {
         Ok(())
     }
 
-    /// The log has been told up to between two transactions. The one that ended there, if it is to be applied.
+    /// Called between two transactions. The GTID of the one that ended there, if it is to be applied.
     pub(super) fn take_ended(
         &mut self,
         events: &TransactionAssembler,
@@ -61,7 +58,7 @@ impl ResumeFilter {
         ended.then(|| events.gtid().cloned())
     }
 
-    /// The log has been told up to there. True once, where nothing is to be passed over any more.
+    /// Records the received position. True once, when nothing is to be skipped any more.
     pub(super) fn reach(&mut self, at: BinlogPosition) -> Result<bool, HistoryMismatch> {
         let Some((seek, _)) = self.seek.take_if(|(_, end)| at >= *end) else {
             return Ok(false);
@@ -70,12 +67,12 @@ impl ResumeFilter {
         seek.finish().map(|()| true)
     }
 
-    /// True of a transaction that ends there, if it was in the log before the stream began: nothing in memory is confirmed yet.
+    /// True if a transaction that ends there was in the log before the stream began: nothing in memory is confirmed yet.
     pub(super) fn is_before(&self, end: BinlogPosition) -> bool {
         self.seek.as_ref().is_some_and(|(_, goal)| end <= *goal)
     }
 
-    /// True while something may have to be passed over.
+    /// True while transactions may have to be skipped.
     pub(super) fn is_active(&self) -> bool {
         self.seek.is_some()
     }

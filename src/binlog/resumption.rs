@@ -1,13 +1,13 @@
-//! Memory outlives the stream that it was filled beside: where the log of the server that is there now holds all that memory is made of,
-//! and nothing of its own in between, memory goes on from there.
+//! Memory outlives the stream it was filled from: if the log of the next server holds all transactions that memory is made of, and no
+//! others among them, memory is resumed there.
 //!
-//! It is left as it stands when the connection to the server is lost. If the same server is there again, and was not started anew, its log
-//! is followed from the position where it was left. Else its transactions are compared by their numbers (GTIDs), and the tables by their
-//! definitions; a position means nothing in another server's log.
+//! Memory is suspended when the connection to the server is lost. If the same run of the same server is there again, its log is followed
+//! from the last position. Otherwise transactions are compared by GTID, and tables by their definitions; a position means nothing in
+//! another server's log.
 //!
-//! Equal numbers prove that two logs are equal, never that the rows of two servers are: a replica may have skipped a transaction, and a
-//! server that crashed may have lost what its log still has, or the settings of that time. So what goes on beside another server, or another
-//! run of the same one, is not confirmed: nothing is answered by it until the rows that are there now were loaded in its place.
+//! Equal GTIDs prove that two logs are equal, never that two servers' rows are: a replica may have skipped a transaction, and a crashed
+//! server may have lost what its log still has, or the settings of that time. So memory resumed beside another server, or another run, is
+//! unconfirmed: no call is served from an entry until its rows were loaded again.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,50 +27,45 @@ use crate::log::resume_search::ResumeSearch;
 use crate::log::routes::TableRoute;
 use crate::log::timeline_tables::TimelineTables;
 
-/// No log has anything before.
+/// The first position of any log.
 const FIRST_POSITION: BinlogPosition = BinlogPosition {
     file: 0,
     offset: FIRST_OFFSET,
 };
-/// So many files are looked at, from the newest on, for the one in which memory's last transaction stands.
+/// The most files read, from the newest on, to find memory's last transaction.
 const MOST_FILES: usize = 100;
 
-/// What was left when a stream was lost.
+/// What remained when a stream was lost.
 #[derive(Debug)]
 pub(super) struct ResumeCheckpoint {
-    /// Of which server it is.
     pub(super) server: Arc<ServerFacts>,
-    /// Its log files' name, before the number.
+    /// The base name of its log files, before the number.
     pub(super) base: String,
-    /// Memory stands at its position in that server's log: nothing was being sought.
+    /// Memory has a position in that server's log: no search was running.
     pub(super) has_position: bool,
     /// Since when memory has been filled.
     pub(super) since: Instant,
     pub(super) suspended: SuspendedMemory,
 }
 
-/// How memory goes on.
 #[derive(Debug)]
 pub(super) struct ResumePlan {
-    /// Places that do.
     pub(super) timelines: Vec<TimelineId>,
-    /// Where their columns stand.
+    /// The positions of their columns.
     pub(super) routes: Vec<TableRoute>,
     pub(super) applied_gtids: AppliedGtids,
-    /// What is in memory already is passed over, up to where the log ended; and nothing of it is confirmed. `None`: it is the same run of
-    /// the same server.
+    /// Transactions to skip, up to the end of the log; memory is then unconfirmed. `None`: it is the same run of the same server.
     pub(super) seek: Option<(ResumeSearch, BinlogPosition)>,
 }
 
-/// Where a stream begins.
 #[derive(Debug)]
 pub(super) struct StreamStart {
     pub(super) file: String,
     pub(super) base: String,
     pub(super) position: BinlogPosition,
-    /// `None`: memory begins anew.
+    /// `None`: memory is filled from nothing.
     pub(super) plan: Option<ResumePlan>,
-    /// It begins where the stream before it ended.
+    /// It starts where the previous stream ended.
     pub(super) continues: bool,
 }
 
@@ -83,14 +78,14 @@ pub(super) struct StreamEnd {
 }
 
 impl StreamStart {
-    /// What the log held before is not told, or is of another server.
+    /// True if events may be missing between the previous stream and this one.
     pub(super) fn has_gap(&self) -> bool {
-        let goes_on = |warm: &ResumePlan| warm.seek.is_none();
-        !self.continues && !self.plan.as_ref().is_some_and(goes_on)
+        let is_same_run = |plan: &ResumePlan| plan.seek.is_none();
+        !self.continues && !self.plan.as_ref().is_some_and(is_same_run)
     }
 }
 
-/// Decides where to begin with the log of this server, which ends at `end`, in `file`.
+/// Decides where to start in the log of this server, which ends at `end`, in `file`.
 pub(super) async fn start(
     binlog: &Binlog,
     conn: &mut AccountConnection,
@@ -105,35 +100,35 @@ pub(super) async fn start(
         continues: false,
     };
     let ended = binlog.state().stream_end.take();
-    // It stays there until the stream has begun: this may be given up.
-    let Some(remains) = binlog.state().checkpoint.clone() else {
+    // The checkpoint stays until the stream has begun: this future may be dropped.
+    let Some(checkpoint) = binlog.state().checkpoint.clone() else {
         return Ok(continue_after(ended, server, anew));
     };
-    let (before, left) = (&remains.server, &remains.suspended);
-    // A server that was started anew writes to another file of its log. Right after its start the time of that proves nothing.
-    let is_dated = left.floor.file == end.file || before.was_up_since(remains.since);
-    if remains.has_position
+    let (before, suspended) = (&checkpoint.server, &checkpoint.suspended);
+    // A restarted server writes to another log file. Right after its start, its uptime proves nothing.
+    let is_dated = suspended.floor.file == end.file || before.was_up_since(checkpoint.since);
+    if checkpoint.has_position
         && before.is_same_run(server)
         && is_dated
-        && remains.base == anew.base
-        && (FIRST_POSITION..=end).contains(&left.floor)
+        && checkpoint.base == anew.base
+        && (FIRST_POSITION..=end).contains(&suspended.floor)
     {
         return Ok(StreamStart {
-            file: left.floor.file_name(&remains.base),
-            base: remains.base.clone(),
-            position: left.floor,
+            file: suspended.floor.file_name(&checkpoint.base),
+            base: checkpoint.base.clone(),
+            position: suspended.floor,
             plan: Some(ResumePlan {
-                routes: routes_of(left, &left.timeline_ids),
-                timelines: left.timeline_ids.clone(),
-                applied_gtids: left.applied_gtids.clone().or_restart(),
+                routes: routes_of(suspended, &suspended.timeline_ids),
+                timelines: suspended.timeline_ids.clone(),
+                applied_gtids: suspended.applied_gtids.clone().or_restart(),
                 seek: None,
             }),
             continues: false,
         });
     }
-    let sought = seek(binlog, conn, server, &remains).await?;
+    let sought = seek(binlog, conn, server, &checkpoint).await?;
     match sought {
-        Ok((file, seek, places)) => {
+        Ok((file, seek, timelines)) => {
             let number = file_number(&file).map_or(0, |(_, number)| number);
             Ok(StreamStart {
                 file,
@@ -143,8 +138,8 @@ pub(super) async fn start(
                     offset: FIRST_OFFSET,
                 },
                 plan: Some(ResumePlan {
-                    routes: routes_of(left, &places),
-                    timelines: places,
+                    routes: routes_of(suspended, &timelines),
+                    timelines,
                     applied_gtids: {
                         let (held, last) = seek.applied();
                         AppliedGtids::starting_after(held.clone(), last.clone())
@@ -161,7 +156,7 @@ pub(super) async fn start(
     }
 }
 
-/// Where a stream ended just now in this run of this server, the next one begins there: nothing is unheard in between.
+/// Starts where a stream of this run of this server ended just now: no event is missing in between.
 fn continue_after(
     ended: Option<StreamEnd>,
     server: &ServerFacts,
@@ -183,26 +178,31 @@ fn continue_after(
     }
 }
 
-/// Memory is emptied: says why.
 pub(super) fn log_refill(why: &dyn std::fmt::Display) {
     tracing::info!("memory is filled anew beside this server: {why}");
 }
 
-fn routes_of(left: &SuspendedMemory, places: &[TimelineId]) -> Vec<TableRoute> {
-    let own = |route: &&TableRoute| places.contains(&route.timeline_id);
-    left.routes.routes.iter().filter(own).cloned().collect()
+fn routes_of(suspended: &SuspendedMemory, timelines: &[TimelineId]) -> Vec<TableRoute> {
+    let is_resumed = |route: &&TableRoute| timelines.contains(&route.timeline_id);
+    suspended
+        .routes
+        .routes
+        .iter()
+        .filter(is_resumed)
+        .cloned()
+        .collect()
 }
 
-/// The file to begin with, and the places whose tables are the same; or why memory has to be emptied.
+/// The file to start with, and the timelines whose tables are the same; or why memory must be emptied.
 async fn seek(
     binlog: &Binlog,
     conn: &mut AccountConnection,
     server: &ServerFacts,
-    remains: &ResumeCheckpoint,
+    checkpoint: &ResumeCheckpoint,
 ) -> Result<Result<(String, ResumeSearch, Vec<TimelineId>), String>, BinlogError> {
-    let (before, left) = (&remains.server, &remains.suspended);
+    let (before, suspended) = (&checkpoint.server, &checkpoint.suspended);
     let failed = BinlogError::while_doing("the server's history cannot be read");
-    if left.timeline_ids.is_empty() {
+    if suspended.timeline_ids.is_empty() {
         return Ok(Err("no timeline was in it yet".to_owned()));
     }
     if !(before.gtids && server.gtids) {
@@ -210,14 +210,14 @@ async fn seek(
             "the servers' transactions have no global ids (gtid_mode)".to_owned(),
         ));
     }
-    let Some(held) = left.applied_gtids.applied() else {
+    let Some(held) = suspended.applied_gtids.applied() else {
         return Ok(Err(
             "it is not known which transactions memory is made of".to_owned()
         ));
     };
     let found = match find_file(conn, (&held.0, &held.1), server).await {
         Ok(found) => found,
-        // Files come and go, or may not be looked at.
+        // Files are purged meanwhile, or may not be read.
         Err(AccountError::Server(error)) => {
             return Ok(Err(format!(
                 "the server's history cannot be read: {}",
@@ -232,26 +232,26 @@ async fn seek(
                 .to_owned(),
         ));
     };
-    let mut places = Vec::new();
-    for place in &left.timeline_ids {
+    let mut timelines = Vec::new();
+    for timeline in &suspended.timeline_ids {
         let created =
-            match foreign_keys::load_table_definitions(binlog.show_create_queries(*place), conn)
+            match foreign_keys::load_table_definitions(binlog.show_create_queries(*timeline), conn)
                 .await
             {
                 Ok(created) => created,
-                // What may not be seen is not the same.
+                // A table that may not be seen counts as changed.
                 Err(AccountError::Server(_)) => continue,
                 Err(error) => return Err(failed(error)),
             };
         let printed = fingerprint(&created);
-        if printed.is_some() && printed == binlog.table_fingerprint(*place) {
-            places.push(*place);
+        if printed.is_some() && printed == binlog.table_fingerprint(*timeline) {
+            timelines.push(*timeline);
         }
     }
-    if places.is_empty() {
+    if timelines.is_empty() {
         return Ok(Err("the tables are defined otherwise there".to_owned()));
     }
-    Ok(Ok((file, seek, places)))
+    Ok(Ok((file, seek, timelines)))
 }
 
 async fn find_file(
@@ -273,7 +273,7 @@ async fn find_file(
     Ok(None)
 }
 
-/// The tables' definitions as one, but for what a table counts by; `None` where one is not there.
+/// The tables' definitions joined, without the AUTO_INCREMENT counters; `None` if a table is missing.
 pub(super) fn fingerprint(created: &[(String, Option<String>)]) -> Option<String> {
     let mut print = String::new();
     for (_, created) in created {
@@ -296,7 +296,7 @@ fn without_counter(created: &str) -> String {
 }
 
 impl Binlog {
-    /// The stream ends, and another one follows at once.
+    /// Records where the stream ends, for one that follows at once.
     pub(super) fn record_stream_end(&self) {
         let mut state = self.state();
         let server = state.server.clone();
@@ -308,13 +308,13 @@ impl Binlog {
         });
     }
 
-    /// A place's tables, each with what asks for its definition.
-    pub(super) fn show_create_queries(&self, place: TimelineId) -> Vec<(String, String)> {
-        if let Some(table) = self.joined_table(place) {
+    /// A timeline's tables, each with its SHOW CREATE TABLE query.
+    pub(super) fn show_create_queries(&self, timeline_id: TimelineId) -> Vec<(String, String)> {
+        if let Some(table) = self.joined_table(timeline_id) {
             return vec![(table.table.clone(), table.show_create_query())];
         }
-        let places = self.cached_timelines();
-        let tables = places.get(place.0).map(|place| &place.tables);
+        let timelines = self.cached_timelines();
+        let tables = timelines.get(timeline_id.0).map(|place| &place.tables);
         tables.map_or_else(Vec::new, TimelineTables::show_create_queries)
     }
 }

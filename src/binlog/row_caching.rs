@@ -1,7 +1,7 @@
-//! Rows that are kept: filled by what the server said, forgotten by what its log tells, and pages made of them.
+//! The row cache: filled from the server's replies, invalidated by its log, and read for pages.
 //!
-//! A row is forgotten when the log tells that its message has changed, before that may be readable. What the server said of a message is
-//! kept if no change of it had been told that might not have been readable then, and none has been told since.
+//! A row is invalidated when the log reports a change of its message, before that may be readable. A reply about a message is cached if no
+//! earlier change of it could still be unreadable at that time, and none was received since.
 
 use std::sync::Arc;
 
@@ -14,38 +14,39 @@ use super::{Binlog, BinlogState, ReplicationMark};
 use crate::index::{BinlogPosition, TimelineChange, TimelineId};
 use crate::log::edits::RowEdits;
 
-/// So often a page is put together anew where the log tells something meanwhile.
+/// Attempts to build a page while the log receives changes.
 const TRIES: usize = 3;
-/// Answers of which rows are kept once a proof has come: so many at a time, each as long as `limits.tail_bytes` at most.
+/// Replies that wait for a proof before their rows are cached; each is at most `limits.tail_bytes` long.
 pub(super) const MAX_PENDING_FILLS: usize = 64;
 
 impl Binlog {
-    /// The rows that are kept, if any are.
+    /// The row cache, if there is one.
     #[must_use]
     pub fn row_cache(&self) -> Option<&Arc<RowCache>> {
         self.row_cache.as_ref()
     }
 
-    /// What is made of a page's messages and of their rows, all of one moment; with `proves`, of one that is no earlier than this question.
+    /// Runs `make` on a page's messages and rows, all of one moment; with `proves`, of one no earlier than this call.
     pub async fn cached_page<T>(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         identity: &[u8],
-        wish: &CandidateRequest,
+        request: &CandidateRequest,
         proves: bool,
         make: impl Fn(&CandidateMessages) -> Option<T>,
     ) -> Option<T> {
         let make = || {
-            let (named, _) = wish.newest_messages(&place.index()).ok()?;
-            make(&named)
+            let (candidates, _) = request.newest_messages(&timeline.index()).ok()?;
+            make(&candidates)
         };
-        self.read_consistently(place, identity, proves, make).await
+        self.read_consistently(timeline, identity, proves, make)
+            .await
     }
 
-    /// What is made of rows that are kept, all of one moment; with `proves`, of one that is no earlier than this question.
+    /// Runs `make` on cached rows, all of one moment; with `proves`, of one no earlier than this call.
     pub async fn read_consistently<T>(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         identity: &[u8],
         proves: bool,
         make: impl Fn() -> Option<T>,
@@ -54,27 +55,27 @@ impl Binlog {
             return None;
         }
         for _ in 0..TRIES {
-            let before = self.version_of(place, identity)?;
-            let made = make()?;
-            if self.version_of(place, identity)? == before {
-                return Some(made);
+            let before = self.version_of(timeline, identity)?;
+            let page = make()?;
+            if self.version_of(timeline, identity)? == before {
+                return Some(page);
             }
         }
         None
     }
 
-    /// A number that is another one once anything was received, applied or lost; `None`: this place is not answered from memory.
-    fn version_of(&self, place: &CachedTimeline, identity: &[u8]) -> Option<u64> {
+    /// A number that changes when anything is received, applied or lost; `None`: this timeline is not served from memory.
+    fn version_of(&self, timeline: &CachedTimeline, identity: &[u8]) -> Option<u64> {
         let state = self.state();
         state
-            .may_answer(place, Some(identity))
+            .may_answer(timeline, Some(identity))
             .then(|| state.following.version())
     }
 
-    /// Keeps what an answer of this server says of messages, which it was asked for behind the mark, and behind which a proof has come.
+    /// Caches the rows of a reply. It was requested after `mark`, and a proof has succeeded after it.
     pub fn cache_rows(
         &self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         identity: &[u8],
         mark: ReplicationMark,
         fill: &CacheFill,
@@ -84,58 +85,57 @@ impl Binlog {
             return;
         };
         let state = self.state();
-        // In another stream the table may be another one.
-        if !state.may_answer(place, Some(identity)) || !state.following.is_proven_since(mark) {
+        // In another stream the table may be a different one.
+        if !state.may_answer(timeline, Some(identity)) || !state.following.is_proven_since(mark) {
             return;
         }
         let following = &state.following;
         let is_same =
             |row: MessageKey| following.is_streamed(row.0) && following.is_row_unchanged(mark, row);
-        if !fill.lists.iter().all(|asked| is_same(asked.list.whose)) {
+        if !fill.lists.iter().all(|reply| is_same(reply.list.whose)) {
             return;
         }
-        for asked in &fill.lists {
-            if let Some(told) = &asked.reply {
-                asked.list.cache(rows, told.as_deref());
+        for reply in &fill.lists {
+            if let Some(list) = &reply.reply {
+                reply.list.cache(rows, list.as_deref());
             }
         }
         let variant = fill.cache_key();
-        for (told, kept) in fill.observed_rows(answer) {
-            let message = (place.id(), told.id);
-            let mut others = told.joined_rows.iter().flatten();
+        for (observed, kept) in fill.observed_rows(answer) {
+            let message = (timeline.id(), observed.id);
+            let mut others = observed.joined_rows.iter().flatten();
             if following.is_row_unchanged(mark, message) && others.all(|other| is_same(*other)) {
                 let link = |other: &Option<MessageKey>| {
                     other.map_or(RowLink::NONE, |other| rows.link_to(other))
                 };
-                let links: Vec<RowLink> = told.joined_rows.iter().map(link).collect();
+                let links: Vec<RowLink> = observed.joined_rows.iter().map(link).collect();
                 rows.insert(message, variant, kept, &links);
             }
         }
     }
 
-    /// Keeps what an answer says of messages, once a proof that is begun from now on has come. Nobody waits for that, and where many
-    /// others do already, it is let go.
+    /// Caches a reply's rows after a proof that begins from now on, in the background. Drops them if too many replies wait already.
     pub fn cache_rows_later(
         self: &Arc<Self>,
-        place: Arc<CachedTimeline>,
+        timeline: Arc<CachedTimeline>,
         identity: Vec<u8>,
         mark: ReplicationMark,
         fill: CacheFill,
         answer: Vec<u8>,
     ) {
-        let Ok(turn) = Arc::clone(&self.fill_permits).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&self.fill_permits).try_acquire_owned() else {
             return;
         };
         let binlog = Arc::clone(self);
         tokio::spawn(async move {
             if binlog.prove().await {
-                binlog.cache_rows(&place, &identity, mark, &fill, &answer);
+                binlog.cache_rows(&timeline, &identity, mark, &fill, &answer);
             }
-            drop(turn);
+            drop(permit);
         });
     }
 
-    /// The stream has told of a transaction. Rows that it changed are forgotten before it can be known to be readable.
+    /// Records a transaction of the stream. Its changed rows are invalidated before it can be known to be readable.
     pub(super) fn receive(
         &self,
         state: &mut BinlogState,
@@ -147,7 +147,7 @@ impl Binlog {
         state.following.push(end, changes, edits);
     }
 
-    /// The log has told of changes of these rows.
+    /// Invalidates the rows that the log reports as changed.
     pub(super) fn invalidate_rows(&self, edits: &RowEdits) {
         let Some(rows) = &self.row_cache else {
             return;
@@ -155,6 +155,6 @@ impl Binlog {
         edits.rows().for_each(|row| rows.invalidate(row));
         edits
             .whole_timelines()
-            .for_each(|place| rows.invalidate_timeline(place));
+            .for_each(|timeline| rows.invalidate_timeline(timeline));
     }
 }

@@ -1,4 +1,4 @@
-//! Rows of the control connections as numbers. What is no number is told as such: nothing here panics.
+//! Decodes rows of the control connections. A cell that is no number yields `None`: nothing here panics.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::log::evidence::{MessageAttributes, ObservedRows, RowState, TableRole,
 use crate::timeline::{KeyType, key};
 use crate::wire::resultset::{ResultRow, ResultSet};
 
-/// The first cells of a row; `None` when one of them is not a number from 0 on.
+/// The first cells of a row; `None` if one of them is not a number from 0 on.
 pub(super) fn numbers<const N: usize>(row: ResultRow<'_>) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for (at, number) in numbers.iter_mut().enumerate() {
@@ -19,13 +19,12 @@ pub(super) fn numbers<const N: usize>(row: ResultRow<'_>) -> Option<[u64; N]> {
     Some(numbers)
 }
 
-/// All rows as numbers.
 pub(super) fn all_numbers<const N: usize>(rows: &ResultSet) -> Option<Vec<[u64; N]>> {
     rows.iter().map(numbers).collect()
 }
 
-/// Numbers by what they are listed under: rows of `key, COUNT(*), BIT_XOR(number), GROUP_CONCAT(number)`. `Some(None)`: there
-/// were as many as the limit, or the server has cut a list off (`group_concat_max_len`, `max_allowed_packet`).
+/// Lists of numbers by key: rows of `key, COUNT(*), BIT_XOR(number), GROUP_CONCAT(number)`. `Some(None)`: the limit was reached, or the
+/// server has truncated a list (`group_concat_max_len`, `max_allowed_packet`).
 pub(super) fn number_lists(
     rows: &ResultSet,
     limit: usize,
@@ -48,7 +47,7 @@ pub(super) fn number_lists(
     Some((all < limit).then_some(lists))
 }
 
-/// The cells of a row as texts.
+/// The first cells of a row, as text.
 pub(super) fn texts<const N: usize>(row: ResultRow<'_>) -> Option<[String; N]> {
     let mut texts = [const { String::new() }; N];
     for (at, text) in texts.iter_mut().enumerate() {
@@ -57,35 +56,38 @@ pub(super) fn texts<const N: usize>(row: ResultRow<'_>) -> Option<[String; N]> {
     Some(texts)
 }
 
-/// A cell as text; `None` where it is NULL, or not there.
+/// A cell as text; `None` if it is NULL or missing.
 pub(super) fn text(row: ResultRow<'_>, at: usize) -> Option<String> {
     String::from_utf8(row.cell(at)?.to_vec()).ok()
 }
 
-/// The rows that an evidence query found, by what each place's key is, if it has one.
+/// The rows of an evidence query; `kind`: the key type of each timeline, if it has a key.
 pub(super) fn evidence_rows(
     rows: &ResultSet,
     kind: impl Fn(TimelineId) -> Option<KeyType>,
 ) -> Option<ObservedRows> {
-    let found = rows.iter().map(|row| {
+    let observed = rows.iter().map(|row| {
         let [place, table, first, second, author] = numbers::<5>(row)?;
-        let place = TimelineId(usize::try_from(place).ok()?);
+        let timeline_id = TimelineId(usize::try_from(place).ok()?);
         let (table, state) = match table {
-            0 => (TableRole::Message, message_state(row, author, kind(place))),
+            0 => (
+                TableRole::Message,
+                message_state(row, author, kind(timeline_id)),
+            ),
             _ => (TableRole::Follower, RowState::Present(None)),
         };
         let key = TableRowKey {
-            timeline_id: place,
+            timeline_id,
             table,
             first,
             second,
         };
         Some((key, state))
     });
-    found.collect()
+    observed.collect()
 }
 
-/// What a message is. One whose key has no number may be anything: it proves nothing, and contradicts nothing.
+/// The state of a message. A key without a number is `Unknown`: it proves nothing, and contradicts nothing.
 fn message_state(row: ResultRow<'_>, author: u64, kind: Option<KeyType>) -> RowState {
     let key = match (kind, row.cell(5)) {
         (None, _) => Some(0),
@@ -97,7 +99,7 @@ fn message_state(row: ResultRow<'_>, author: u64, kind: Option<KeyType>) -> RowS
     })
 }
 
-/// Where the log ends: the file's name before its number, and the position. From a row of SHOW BINARY LOG STATUS.
+/// The base name of the log files, and the end position. From a row of SHOW BINARY LOG STATUS.
 pub(super) fn log_end(
     row: Option<ResultRow<'_>>,
 ) -> Result<(String, BinlogPosition), BinlogObstacle> {
@@ -111,7 +113,7 @@ pub(super) fn log_end(
     }
 }
 
-/// The first cell of a query's first row as text; empty where there is none.
+/// The first cell of a query's first row, as text; empty if there is none.
 pub(super) async fn first_text(
     conn: &mut AccountConnection,
     query: &str,

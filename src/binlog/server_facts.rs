@@ -1,4 +1,4 @@
-//! What on a server stands in the way of an index that is never stale: settings and rights, each by name.
+//! The server's settings and privileges that memory depends on, and the obstacles among them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,41 +15,39 @@ use crate::sql::NameCase;
 use crate::timeline::check::ServerProduct;
 use crate::wire::resultset::ResultSet;
 
-/// What is known of the server whose log is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServerFacts {
     pub(super) mariadb: bool,
     /// Which server it is: see [`server_identity`].
     pub(super) identity: String,
-    /// How it compares names of databases and tables, and whether their case makes no difference in its log.
+    /// How it compares names of databases and tables, and whether case is insignificant in its log.
     pub(super) case: NameCase,
     pub(super) caseless: bool,
-    /// The statement that tells the position.
+    /// The statement that reports the position.
     pub(super) status: &'static str,
-    /// How many RESET statements it had counted before its log was looked at.
+    /// Number of RESET statements counted before its log was read.
     pub(super) resets: Option<String>,
-    /// The cluster that it may be of.
+    /// The kind of cluster that it may be in.
     pub(super) cluster: Option<ReplicationClusterKind>,
     pub(super) version: String,
-    /// When it was started, as it says, by whole seconds; and how many connections there had been by then.
+    /// When it was started, by its uptime in whole seconds; and how many connections it had counted by then.
     started: Option<(Instant, u64)>,
-    /// What every start draws anew: the end of what UUID() tells, without the time.
+    /// Drawn anew at every start: the end of UUID(), without the time.
     run_id: String,
-    /// Its transactions have global ids.
+    /// Its transactions have GTIDs.
     pub(super) gtids: bool,
-    /// The group that it is a member of, as its transactions are numbered.
+    /// The group that it is a member of, as the source of its GTIDs.
     pub(super) group: Option<GtidSource>,
 }
 
-/// The name under which a proof's session has the statement prepared that tells the position.
+/// The name of a proof session's prepared statement that reports the position.
 const LOG_END: &str = "headwater_log_end";
 
-/// A server tells by whole seconds for how long it has been up.
+/// Servers report their uptime in whole seconds.
 const UPTIME_STEP: Duration = Duration::from_secs(2);
 
 #[cfg(all(test, feature = "interleavings"))]
 impl ServerFacts {
-    /// A server of which nothing but this is known.
     pub(super) fn named(identity: &str) -> ServerFacts {
         ServerFacts {
             mariadb: true,
@@ -69,7 +67,7 @@ impl ServerFacts {
 }
 
 impl ServerFacts {
-    /// What a session has to run before it proves anything.
+    /// The statements that a session runs before it proves anything.
     pub(super) fn proof_session_statements(&self) -> Vec<String> {
         let prepare = || format!("PREPARE {LOG_END} FROM '{}'", self.status);
         let session = |cluster: ReplicationClusterKind| {
@@ -78,8 +76,8 @@ impl ServerFacts {
         self.cluster.map(session).unwrap_or_default()
     }
 
-    /// Asks for the position in such a session. A member of a cluster tells it even while it holds clients' reads up, or forbids them. But
-    /// EXECUTE it holds up, or refuses, as it does a SELECT of a table, whatever is executed.
+    /// The query for the position in such a session. A cluster member answers it even while it holds up or forbids clients' reads. But it
+    /// holds up or refuses EXECUTE like a SELECT of a table, whatever is executed.
     pub(super) fn log_end(&self) -> String {
         match self.cluster {
             Some(_) => format!("EXECUTE {LOG_END}"),
@@ -87,25 +85,25 @@ impl ServerFacts {
         }
     }
 
-    /// True where these are later facts of the same server, which was not started anew, nor its log begun anew.
+    /// True if `later` describes the same run of the same server, and its log was not reset.
     pub(super) fn is_same_run(&self, later: &ServerFacts) -> bool {
-        let is_same = |((one, before), (other, behind)): ((Instant, u64), (Instant, u64))| {
-            let apart = other.max(one) - other.min(one);
-            apart <= UPTIME_STEP && before <= behind
-        };
+        let is_same =
+            |((one, before), (other, later_connections)): ((Instant, u64), (Instant, u64))| {
+                let difference = other.max(one) - other.min(one);
+                difference <= UPTIME_STEP && before <= later_connections
+            };
         self.identity == later.identity
             && self.run_id == later.run_id
             && self.resets == later.resets
             && self.started.zip(later.started).is_some_and(is_same)
     }
 
-    /// True where it has been up for all the time since then.
     pub(super) fn was_up_since(&self, then: Instant) -> bool {
         self.started
             .is_some_and(|(started, _)| started + UPTIME_STEP <= then)
     }
 
-    /// What sessions are asked for, as this server's are.
+    /// The kind of server, for settings probes of its sessions.
     pub(super) fn session_request(&self) -> ProbedServer {
         ProbedServer {
             mariadb: self.mariadb,
@@ -114,17 +112,17 @@ impl ServerFacts {
     }
 }
 
-/// What may hold reads of a server up, or forbid them, while SHOW goes on.
+/// A cluster that may hold up or forbid a server's reads, while SHOW still works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplicationClusterKind {
-    /// MySQL's plugin for Group Replication is there, whether the server is a member now or not.
+    /// MySQL's Group Replication plugin is loaded, whether the server is a member now or not.
     Group,
-    /// MariaDB is a node.
+    /// MariaDB is a Galera node.
     Galera,
 }
 
 impl ReplicationClusterKind {
-    /// What a session is set to whose statements are to fail, or to wait, wherever a client's SELECT would.
+    /// The statement after which a session's statements fail or wait wherever a client's SELECT would.
     pub(super) fn session_statement(self) -> &'static str {
         match self {
             // Waits for what a new primary has still to apply, and for what was promised to all members; fails on a member that is not
@@ -138,8 +136,8 @@ impl ReplicationClusterKind {
     }
 }
 
-/// Variables, the values under which the log tells everything, and what is wrong with others. A variable that a server
-/// does not have stands in nobody's way.
+/// Variables, the values under which the log contains everything, and the fault of other values. A variable that a server does not have is
+/// no obstacle.
 const REQUIRED_VARIABLES: [(&str, &[&str], &str); 4] = [
     (
         "log_bin",
@@ -164,22 +162,22 @@ const REQUIRED_VARIABLES: [(&str, &[&str], &str); 4] = [
     ),
 ];
 const ENABLED_VALUES: [&str; 2] = ["1", "ON"];
-/// Galera's.
+/// Galera's variables.
 const GALERA_VARIABLE: &str = "wsrep_on";
 const GALERA_TRANSFER: &str = "wsrep_sst_method";
-/// A variable that only the plugin for Group Replication brings.
+/// A variable that only the Group Replication plugin defines.
 const GROUP_VARIABLE: &str = "group_replication_group_name";
 /// A parameter of Aurora, and a status of the same name (ACTIVE, say): the log is written beside the engine, not before it.
 const ENHANCED_BINLOG: &str = "aurora_enhanced_binlog";
 
-/// For a database, an account, a table, a column, and what a right for the whole server is needed for.
+/// Access denied: to a database, an account, a table, a column, and for a missing global privilege.
 const ACCESS_DENIED: [u16; 5] = [1044, 1045, 1142, 1143, 1227];
 const SYNTAX_ERROR: u16 = 1064;
 
-/// What is known of the server, if nothing is in the way of following its log but for single tables.
+/// Reads the server's facts, if nothing prevents following its log, except for single tables.
 ///
 /// # Errors
-/// The first obstacle; or the server cannot be asked.
+/// The first obstacle; or a query fails.
 pub(super) async fn load_server_facts(
     conn: &mut AccountConnection,
 ) -> Result<ServerFacts, BinlogError> {
@@ -191,10 +189,10 @@ pub(super) async fn load_server_facts(
     }
 }
 
-/// Asks the server for everything that could stand in the way of following its log, but for single tables.
+/// Queries everything that could prevent following the server's log, except for single tables.
 ///
 /// # Errors
-/// When the server cannot be asked.
+/// When the server cannot be queried.
 pub(super) async fn survey_server(
     conn: &mut AccountConnection,
 ) -> Result<(ServerFacts, Vec<BinlogObstacle>), AccountError> {
@@ -253,7 +251,7 @@ pub(super) async fn survey_server(
             }),
         run_id: first_text(conn, "SELECT SUBSTRING(UUID(), 20)").await?,
         gtids: if mariadb {
-            // Else each node of a Galera cluster numbers by itself.
+            // Otherwise each node of a Galera cluster has its own numbering.
             !galera || value_of("wsrep_gtid_mode").is_some_and(|mode| matches!(mode, "ON" | "1"))
         } else {
             value_of("gtid_mode").is_some_and(|mode| mode.eq_ignore_ascii_case("ON"))
@@ -265,12 +263,12 @@ pub(super) async fn survey_server(
     Ok((facts, obstacles))
 }
 
-/// Which server a connection leads to.
+/// The identity of the server that a connection leads to.
 pub(super) async fn identity(
     conn: &mut AccountConnection,
-    asked: ProbedServer,
+    probed: ProbedServer,
 ) -> Result<String, AccountError> {
-    first_text(conn, &format!("SELECT {}", server_identity(asked))).await
+    first_text(conn, &format!("SELECT {}", server_identity(probed))).await
 }
 
 fn cluster(mariadb: bool, variables: &HashMap<String, String>) -> Option<ReplicationClusterKind> {
@@ -291,13 +289,13 @@ fn is_galera(variables: &HashMap<String, String>) -> bool {
     })
 }
 
-/// True for an error that a right would have spared.
+/// True for an error caused by a missing privilege.
 pub(super) fn is_denial(error: &AccountError) -> bool {
     let code = error.code();
     code.is_some_and(|code| ACCESS_DENIED.contains(&code))
 }
 
-/// Values by their names, which servers write in capitals as they like.
+/// Values by name; servers differ in the case of names.
 fn values_by_name(rows: &ResultSet) -> HashMap<String, String> {
     let pairs = rows.iter().filter_map(texts);
     pairs
@@ -321,7 +319,7 @@ fn find_obstacles(
     let unfit = REQUIRED_VARIABLES
         .iter()
         .filter_map(|(variable, good, why)| {
-            // Aurora's parameter tells what is wished for, its status what is so.
+            // Aurora's parameter is the requested value, its status the actual one.
             let status = status
                 .get(*variable)
                 .filter(|_| *variable == ENHANCED_BINLOG);
@@ -339,7 +337,7 @@ fn find_obstacles(
     if galera {
         obstacles.extend(galera_obstacle(mariadb, variables));
     }
-    // Without a log MySQL says OFF of what a replica writes to it.
+    // Without a log MySQL reports OFF for `log_replica_updates` too.
     let logs = !is_off(variables, "log_bin");
     let unlogged = |variable| logs && is_off(variables, variable);
     if (replicates || galera) && unlogged("log_slave_updates") {
@@ -353,7 +351,7 @@ fn find_obstacles(
     obstacles
 }
 
-/// What keeps a node of a Galera cluster from telling everything in its log.
+/// What keeps a Galera node's log from containing everything.
 fn galera_obstacle(mariadb: bool, variables: &HashMap<String, String>) -> Option<BinlogObstacle> {
     let obstacle = |variable: &'static str, why| BinlogObstacle::Variable {
         variable,
@@ -372,7 +370,7 @@ fn galera_obstacle(mariadb: bool, variables: &HashMap<String, String>) -> Option
     })
 }
 
-/// The statement that tells the position: since MySQL 8.2 it has another name. What its answer has against it is added.
+/// The statement that reports the position, which was renamed in MySQL 8.2. Obstacles in its reply are added.
 async fn position_statement(
     conn: &mut AccountConnection,
     no_log: bool,

@@ -1,4 +1,4 @@
-//! How fresh memory has to be, and how much of it there is.
+//! Freshness of memory, and its size.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,9 @@ pub enum FreshnessMode {
 pub struct FreshnessSection {
     /// When memory may answer.
     pub mode: FreshnessMode,
-    /// So many milliseconds old may an answer be in mode `bounded`.
+    /// The most milliseconds that an answer may be stale in mode `bounded`.
     pub bounded_ms: u64,
-    /// So many milliseconds a call waits until memory has caught up; then it is answered by lookups.
+    /// How many milliseconds a call waits until memory has caught up; then it is served by lookups.
     pub wait_ms: u64,
 }
 
@@ -50,34 +50,34 @@ impl std::fmt::Display for FreshnessSection {
     }
 }
 
-/// Bounds of following the log, and of the memory that is filled by it.
+/// Bounds of following the log, and of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinlogLimits {
-    /// Bytes of memory for each timeline in each database; 0: nothing is kept in memory.
+    /// Bytes of memory for each timeline in each database; 0: no memory.
     pub memory_bytes: usize,
-    /// The same for all of them together, which share it evenly.
+    /// Bytes for all timelines together, which share them evenly.
     pub index_bytes: usize,
-    /// Everything is loaded at the start, as far as it fits.
+    /// Everything is loaded at startup, as far as it fits.
     pub preload: bool,
-    /// So many milliseconds a call waits for what it lacks to be loaded; then it is answered by lookups.
+    /// How many milliseconds a call waits for a load; then it is served by lookups.
     pub wait_ms: u64,
-    /// Bytes of memory for rows as the server sent them; 0: none are kept.
+    /// Bytes of memory for cached rows; 0: none are cached.
     pub rows_bytes: usize,
-    /// The longest answer to a load that is read, in bytes.
+    /// The longest reply to a load that is read, in bytes.
     pub load_bytes: usize,
-    /// Row changes that may wait until they can be read, and the most that one transaction may make.
+    /// The most pending row changes, and the most row changes of one transaction.
     pub transaction_rows: usize,
-    /// The longest row event of the timelines' tables that is read, in bytes: as long as a row, and as long unpacked.
+    /// The longest row event of the timelines' tables that is read, in bytes; also the longest once unpacked.
     pub event_bytes: usize,
-    /// Where Spider keeps messages on data nodes, their logs are followed as well.
+    /// If Spider stores messages on data nodes, their logs are followed as well.
     pub data_nodes: bool,
 }
 
-/// Less memory than this holds no timeline of any use, and is a slip of the pen: bytes are meant, not mebibytes.
+/// Less memory holds no useful timeline, and is surely a mistake: the value is in bytes, not mebibytes.
 const LEAST_MEMORY_BYTES: usize = 1 << 20;
 
 impl BinlogLimits {
-    /// What is to be said where there is so little memory that it is of no use.
+    /// A warning if there is too little memory to be of use.
     #[must_use]
     pub fn too_little_memory(&self) -> Option<String> {
         let bytes = self.memory_bytes;
@@ -120,7 +120,7 @@ pub struct RowsSection {
     /// As [`BinlogLimits::rows_bytes`].
     #[serde(deserialize_with = "crate::size::read")]
     pub memory_bytes: usize,
-    /// Rows of these tables of messages alone are kept, each with its database in front or not; none: of all.
+    /// The tables of messages whose rows are cached, with or without their database; empty: all.
     pub tables: Vec<String>,
 }
 
@@ -134,11 +134,11 @@ impl Default for RowsSection {
 }
 
 impl RowsSection {
-    /// True where rows of a table of messages are kept.
+    /// True if rows of a table of messages are cached.
     #[must_use]
     pub fn caches(&self, database: &str, table: &str) -> bool {
         let is_meant =
-            |own: &String| own == table || own.split_once('.') == Some((database, table));
+            |entry: &String| entry == table || entry.split_once('.') == Some((database, table));
         self.memory_bytes > 0 && (self.tables.is_empty() || self.tables.iter().any(is_meant))
     }
 }

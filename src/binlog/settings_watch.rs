@@ -1,6 +1,5 @@
-//! Looks now and then whether the server's settings are still such that its log tells everything: most can be changed while it
-//! runs, and the log does not tell of that. Nor does it tell where it was begun anew (RESET MASTER) and has come to the same
-//! length again: the server counts such statements.
+//! Checks regularly that the server's settings still make its log complete: most can be changed at run time without a trace in the log. The
+//! log also does not show that it was reset (RESET MASTER) and has reached the same length again: the server counts such statements.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +11,8 @@ use super::server_facts::{self, ServerFacts};
 use crate::account::ConnectionPurpose;
 use crate::log::replication_state::StreamGeneration;
 
-/// Between two looks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Looks for good.
 pub(super) async fn run(binlog: Arc<Binlog>) {
     let mut control = ControlConnection::new(ConnectionPurpose::Settings);
     loop {
@@ -30,8 +27,8 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
                 _ => continue,
             }
         };
-        let look = check_settings(&binlog, generation, &server, &mut control);
-        match tokio::time::timeout(LATEST, look).await {
+        let check = check_settings(&binlog, generation, &server, &mut control);
+        match tokio::time::timeout(LATEST, check).await {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(why))) => binlog.restart_stream(generation, why),
             Ok(Err(error)) => tracing::debug!("the server's settings are not looked at: {error}"),
@@ -40,7 +37,7 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
     }
 }
 
-/// Why the stream has to begin anew, if it has to.
+/// Returns why the stream has to restart, if it has to.
 async fn check_settings(
     binlog: &Binlog,
     generation: StreamGeneration,

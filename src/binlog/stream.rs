@@ -1,4 +1,4 @@
-//! Follows the server's log as a replica does, and begins again when that fails.
+//! Follows the server's log as a replica does, and restarts after failures.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,17 +21,16 @@ use crate::log::assembler::{EventOutcome, LogStreamError, TransactionAssembler};
 use crate::log::replication_state::StreamGeneration;
 use crate::log::routes::{TableRoute, TableRoutes};
 
-/// A sign of life of the server, where nothing else is to be told.
+/// Interval of the server's heartbeats while it sends nothing else.
 const HEARTBEAT: Duration = Duration::from_millis(500);
-/// After so long without one the connection is given up.
+/// After this long without anything the connection is given up.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Waits between attempts double from the first to the last.
+/// The pause between attempts doubles from the first to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LAST_WAIT: Duration = Duration::from_secs(10);
-/// A stream that has lasted so long is tried again at once.
+/// After a stream that lasted this long, the pause starts again at the first.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
-/// Follows the log for good.
 pub(super) async fn run(binlog: Arc<Binlog>) {
     let mut news = StreamStatusLog::default();
     let mut wait = FIRST_WAIT;
@@ -49,8 +48,8 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
             true => binlog.suspend(),
             false => binlog.discard_memory(),
         }
-        let aside = error.suspension(binlog.account.user());
-        binlog.suspension.send_replace(Some(aside));
+        let suspension = error.suspension(binlog.account.user());
+        binlog.suspension.send_replace(Some(suspension));
         if matches!(
             error,
             BinlogError::TimelineAdded | BinlogError::RefillRequested | BinlogError::PrimaryChanged
@@ -79,7 +78,7 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
                 new,
                 "another replica of the server has come with the number of Headwater's: another number is drawn"
             );
-            // Whoever takes each number in turn is waited for as after any other trouble.
+            // If another replica takes each id in turn, the pause applies as after any other failure.
             if clock::since(begun) > FIRST_WAIT {
                 continue;
             }
@@ -98,7 +97,6 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
     }
 }
 
-/// What the log was told of the stream: each change once.
 #[derive(Default)]
 struct StreamStatusLog {
     trouble: Option<String>,
@@ -131,7 +129,7 @@ impl StreamStatusLog {
 
 async fn follow(
     binlog: &Arc<Binlog>,
-    news: &mut StreamStatusLog,
+    status_log: &mut StreamStatusLog,
 ) -> Result<Infallible, BinlogError> {
     let mut conn = AccountConnection::open(&binlog.account, ConnectionPurpose::Log)
         .await
@@ -169,19 +167,19 @@ async fn follow(
     let mut events = TransactionAssembler::starting_at(start, &begins.base, most)
         .with_event_bytes(binlog.limits.event_bytes)
         .with_edits(binlog.row_cache.is_some());
-    let seek = begins.plan.as_ref().and_then(|warm| warm.seek.clone());
+    let seek = begins.plan.as_ref().and_then(|plan| plan.seek.clone());
     let mut passing = ResumeFilter::new(seek);
-    let is_known = |warm: &ResumePlan| warm.applied_gtids.is_known();
-    let learns = server.gtids && !begins.plan.as_ref().is_some_and(is_known);
+    let is_known = |plan: &ResumePlan| plan.applied_gtids.is_known();
+    let needs_base = server.gtids && !begins.plan.as_ref().is_some_and(is_known);
     let base = begins.base.clone();
     if begins.has_gap() {
-        // While nobody listened one may have been made.
+        // A function may have been made while the log was not followed.
         binlog.record_function_gap();
     }
     let (generation, mut routes, mut version) = begin_stream(binlog, server, begins);
     let fence = tokio::spawn(commit_fence::run(Arc::clone(binlog), generation, start));
     let _stop = TaskAbortGuard(fence);
-    let _learning = learns.then(|| {
+    let _learning = needs_base.then(|| {
         let learning = history::load_base_gtids(Arc::clone(binlog), generation, base, start);
         TaskAbortGuard(tokio::spawn(learning))
     });
@@ -212,9 +210,9 @@ async fn follow(
         let event = event
             .map_err(stream_error)?
             .ok_or(BinlogError::StreamEnded)?;
-        let heard = loop {
+        let outcome = loop {
             match events.process(&event, passing.routes(&routes))? {
-                // Sessions on this thread have their turn.
+                // Sessions share this thread.
                 EventOutcome::Unfinished => tokio::task::yield_now().await,
                 heard => break heard,
             }
@@ -224,23 +222,23 @@ async fn follow(
             binlog.record_redefinition();
         }
         if events.take_made_function() {
-            // Before a proof may tell that this has been heard.
+            // Before a proof may cover this statement.
             binlog.record_function_change();
         }
-        let Some(end) = heard.end() else {
+        let Some(end) = outcome.end() else {
             idle = false;
             continue;
         };
         idle = true;
-        news.log_followed();
+        status_log.log_followed();
         {
             let mut state = binlog.state();
             let now = clock::now();
             state.lag.receive(now);
-            if let Some(stamp) = passing.take_ended(&events) {
-                state.following.record_end(end, stamp);
+            if let Some(gtid) = passing.take_ended(&events) {
+                state.following.record_end(end, gtid);
             }
-            match heard {
+            match outcome {
                 EventOutcome::Transaction(end, changes, edits) => {
                     if passing.is_before(end) {
                         binlog.invalidate_rows(&edits);
@@ -266,7 +264,7 @@ async fn follow(
             }
         }
         binlog.progress.notify_waiters();
-        // What is passed over is told to nobody: tables are listened to behind it.
+        // No routes apply to what is skipped: tables are followed after it.
         if !passing.is_active() && binlog.routes_version.load(Ordering::Acquire) != version {
             if let Some(why) = binlog.state().restart_reason.take() {
                 return Err(why);
@@ -276,7 +274,7 @@ async fn follow(
     }
 }
 
-/// Ends a task with the stream that it belongs to.
+/// Aborts a task when its stream ends.
 struct TaskAbortGuard(tokio::task::JoinHandle<()>);
 
 impl Drop for TaskAbortGuard {
@@ -285,7 +283,7 @@ impl Drop for TaskAbortGuard {
     }
 }
 
-/// The session of the stream: signs of life, checksums, and on MariaDB its own events as they are.
+/// The statements that set up the stream's session: heartbeats, and on MariaDB its own event types.
 pub(super) fn session_statements(mariadb: bool) -> Vec<String> {
     let heartbeat = HEARTBEAT.as_nanos();
     if mariadb {
@@ -316,44 +314,46 @@ fn stream_error(error: AccountError) -> BinlogError {
     }
 }
 
-/// Starts at this position: from nothing, or from what is in memory.
+/// Starts at this position: from nothing, or from suspended memory.
 fn begin_stream(
     binlog: &Binlog,
     server: ServerFacts,
     begins: StreamStart,
 ) -> (StreamGeneration, Arc<TableRoutes>, u64) {
     let mut state = binlog.state();
-    let places = binlog.cached_timelines();
-    let referred = binlog.joined_tables();
+    let timelines = binlog.cached_timelines();
+    let joined = binlog.joined_tables();
     binlog
         .case
         .send_if_modified(|case| std::mem::replace(case, server.case) != server.case);
     let start = begins.position;
-    let warm = begins.plan.as_ref();
-    let goes_on: Vec<TimelineId> = warm.map_or_else(Vec::new, |warm| warm.timelines.clone());
-    let blind = places.iter().flat_map(|place| place.tables.blind_routes());
-    let blind = blind.chain(referred.iter().map(|table| table.blind_route()));
+    let plan = begins.plan.as_ref();
+    let resumed: Vec<TimelineId> = plan.map_or_else(Vec::new, |warm| warm.timelines.clone());
+    let blind = timelines
+        .iter()
+        .flat_map(|timeline| timeline.tables.blind_routes());
+    let blind = blind.chain(joined.iter().map(|table| table.blind_route()));
     let mut routes: Vec<TableRoute> = blind
-        .filter(|route| !goes_on.contains(&route.timeline_id))
+        .filter(|route| !resumed.contains(&route.timeline_id))
         .collect();
-    routes.extend(warm.iter().flat_map(|warm| warm.routes.iter().cloned()));
+    routes.extend(plan.iter().flat_map(|warm| warm.routes.iter().cloned()));
     let routes = TableRoutes {
         routes,
         caseless: server.caseless,
     };
     // Where the log of another run ended.
-    let unconfirmed = warm.and_then(|warm| Some(warm.seek.as_ref()?.1));
+    let unconfirmed = plan.and_then(|warm| Some(warm.seek.as_ref()?.1));
     state.seeking = unconfirmed.is_some();
     let generation = match begins.plan {
         Some(ResumePlan {
-            timelines: places,
-            applied_gtids: trail,
+            timelines,
+            applied_gtids: applied,
             ..
         }) => {
             binlog.resumed.fetch_add(1, Ordering::Relaxed);
             let told_from = unconfirmed.unwrap_or(start);
-            let places = (&*places, told_from);
-            state.following.resume(start, routes, places, trail)
+            let timelines = (&*timelines, told_from);
+            state.following.resume(start, routes, timelines, applied)
         }
         None => {
             state.filled_since = clock::now();
@@ -367,35 +367,35 @@ fn begin_stream(
     state.lag = lag::LagRecord::default();
     state.lag.receive(clock::now());
     state.server = Some(Arc::new(server));
-    // Of another stream none is told.
+    // Rows cached beside another stream get no invalidations.
     binlog.row_cache.iter().for_each(|rows| rows.clear());
-    for place in &places {
-        let number = place.id();
-        let mut index = place.index_mut();
-        match (goes_on.contains(&number), unconfirmed) {
+    for timeline in &timelines {
+        let number = timeline.id();
+        let mut index = timeline.index_mut();
+        match (resumed.contains(&number), unconfirmed) {
             (true, None) => index.resume(start),
             (true, Some(_)) => index.resume_unconfirmed(start),
             (false, _) => index.begin_anew(),
         }
         drop(index);
-        let is_known = goes_on.contains(&number) && place.preloaded.load(Ordering::Relaxed);
-        // The loader that would look again whether something is in the way still was the stream's before.
-        if !is_known || place.block_reason().is_some() {
+        let is_known = resumed.contains(&number) && timeline.preloaded.load(Ordering::Relaxed);
+        // The loader that would have retried a blocked timeline belonged to the previous stream.
+        if !is_known || timeline.block_reason().is_some() {
             binlog.load(LoadRequest::Schema(number));
         }
     }
-    for table in &referred {
-        if !goes_on.contains(&table.timeline_id) {
+    for table in &joined {
+        if !resumed.contains(&table.timeline_id) {
             binlog.load(LoadRequest::JoinedTable(table.timeline_id));
         }
     }
     let version = binlog.routes_version.load(Ordering::Acquire);
-    // What became of the tables while nobody listened is not told.
+    // Definitions may have changed while the log was not followed.
     binlog.changed.notify_one();
     (generation, state.following.routes(), version)
 }
 
-/// Between two transactions: from here on, the rows of tables with known columns are told.
+/// Called between two transactions: from here on, row events of tables with known columns are read.
 fn adopt_routes(binlog: &Binlog) -> (Arc<TableRoutes>, u64) {
     let mut state = binlog.state();
     let version = binlog.routes_version.load(Ordering::Acquire);

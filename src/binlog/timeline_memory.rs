@@ -1,4 +1,4 @@
-//! A place's index, whatever its pages are ordered by: ids, or ids behind keys.
+//! A timeline's index, ordered by ids or by keys and ids.
 
 use crate::index::{
     AuthorLoadRequest, BinlogPosition, KeyedMessage, LoadComparison, LoadTicket, MessageRange,
@@ -6,22 +6,18 @@ use crate::index::{
 };
 use crate::source::backlog::BacklogRequest;
 
-/// One of the two.
 #[derive(Debug)]
 pub(super) enum TimelineMemory {
-    /// The id alone orders.
     Ids(TimelineIndex),
-    /// A key does, and the id among those of one key.
     Keyed(TimelineIndex<KeyedMessage>),
 }
 
-/// Messages of an author that are not here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MissingMessages {
     pub(super) author: u64,
-    /// The newest at or below this one are wanted.
+    /// The newest at or below this one are requested.
     pub(super) bound: Option<KeyedMessage>,
-    /// So many of them.
+    /// How many.
     pub(super) n: usize,
 }
 
@@ -107,7 +103,6 @@ impl TimelineMemory {
         of_each!(self, index => index.is_nearly_full())
     }
 
-    /// Authors and readers that have made room for others.
     pub(super) fn evicted(&self) -> u64 {
         of_each!(self, index => index.evicted_count())
     }
@@ -117,7 +112,7 @@ impl TimelineMemory {
         of_each!(self, index => [index.bytes(), index.follow_count(), index.author_count(), index.message_count()])
     }
 
-    /// A page of the classic kind; there is none where a key orders.
+    /// A page of a classic timeline; an error where a key orders.
     pub(super) fn page(
         &self,
         reader: u64,
@@ -130,7 +125,7 @@ impl TimelineMemory {
         }
     }
 
-    /// The same of somebody who follows these authors; there is none where a key orders.
+    /// The page of a reader who follows these authors; an error where a key orders.
     pub(super) fn page_of(
         &self,
         authors: &[u64],
@@ -143,7 +138,7 @@ impl TimelineMemory {
         }
     }
 
-    /// The newest messages of these authors, or the authors that are missing. Where the id alone orders, keys are 0.
+    /// The newest messages of these authors, or the missing authors. If the id alone orders, keys are 0.
     pub(super) fn newest(
         &self,
         authors: &[u64],
@@ -166,72 +161,79 @@ impl TimelineMemory {
         }
     }
 
-    /// Authors of whom a reader's page lacks something; `follows`: the reader's list, where that was loaded just now.
+    /// Authors of whom a reader's page lacks messages. `follows`: the reader's list, if it was just loaded.
     pub(super) fn missing_authors(
         &self,
-        want: BacklogRequest,
+        request: BacklogRequest,
         follows: Option<&[u64]>,
     ) -> Vec<u64> {
         let missing = match (self, follows) {
             (TimelineMemory::Ids(index), Some(list)) => {
-                index.page_of(list, want.bound, want.n).err()
+                index.page_of(list, request.bound, request.n).err()
             }
             (TimelineMemory::Ids(index), None) => {
-                let page = index.page(want.reader, want.bound, want.n);
+                let page = index.page(request.reader, request.bound, request.n);
                 page.err().map(|missing| missing.authors)
             }
             (TimelineMemory::Keyed(index), Some(list)) => {
-                index.newest_messages(list, newest_range(want.n)).err()
+                index.newest_messages(list, newest_range(request.n)).err()
             }
             (TimelineMemory::Keyed(index), None) => {
-                let list = index.follow_list(want.reader);
-                list.and_then(|list| index.newest_messages(&list, newest_range(want.n)).err())
+                let list = index.follow_list(request.reader);
+                list.and_then(|list| index.newest_messages(&list, newest_range(request.n)).err())
             }
         };
         missing.unwrap_or_default()
     }
 
-    /// True when a page is here.
-    pub(super) fn has_page(&self, want: BacklogRequest) -> bool {
+    pub(super) fn has_page(&self, request: BacklogRequest) -> bool {
         match self {
-            TimelineMemory::Ids(index) => index.page(want.reader, want.bound, want.n).is_ok(),
+            TimelineMemory::Ids(index) => {
+                index.page(request.reader, request.bound, request.n).is_ok()
+            }
             TimelineMemory::Keyed(index) => {
-                let list = index.follow_list(want.reader);
-                list.is_some_and(|list| index.newest_messages(&list, newest_range(want.n)).is_ok())
+                let list = index.follow_list(request.reader);
+                list.is_some_and(|list| {
+                    index
+                        .newest_messages(&list, newest_range(request.n))
+                        .is_ok()
+                })
             }
         }
     }
 
-    /// Begins to load ids. The bound of each stands beside what is to be asked.
+    /// Begins loads of ids. Each request comes with its bound.
     pub(super) fn begin_ids(
         &mut self,
-        lacks: &[MissingMessages],
+        missing: &[MissingMessages],
     ) -> Vec<(AuthorLoadRequest, Option<u64>)> {
         let TimelineMemory::Ids(index) = self else {
             return Vec::new();
         };
-        let asks = lacks.iter().filter_map(|lack| {
-            let bound = lack.bound.map(WindowItem::id);
-            Some((index.begin_author_load(lack.author, bound, lack.n)?, bound))
+        let requests = missing.iter().filter_map(|request| {
+            let bound = request.bound.map(WindowItem::id);
+            Some((
+                index.begin_author_load(request.author, bound, request.n)?,
+                bound,
+            ))
         });
-        asks.collect()
+        requests.collect()
     }
 
-    /// Begins to load messages by their keys.
     pub(super) fn begin_keyed(
         &mut self,
-        lacks: &[MissingMessages],
+        missing: &[MissingMessages],
     ) -> Vec<AuthorLoadRequest<KeyedMessage>> {
         let TimelineMemory::Keyed(index) = self else {
             return Vec::new();
         };
-        let asks = lacks
-            .iter()
-            .filter_map(|lack| index.begin_author_load(lack.author, lack.bound, lack.n));
-        asks.collect()
+        let requests = missing.iter().filter_map(|request| {
+            index.begin_author_load(request.author, request.bound, request.n)
+        });
+        requests.collect()
     }
 
-    /// Ids have come: see [`Index::loaded_author`].
+    /// Accepts loaded ids, as [`TimelineIndex::accept_author_rows`].
     pub(super) fn loaded_ids(
         &mut self,
         ticket: LoadTicket,
@@ -245,7 +247,7 @@ impl TimelineMemory {
         }
     }
 
-    /// The same of messages with their keys.
+    /// The same for messages with keys.
     pub(super) fn loaded_keyed(
         &mut self,
         ticket: LoadTicket,

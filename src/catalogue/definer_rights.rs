@@ -1,4 +1,4 @@
-//! What is known of the rights of the procedures' definers, shared by all sessions that use them in one database.
+//! What is known of the definers' privileges, shared by all sessions that use their procedures in one database.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use crate::clock;
 use crate::session::definer_rights::{CallStrategy, DefinerRightProof};
 use crate::timeline::{DefinitionId, ProcedureForm};
 
-/// A definition's procedures in one database.
+/// The privileges of the definers of one definition in one database.
 #[derive(Debug)]
 pub struct DefinerRights {
     definition: DefinitionId,
@@ -27,7 +27,7 @@ impl DefinerRights {
         }
     }
 
-    /// True for those of this definition in this database.
+    /// True for this definition in this database.
     #[must_use]
     pub fn is_of(&self, definition: DefinitionId, database: &[u8]) -> bool {
         self.definition == definition && self.database == database

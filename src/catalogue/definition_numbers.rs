@@ -1,23 +1,23 @@
-//! Numbers of definitions that hold for as long as the process runs: sessions, counters and verdicts name a definition by its number.
+//! Numbers of definitions, valid while the process runs: sessions, counters and verdicts identify a definition by its number.
 
 use crate::timeline::definition::TimelineDefinition;
 
-/// More definitions than this are not numbered in the life of a process, those that are gone included.
+/// The most definitions numbered in the life of a process, retired ones included.
 pub const MOST_DEFINITIONS: usize = 256;
 
-/// The definitions that are wished for, where those of `before` keep their numbers: one that is the same is in use again, one that is not
-/// wished for any more is retired, and one that is new has a number of its own. `None`: there are more than can be numbered.
+/// Numbers the requested definitions; those of `before` keep their numbers. A definition that is there again is in use again, one no longer
+/// requested is retired, and a new one gets a new number. `None`: there are too many to be numbered.
 #[must_use]
 pub fn assign_numbers(
     before: &[TimelineDefinition],
-    wished: &[TimelineDefinition],
+    requested: &[TimelineDefinition],
 ) -> Option<Vec<TimelineDefinition>> {
     let mut all = before.to_vec();
-    for own in &mut all {
-        own.retired = false;
-        own.retired = !wished.contains(own);
+    for definition in &mut all {
+        definition.retired = false;
+        definition.retired = !requested.contains(definition);
     }
-    for wished in wished {
+    for wished in requested {
         if !all.contains(wished) {
             all.push(wished.clone());
         }
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn a_number_never_means_another_definition() {
         let first = assign_numbers(&[], &[named("a", 20), named("b", 20)]).unwrap();
-        // One is gone, one is changed, one is new.
+        // One is removed, one is changed, one is new.
         let second = assign_numbers(&first, &[named("c", 20), named("b", 30)]).unwrap();
         let expected = [
             ("a", 20, true),
@@ -58,7 +58,7 @@ mod tests {
             ("b", 30, false),
         ];
         assert_eq!(shown(&second), expected);
-        // Those that come back have the numbers that they had.
+        // Definitions that come back keep their old numbers.
         let third = assign_numbers(&second, &[named("b", 20), named("a", 20)]).unwrap();
         let expected = [
             ("a", 20, false),

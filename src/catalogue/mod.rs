@@ -1,6 +1,6 @@
-//! The definitions, and what their check against this server said, one verdict a database.
+//! The definitions, and the verdicts of their checks against this server, one for each database.
 //!
-//! A catalogue never changes its definitions. Settings that are read again make another one, which knows what the one before found out.
+//! A catalogue's definitions never change. Reloaded settings make a new catalogue, which shares the records of the previous one.
 
 mod definer_rights;
 mod definition_numbers;
@@ -38,21 +38,20 @@ pub struct Catalogue {
     lifetime: Duration,
 }
 
-/// What was found out about definitions, by their numbers: a number never comes to mean another definition.
+/// Findings about definitions, by number: a number never comes to mean another definition.
 #[derive(Debug)]
 struct CatalogueRecords {
     verdicts: Mutex<DatabaseCache<VerdictEntry>>,
     rights: Mutex<DatabaseCache<Arc<DefinerRights>>>,
     hints: Mutex<LookupHints>,
-    /// Whether the server surely has no stored functions, as it was seen last.
+    /// Whether the server surely has no stored functions, when and at which epoch that was read.
     no_functions: Mutex<Option<(bool, Instant, DefinitionEpoch)>>,
-    /// Held while a check that is due is made.
+    /// Held while a due check runs.
     check_lock: tokio::sync::Mutex<()>,
     has_logged_unseen: AtomicBool,
     epoch: Arc<AtomicU64>,
 }
 
-/// By definition and database.
 type DatabaseCache<T> = LruCache<(DefinitionId, Vec<u8>), T>;
 
 #[derive(Debug)]
@@ -62,7 +61,7 @@ struct VerdictEntry {
     epoch: DefinitionEpoch,
 }
 
-/// Counts what may have changed definitions; see [`Catalogue::epoch`].
+/// Counts statements that may have changed definitions; see [`Catalogue::epoch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DefinitionEpoch(u64);
 
@@ -73,7 +72,7 @@ impl From<u64> for DefinitionEpoch {
 }
 
 impl DefinitionEpoch {
-    /// Its number.
+    /// Returns the number.
     #[must_use]
     pub fn count(self) -> u64 {
         self.0
@@ -81,7 +80,7 @@ impl DefinitionEpoch {
 }
 
 impl Catalogue {
-    /// A catalogue that has checked nothing yet. `messages`: tables of feeds, and whether there may be others.
+    /// A catalogue without any verdict. `messages`: message tables of feeds, and whether there may be others.
     #[must_use]
     pub fn new(
         definitions: Vec<TimelineDefinition>,
@@ -90,7 +89,7 @@ impl Catalogue {
         limits: &ProcessLimits,
     ) -> Self {
         let most = max_verdicts(limits, definitions.len());
-        let seen = CatalogueRecords {
+        let records = CatalogueRecords {
             verdicts: Mutex::new(LruCache::new(most)),
             rights: Mutex::new(LruCache::new(most)),
             check_lock: tokio::sync::Mutex::new(()),
@@ -99,10 +98,10 @@ impl Catalogue {
             has_logged_unseen: AtomicBool::new(false),
             epoch: Arc::default(),
         };
-        Self::with_records(Arc::new(seen), definitions, messages, service, limits)
+        Self::with_records(Arc::new(records), definitions, messages, service, limits)
     }
 
-    /// The same with what another one has found out, whose definitions have the same numbers here.
+    /// A catalogue that shares the records of another one. Definitions known there must have the same numbers here.
     #[must_use]
     pub fn from_previous(
         before: &Catalogue,
@@ -111,15 +110,15 @@ impl Catalogue {
         service: Option<Arc<ServiceConnection>>,
         limits: &ProcessLimits,
     ) -> Self {
-        let seen = Arc::clone(&before.records);
+        let records = Arc::clone(&before.records);
         let most = max_verdicts(limits, definitions.len());
-        lock(&seen.verdicts).resize(most);
-        lock(&seen.rights).resize(most);
-        Self::with_records(seen, definitions, messages, service, limits)
+        lock(&records.verdicts).resize(most);
+        lock(&records.rights).resize(most);
+        Self::with_records(records, definitions, messages, service, limits)
     }
 
     fn with_records(
-        seen: Arc<CatalogueRecords>,
+        records: Arc<CatalogueRecords>,
         definitions: Vec<TimelineDefinition>,
         (messages, any): (Box<[Box<[u8]>]>, bool),
         service: Option<Arc<ServiceConnection>>,
@@ -135,62 +134,62 @@ impl Catalogue {
                 limits.statement_bytes,
             )
             .with_message_tables(messages, any),
-            records: seen,
+            records,
             definitions,
             service,
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(rounds),
         }
     }
 
-    /// What a statement means on a server that is known to have `no_functions`, or may have some.
+    /// Classifies a statement. `no_functions`: the server is known to have no stored functions.
     #[must_use]
     pub fn classify(&self, text: &[u8], no_functions: bool) -> StatementClass {
         self.classes.classify(text, no_functions)
     }
 
-    /// What earlier lookups saw.
+    /// Observations of earlier lookups.
     pub fn hints(&self) -> MutexGuard<'_, LookupHints> {
         lock(&self.records.hints)
     }
 
-    /// Whether the server surely has no stored functions. `None`: it has to be asked, as a statement since may have made one.
+    /// Whether the server surely has no stored functions. `None`: that must be queried, since a statement may have made one.
     #[must_use]
     pub fn no_functions(&self) -> Option<bool> {
-        let seen = *lock(&self.records.no_functions);
-        let (none, ..) = seen.filter(|(_, at, epoch)| self.is_fresh(*at, *epoch))?;
+        let observed = *lock(&self.records.no_functions);
+        let (none, ..) = observed.filter(|(_, at, epoch)| self.is_fresh(*at, *epoch))?;
         Some(none)
     }
 
-    /// Takes in whether the server surely has no stored functions, as was asked for at an epoch.
+    /// Records whether the server surely has no stored functions, as queried at an epoch.
     pub fn record_no_functions(&self, none: bool, epoch: DefinitionEpoch) {
         *lock(&self.records.no_functions) = Some((none, clock::now(), epoch));
     }
 
-    /// True while what was seen then still holds.
-    fn is_fresh(&self, seen: Instant, epoch: DefinitionEpoch) -> bool {
-        epoch == self.epoch() && clock::since(seen) < self.lifetime
+    /// True while an observation of that time and epoch still holds.
+    fn is_fresh(&self, observed_at: Instant, epoch: DefinitionEpoch) -> bool {
+        epoch == self.epoch() && clock::since(observed_at) < self.lifetime
     }
 
-    /// Those that the settings name.
+    /// The definitions that the settings name.
     pub fn in_use(&self) -> impl Iterator<Item = (DefinitionId, &TimelineDefinition)> {
         let all = (0..).map(DefinitionId).zip(self.definitions());
-        all.filter(|(_, own)| !own.retired)
+        all.filter(|(_, definition)| !definition.retired)
     }
 
-    /// Every definition by its number, those that are retired included.
+    /// Every definition by number, including retired ones.
     #[must_use]
     pub fn definitions(&self) -> &[TimelineDefinition] {
         &self.definitions
     }
 
-    /// The verdict on a definition in a database; `None` when a check is due.
+    /// The verdict on a definition in a database; `None` if a check is due.
     #[must_use]
     pub fn verdict(&self, number: DefinitionId, database: &[u8]) -> Option<Arc<DefinitionVerdict>> {
         let (verdict, fresh) = self.last_verdict(number, database)?;
         fresh.then_some(verdict)
     }
 
-    /// The verdict that was found last, and whether it still counts.
+    /// The last verdict, and whether it is still valid.
     pub fn last_verdict(
         &self,
         number: DefinitionId,
@@ -202,7 +201,7 @@ impl Catalogue {
         Some((Arc::clone(&entry.verdict), fresh))
     }
 
-    /// What is known of the rights of the definers of a definition's procedures in a database.
+    /// What is known of the privileges of the definers of a definition's procedures in a database.
     #[must_use]
     pub fn definer_rights(&self, number: DefinitionId, database: &[u8]) -> Arc<DefinerRights> {
         let mut all = lock(&self.records.rights);
@@ -210,20 +209,20 @@ impl Catalogue {
         Arc::clone(all.get_or_insert((number, database.to_vec()), new))
     }
 
-    /// What a verdict has to be given with: taken before its first question is asked, it tells
-    /// whether a definition may have changed since.
+    /// The current epoch. Read it before a check's first query and record the verdict with it: a later epoch means that a definition may
+    /// have changed since.
     #[must_use]
     pub fn epoch(&self) -> DefinitionEpoch {
         DefinitionEpoch(self.records.epoch.load(Ordering::Acquire))
     }
 
-    /// Where epochs are counted: whoever hears of a statement that may have changed definitions counts it before anything is proved behind it.
+    /// The epoch counter. It must be incremented for a statement that may have changed definitions before any proof covers that statement.
     #[must_use]
     pub fn epochs(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.records.epoch)
     }
 
-    /// Takes in a verdict, and says so in the log when it is new or another than before.
+    /// Records a verdict, and logs it if it is new or changed.
     pub fn record(
         &self,
         number: DefinitionId,
@@ -264,7 +263,7 @@ impl Catalogue {
         verdict
     }
 
-    /// Says once that a client's account sees too little of a definition to check it.
+    /// Logs once that a client's account sees too little of a definition to check it.
     pub fn log_unseen(&self, number: DefinitionId, reason: &RelayReason) {
         if self.records.has_logged_unseen.swap(true, Ordering::Relaxed) {
             return;
@@ -278,13 +277,13 @@ impl Catalogue {
         );
     }
 
-    /// Makes every check due: a statement has ended that may have changed a definition. That goes
-    /// for checks under way as well, which may have asked before it.
+    /// Makes every check due: a statement has ended that may have changed a definition. That includes running checks, which may have
+    /// queried before it.
     pub fn expire(&self) {
         self.records.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Makes every check due, and forgets what is known of definers' rights: another server is asked from now on.
+    /// Makes every check due, and discards what is known of definers' privileges: another server is queried from now on.
     pub fn change_primary(&self) {
         self.expire();
         lock(&self.records.rights).clear();
@@ -304,11 +303,11 @@ impl Catalogue {
     }
 
     fn is_in_use(&self, number: DefinitionId) -> bool {
-        let own = number.resolve(&self.definitions);
-        own.is_some_and(|own| !own.retired)
+        let definition = number.resolve(&self.definitions);
+        definition.is_some_and(|own| !own.retired)
     }
 
-    /// Definitions that are answered in some database, as the last checks had it.
+    /// Definitions that are accelerated in some database, by the last checks.
     #[must_use]
     pub fn accelerated(&self) -> Vec<DefinitionId> {
         let verdicts = lock(&self.records.verdicts);
@@ -318,8 +317,7 @@ impl Catalogue {
         answered.filter(|number| self.is_in_use(*number)).collect()
     }
 
-    /// The verdict that is due, by the service account; who waits for one that another session has
-    /// asked for meanwhile takes that.
+    /// The verdict of a due check by the service account. Waits for a check that another session has begun, and takes its verdict.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -335,10 +333,10 @@ impl Catalogue {
         }
     }
 
-    /// Has the service account check one definition in one database.
+    /// Checks one definition in one database with the service account.
     ///
     /// # Errors
-    /// When there is no service account, or it cannot ask.
+    /// When there is no service account, or its queries fail.
     pub async fn check(
         &self,
         number: DefinitionId,
@@ -354,7 +352,6 @@ impl Catalogue {
     }
 }
 
-/// Room for verdicts.
 fn max_verdicts(limits: &ProcessLimits, definitions: usize) -> NonZeroUsize {
     let databases = limits.databases.saturating_mul(definitions);
     NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN)

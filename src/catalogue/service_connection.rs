@@ -1,4 +1,4 @@
-//! The service account's connection: catalogue checks, never a client's traffic.
+//! The service account's connection for catalogue checks; it never carries a client's traffic.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,32 +15,32 @@ use crate::sql::quoted;
 use crate::timeline::check::{self, CheckQueryResult, DefinitionVerdict, ServerError};
 use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 
-/// A connection with the service account, made when it is needed and again when it was lost.
+/// A connection of the service account, opened on demand and again after a loss.
 #[derive(Debug)]
 pub struct ServiceConnection {
     account: UpstreamAccount,
     connection: Mutex<Option<AccountConnection>>,
-    /// How many milliseconds a check may take.
+    /// Timeout of a check, in milliseconds.
     patience_ms: AtomicU64,
-    /// When the account last failed to ask.
+    /// When the account's queries last failed.
     failed_at: std::sync::Mutex<Option<Instant>>,
     sessions: Mutex<Option<SessionList>>,
 }
 
-/// The numbers of all sessions of the server at a moment; `None`: the account may not see those of others.
+/// The ids of all sessions of the server at a moment; `None`: the account may not see those of others.
 type SessionList = (Instant, Option<HashSet<u32>>);
 
-/// Who may see what sessions do may ask this; to anybody else the server says which right is missing.
+/// Succeeds for an account that may see other sessions; others get an error that names the missing privilege.
 pub(crate) const SESSION_PRIVILEGE_QUERY: &str =
     "SELECT COUNT(*) FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_deadlocks'";
-/// A list of sessions counts so long.
+/// How long a list of sessions is valid.
 const SESSION_LIST_TTL: Duration = Duration::from_millis(500);
 
 impl ServiceError {
-    /// So soon after a failure the account is not tried again.
+    /// How long the account is not tried again after a failure.
     pub const RETRY: Duration = Duration::from_secs(1);
 
-    /// True where the log was told of it when it happened.
+    /// True if it was logged when it happened.
     #[must_use]
     pub fn was_logged(&self) -> bool {
         match self {
@@ -51,22 +51,22 @@ impl ServiceError {
     }
 }
 
-/// Why the service account could not ask.
+/// Why the service account's query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// No service account is set.
     #[error("no service account is set (--service-user, HEADWATER_SERVICE_USER, service.user)")]
     None,
-    /// The server cannot be reached, refused the account, or dropped the connection.
+    /// The server is unreachable, refused the account, or dropped the connection.
     #[error("the service account cannot ask the server: {0}")]
     Server(#[from] AccountError),
-    /// A question was refused.
+    /// The server refused a query.
     #[error("the server refuses a question of the service account: {0}")]
     Refused(String),
-    /// The answers did not come in time.
+    /// The replies did not come in time.
     #[error("the server did not answer the service account within {} ms (limits.check_ms)", .0.as_millis())]
     TimedOut(Duration),
-    /// It failed a moment ago; that was said then.
+    /// It failed a moment ago; that was logged then.
     #[error("the service account could not ask the server a moment ago")]
     FailedRecently,
 }
@@ -84,17 +84,17 @@ impl ServiceConnection {
         }
     }
 
-    /// Checks may take so long from now on.
+    /// Sets the timeout of checks.
     pub fn set_patience(&self, patience: Duration) {
         self.patience_ms.store(millis(patience), Ordering::Relaxed);
     }
 
-    /// Another server is asked from now on: what failed with the one before is no reason to wait.
+    /// Another server is queried from now on: failures of the previous one no longer delay queries.
     pub fn change_primary(&self) {
         *super::lock(&self.failed_at) = None;
     }
 
-    /// Who asks.
+    /// The service account.
     #[must_use]
     pub fn account(&self) -> &UpstreamAccount {
         &self.account
@@ -103,7 +103,7 @@ impl ServiceConnection {
     /// The databases that hold both tables of a definition, at most `limit`.
     ///
     /// # Errors
-    /// When the server cannot be asked.
+    /// When the server cannot be queried.
     pub async fn databases(
         &self,
         definition: &TimelineDefinition,
@@ -123,33 +123,33 @@ impl ServiceConnection {
             .collect())
     }
 
-    /// Checks a definition in a database.
+    /// Checks a definition in a database. Waits up to `limits.check_ms`.
     ///
     /// # Errors
-    /// When the server cannot be asked; what the server says against the definition is a verdict.
+    /// When the server cannot be queried; a server error about the definition is part of the verdict.
     pub async fn check(
         &self,
         definition: &TimelineDefinition,
         database: &[u8],
     ) -> Result<DefinitionVerdict, ServiceError> {
-        // A name that is no UTF-8 is replaced by one that names nothing: the verdict is to relay.
+        // A name that is not UTF-8 is replaced by one that matches nothing: the verdict is to relay.
         let database = String::from_utf8_lossy(database);
         let queries = check::queries(definition, &database);
         let answers = self.query(&queries).await?;
         Ok(check::evaluate(definition, &database, &answers))
     }
 
-    /// The rows that each of these questions is answered with.
+    /// The rows of each query.
     ///
     /// # Errors
-    /// When the server cannot be asked, or refuses one of them.
+    /// When the server cannot be queried, or refuses one of them.
     pub async fn query_rows(&self, queries: &[String]) -> Result<Vec<CatalogueRows>, ServiceError> {
         let answers = self.query(queries).await?;
-        let told: Result<Vec<CatalogueRows>, ServerError> = answers.into_iter().collect();
-        told.map_err(|error| ServiceError::Refused(error.to_string()))
+        let rows: Result<Vec<CatalogueRows>, ServerError> = answers.into_iter().collect();
+        rows.map_err(|error| ServiceError::Refused(error.to_string()))
     }
 
-    /// True where the server has no session of this number any more, as far as the account may see those of others.
+    /// True if the server no longer has a session of this id, as far as the account may see those of others.
     pub async fn has_ended(&self, thread: u32) -> bool {
         let mut list = self.sessions.lock().await;
         if list
@@ -168,29 +168,34 @@ impl ServiceConnection {
             SESSION_PRIVILEGE_QUERY,
             "SELECT ID FROM information_schema.PROCESSLIST",
         ];
-        let told = self.query_rows(&queries.map(str::to_owned)).await.ok()?;
+        let replies = self.query_rows(&queries.map(str::to_owned)).await.ok()?;
         let number = |row: Vec<Option<Vec<u8>>>| -> Option<u32> {
             let cell = row.into_iter().next().flatten()?;
             let number: u64 = str::from_utf8(&cell).ok()?.parse().ok()?;
-            // A greeting holds the lower half.
+            // A greeting holds the lower 32 bits.
             u32::try_from(number & u64::from(u32::MAX)).ok()
         };
-        told.into_iter().nth(1)?.into_iter().map(number).collect()
+        replies
+            .into_iter()
+            .nth(1)?
+            .into_iter()
+            .map(number)
+            .collect()
     }
 
-    /// Whether the server surely has no stored functions, by which a SELECT could do more than read.
+    /// True if the server surely has no stored functions, by which a SELECT could do more than read.
     ///
     /// # Errors
-    /// When the server cannot be asked.
+    /// When the server cannot be queried.
     pub async fn has_no_functions(&self) -> Result<bool, ServiceError> {
         let answers = self.query(&check::functions_queries()).await?;
         Ok(check::no_functions(&answers))
     }
 
-    /// True where the server may know a statement: it does not call it a mistake.
+    /// True unless the server rejects a statement with a parse error.
     ///
     /// # Errors
-    /// When the server cannot be asked.
+    /// When the server cannot be queried.
     pub async fn accepts_statement(&self, statement: &str) -> Result<bool, ServiceError> {
         const PARSE_ERROR: u16 = 1064;
         let answers = self.query(&[statement.to_owned()]).await?;
@@ -202,7 +207,7 @@ impl ServiceConnection {
     /// Which of these procedures the account may not run.
     ///
     /// # Errors
-    /// When the server cannot be asked.
+    /// When the server cannot be queried.
     pub async fn denied_procedures(
         &self,
         definition: &TimelineDefinition,
@@ -216,8 +221,8 @@ impl ServiceConnection {
     }
 
     async fn query(&self, queries: &[String]) -> Result<Vec<CheckQueryResult>, ServiceError> {
-        let lately = |at: Instant| clock::since(at) < ServiceError::RETRY;
-        if super::lock(&self.failed_at).is_some_and(lately) {
+        let is_recent = |at: Instant| clock::since(at) < ServiceError::RETRY;
+        if super::lock(&self.failed_at).is_some_and(is_recent) {
             return Err(ServiceError::FailedRecently);
         }
         let patience = Duration::from_millis(self.patience_ms.load(Ordering::Relaxed));
@@ -235,15 +240,15 @@ impl ServiceConnection {
         queries: &[String],
     ) -> Result<Vec<CheckQueryResult>, ServiceError> {
         let mut place = self.connection.lock().await;
-        // Only a connection that answered everything is put back.
-        let mut kept = place.take();
-        if kept
+        // Only a connection that answered everything is cached again.
+        let mut cached = place.take();
+        if cached
             .as_mut()
             .is_some_and(|connection| !connection.is_open())
         {
-            kept = None;
+            cached = None;
         }
-        let mut connection = match kept {
+        let mut connection = match cached {
             Some(connection) => connection,
             None => AccountConnection::open(&self.account, ConnectionPurpose::Definitions).await?,
         };
@@ -257,7 +262,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Questions that say whether procedures may be run: without arguments none of them does anything.
+/// Queries that show whether procedures may be run: without arguments none of them does anything.
 #[must_use]
 pub fn execute_probes(
     definition: &TimelineDefinition,
@@ -271,7 +276,7 @@ pub fn execute_probes(
     forms.iter().map(run).collect()
 }
 
-/// Those that may not be run, as the answers have it.
+/// The procedures that may not be run, according to these replies.
 #[must_use]
 pub fn denied_forms(forms: &[ProcedureForm], answers: &[CheckQueryResult]) -> Vec<ProcedureForm> {
     let answered = forms.iter().zip(answers);
@@ -282,7 +287,7 @@ pub fn denied_forms(forms: &[ProcedureForm], answers: &[CheckQueryResult]) -> Ve
     denied.map(|(form, _)| *form).collect()
 }
 
-/// Sends queries in one write; one that fails does not stop those behind it.
+/// Sends queries in one write; one that fails does not stop later ones.
 ///
 /// # Errors
 /// When the connection fails.

@@ -1,4 +1,4 @@
-//! The service account: its name as in a GRANT, and the rights that it needs.
+//! The service account: its name as in a GRANT, and the privileges that it needs.
 
 use super::serving_goal::ServingGoal;
 use crate::binlog::privilege::RequiredPrivilege;
@@ -6,11 +6,11 @@ use crate::sql::quoted;
 use crate::timeline::check::ServerProduct;
 use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 
-/// What stands in a statement where only the reader knows the name.
+/// Placeholder for a name that only the operator knows.
 pub(super) const ANY_DATABASE: &str = "DATABASE";
 const ANY_HOST: &str = "HOST";
 
-/// An account from CURRENT_USER(): only the last `@` divides.
+/// The account from CURRENT_USER(): the last `@` separates user and host.
 pub(super) fn grant_name(current_user: &str) -> String {
     let (user, host) = current_user
         .rsplit_once('@')
@@ -18,14 +18,13 @@ pub(super) fn grant_name(current_user: &str) -> String {
     format!("{}@{}", quoted(user), quoted(host))
 }
 
-/// An account that is yet to be made.
 pub(super) fn new_account_name(user: &str) -> String {
     format!("{}@{}", quoted(user), quoted(ANY_HOST))
 }
 
-/// The rights for all of these timelines, each once: a definition and the database that it is found in, or nobody knows which.
+/// The privileges for all of these timelines, each once: a definition and its database, if known.
 ///
-/// Where answers are compared with the procedures', the account runs those too.
+/// If answers are compared with the procedures', the account must run those too.
 pub(super) fn required_privileges<'a>(
     goal: ServingGoal,
     compares: bool,
@@ -66,7 +65,6 @@ pub(super) fn required_privileges<'a>(
     rights
 }
 
-/// The right to run one of the procedures.
 pub(super) fn execute_privilege(
     definition: &TimelineDefinition,
     form: ProcedureForm,

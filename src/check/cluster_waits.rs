@@ -1,13 +1,13 @@
-//! Whether sessions begin with a setting under which their reads wait for the other members of a cluster: then all their calls are relayed.
+//! Finds a default setting with which sessions' reads wait for other cluster members: all their calls are relayed.
 
 use crate::timeline::check::{CheckQueryResult, ServerProduct};
 
 const GROUP: &str = "group_replication_consistency";
 const GALERA: &str = "wsrep_sync_wait";
-/// The bit of `wsrep_sync_wait` that holds reads up.
+/// The bit of `wsrep_sync_wait` that makes reads wait.
 const READS: u64 = 1;
 
-/// The questions. A server that was not built for clusters does not know the last one of MariaDB's.
+/// The queries. A server built without Galera does not know MariaDB's last one.
 pub(super) fn queries(product: ServerProduct) -> Vec<String> {
     let questions: &[&str] = match product {
         ServerProduct::Mysql => &["SELECT @@global.group_replication_consistency"],
@@ -19,7 +19,7 @@ pub(super) fn queries(product: ServerProduct) -> Vec<String> {
     questions.iter().map(|&it| it.to_owned()).collect()
 }
 
-/// The variable under which reads wait, and its value, by the answers.
+/// The variable with which reads wait, and its value.
 pub(super) fn waiting_variable(
     product: ServerProduct,
     answers: &[CheckQueryResult],
@@ -39,13 +39,12 @@ pub(super) fn waiting_variable(
     }
 }
 
-/// The one value of an answer.
 pub(super) fn text(answer: &CheckQueryResult) -> Option<String> {
     let cell = answer.as_ref().ok()?.first()?.first()?.as_ref()?;
     Some(String::from_utf8_lossy(cell).into_owned())
 }
 
-/// What a variable means for calls under which no call of a session is answered, and the way out where it is one of these.
+/// The effect of a variable with which no call is served, and the remedy if it is one of these.
 pub(super) fn meaning(name: &str, value: &str) -> String {
     let relayed = "calls of sessions that begin with it are relayed";
     let way_out = match name {

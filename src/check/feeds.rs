@@ -1,4 +1,4 @@
-//! Each feed in each database: whether its SELECTs will be narrowed, and what is in the way.
+//! Each feed in each database: whether its SELECTs will be narrowed, and the obstacles.
 
 use std::time::Duration;
 
@@ -13,16 +13,15 @@ use crate::feed::catalogue::{self, CatalogueRows, DatabaseCatalogue};
 use crate::feed::table_check::{check, tables};
 use crate::feeds;
 
-/// What ends a line on what the report has said of the server.
+/// Refers to what the report has already shown of the server.
 pub(crate) const ABOVE: &str = "see above";
 
-/// A feed in a database, or in none.
 #[derive(Debug)]
 pub(super) struct FeedFinding {
     pub(super) name: String,
-    /// `None` where no database was found that has its messages.
+    /// `None`: no database was found that has its messages.
     pub(super) database: Option<String>,
-    /// Why it is not served: a line each, with what mends it.
+    /// Why it is not served: a line each, with the remedy.
     pub(super) obstacles: Vec<String>,
 }
 
@@ -60,7 +59,6 @@ pub(super) async fn find_feeds(
     Ok(all)
 }
 
-/// What is in the way of a feed in a database: a line each.
 pub(super) async fn feed_obstacles(
     account: &UpstreamAccount,
     definition: &FeedDefinition,
@@ -68,15 +66,15 @@ pub(super) async fn feed_obstacles(
     server: &CheckedServer,
     patience: Duration,
 ) -> Vec<String> {
-    let looked = survey_feed(account, definition, database, server);
-    let looked = match tokio::time::timeout(patience, looked).await {
-        Ok(looked) => looked.map_err(ServiceError::from),
+    let survey = survey_feed(account, definition, database, server);
+    let survey = match tokio::time::timeout(patience, survey).await {
+        Ok(survey) => survey.map_err(ServiceError::from),
         Err(_) => Err(ServiceError::TimedOut(patience)),
     };
-    looked.unwrap_or_else(|error| vec![error.to_string()])
+    survey.unwrap_or_else(|error| vec![error.to_string()])
 }
 
-/// What is in the way, asked on a connection of its own: one that is held up holds up no other.
+/// The obstacles, queried on a separate connection: one that hangs blocks no other.
 async fn survey_feed(
     account: &UpstreamAccount,
     definition: &FeedDefinition,
@@ -96,16 +94,16 @@ async fn survey_feed(
         &catalogue::catalogue_queries(database, &tables(definition)),
     )
     .await?;
-    let told: Result<Vec<CatalogueRows>, _> = answers.into_iter().collect();
-    let told = match told.map(<[CatalogueRows; 3]>::try_from) {
-        Ok(Ok(told)) => told,
+    let replies: Result<Vec<CatalogueRows>, _> = answers.into_iter().collect();
+    let replies = match replies.map(<[CatalogueRows; 3]>::try_from) {
+        Ok(Ok(replies)) => replies,
         Ok(Err(_)) => return Ok(found),
         Err(error) => {
             found.push(error.to_string());
             return Ok(found);
         }
     };
-    match check(definition, &DatabaseCatalogue::read(database, &told)) {
+    match check(definition, &DatabaseCatalogue::read(database, &replies)) {
         Ok(types) => {
             let tables = feeds::row_source(definition, types, database);
             for obstacle in obstacle_survey::table_obstacles(&mut conn, tables).await? {

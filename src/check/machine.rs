@@ -1,5 +1,4 @@
-//! What on this machine would be in the way of `serve`: certificates, the port, the socket, settings that fit nothing. Nothing is left
-//! behind.
+//! Obstacles to `serve` on this machine: certificates, the port, the socket, settings that do not fit. Nothing is left behind.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,28 +18,26 @@ use crate::tls::{TlsAcceptor, TlsConnector, planned_location};
 use crate::upstreams::ListenerRole;
 use crate::wire::handshake::ServerGreeting;
 
-/// Whoever listens where `serve` is to listen has so long to say who it is.
+/// Timeout for the greeting of a process that listens where `serve` is to listen.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// One thing that was looked at.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MachineFinding {
     Fine(String),
     Obstacle(String),
 }
 
-/// A port for clients.
 struct ClientPort<'a> {
-    /// As in a sentence, without its flags.
+    /// The setting's name, without its flags.
     setting: &'static str,
     listen: &'a str,
-    /// How else it may be set.
+    /// Its flag and variable, for display.
     flags: &'static str,
-    /// Servers that its clients may be led to.
+    /// Servers that its clients may be routed to.
     upstreams: Vec<&'a str>,
 }
 
-/// Everything, in the order in which it is told. `whole`: the settings with all servers and ports.
+/// All findings, in the order of the report. `whole`: the settings with all servers and ports.
 pub(super) async fn survey_machine(
     settings: &ServeSettings,
     whole: &ServeSettings,
@@ -88,33 +85,33 @@ pub(super) async fn survey_machine(
     findings
 }
 
-/// What clients are shown where they are offered TLS.
+/// The certificate that clients get if they are offered TLS.
 fn certificate(settings: &ServeSettings, server_has_tls: bool) -> Option<MachineFinding> {
     let (tls, upstream) = (&settings.tls, &settings.upstream_tls);
-    let found = if !tls.offers_generated(upstream) {
+    let outcome = if !tls.offers_generated(upstream) {
         let acceptor = TlsAcceptor::new(tls, upstream).map(|acceptor| acceptor.is_some());
         acceptor
             .map(|is_there| is_there.then(|| "certificate and key (tls) can be used".to_owned()))
     } else if server_has_tls {
-        let told = planned_location(tls).map(|kept| {
+        let description = planned_location(tls).map(|kept| {
             format!(
                 "clients are offered TLS by a certificate of Headwater's own (tls.own), {kept}. Those who verify it need another one \
                  (tls.cert, tls.key)"
             )
         });
-        told.map(Some)
+        description.map(Some)
     } else {
         Ok(Some(
             "clients are offered no TLS, since the server has none".to_owned(),
         ))
     };
-    match found {
+    match outcome {
         Ok(text) => text.map(MachineFinding::Fine),
         Err(error) => Some(MachineFinding::Obstacle(error.to_string())),
     }
 }
 
-/// Whether the server's side can have TLS, where that is of use to anybody.
+/// Tests TLS with the server, if it is of use.
 async fn server_tls(settings: &ServeSettings, connector: &TlsConnector) -> Option<MachineFinding> {
     let legs = tls_legs(settings);
     if !legs.offered && !legs.server_required {
@@ -179,7 +176,7 @@ fn ports<'a>(
         flags: "",
         upstreams: match it.role {
             ListenerRole::Primary => vec![settings.upstream.first()],
-            // Whichever is a replica when it is asked.
+            // Whichever is a replica at that time.
             ListenerRole::Replica | ListenerRole::Any => {
                 whole.upstream.all().iter().map(String::as_str).collect()
             }
@@ -194,7 +191,7 @@ impl ClientPort<'_> {
     }
 }
 
-/// True where two addresses cannot both be listened on, however they are written. Port 0 is any that is free.
+/// True if two addresses cannot both be listened on, however they are written. Port 0 is any free port.
 async fn is_same_address(one: &str, other: &str) -> bool {
     let (Ok(one), Ok(other)) = (lookup_host(one).await, lookup_host(other).await) else {
         return false;
@@ -211,7 +208,7 @@ async fn is_same_address(one: &str, other: &str) -> bool {
     })
 }
 
-/// Where operators look in: a Headwater that is there already is in nobody's way.
+/// Checks the admin port: a running Headwater there is no obstacle.
 async fn admin(settings: &ServeSettings, address: &str) -> MachineFinding {
     let name = format!("admin.listen = {address} (--admin-listen, HEADWATER_ADMIN_LISTEN)");
     match bind(address).await {
@@ -219,7 +216,7 @@ async fn admin(settings: &ServeSettings, address: &str) -> MachineFinding {
         Err(_) if is_live(address).await => {
             MachineFinding::Fine(format!("{name} is taken, by a Headwater as it seems"))
         }
-        // Without having been asked for, it is done without.
+        // A default admin port is optional.
         Err(error) if settings.admin.listen.is_none() => MachineFinding::Fine(format!(
             "{name} cannot be opened ({error}): there will be no admin port, unless another address is set"
         )),
@@ -231,14 +228,14 @@ async fn admin(settings: &ServeSettings, address: &str) -> MachineFinding {
 
 /// True if a Headwater answers there.
 async fn is_live(address: &str) -> bool {
-    let asked = async {
+    let request = async {
         let mut socket = tokio::net::TcpStream::connect(address).await?;
         socket.write_all(b"GET /live HTTP/1.0\r\n\r\n").await?;
         let mut reply = Vec::new();
         socket.take(1_024).read_to_end(&mut reply).await?;
         io::Result::Ok(reply)
     };
-    let reply = tokio::time::timeout(PATIENCE, asked).await;
+    let reply = tokio::time::timeout(PATIENCE, request).await;
     reply.is_ok_and(|reply| reply.is_ok_and(|reply| reply.ends_with(b"\r\n\r\nlive\n")))
 }
 
@@ -265,7 +262,7 @@ async fn socket(settings: &ServeSettings, path: &Path) -> MachineFinding {
     }
 }
 
-/// Opens the port for nobody: who listens is only seen by those who connect.
+/// Binds without listening: only clients would notice a listener.
 async fn bind(address: &str) -> io::Result<()> {
     let mut last = io::ErrorKind::AddrNotAvailable.into();
     for address in lookup_host(address).await? {
@@ -282,7 +279,7 @@ fn bind_one(address: SocketAddr) -> io::Result<()> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // As `serve` does: connections that are just gone are in nobody's way.
+    // As `serve` does: recently closed connections are no obstacle.
     socket.set_reuseaddr(true)?;
     socket.bind(address)
 }
@@ -296,15 +293,15 @@ async fn is_server_address(listen: &str, upstream: &str) -> bool {
     else {
         return false;
     };
-    let own: Vec<u16> = listen.map(|address| address.port()).collect();
+    let listen_ports: Vec<u16> = listen.map(|address| address.port()).collect();
     let mut upstream = upstream;
     upstream.any(|server| {
         let on_this_machine = bind_one(SocketAddr::new(server.ip(), 0)).is_ok();
-        own.contains(&server.port()) && on_this_machine
+        listen_ports.contains(&server.port()) && on_this_machine
     })
 }
 
-/// Somebody listens there: a Headwater in front of the same server is in nobody's way, since `check` may be run beside it.
+/// The address is taken. A Headwater in front of the same server is no obstacle, since `check` may run beside it.
 async fn taken_address(name: &str, address: &str, upstreams: &[&str]) -> MachineFinding {
     for upstream in upstreams {
         let leads = leads_to_the_server(address, upstream).await;
@@ -319,11 +316,11 @@ async fn taken_address(name: &str, address: &str, upstreams: &[&str]) -> Machine
     ))
 }
 
-/// Servers number their connections: who is given a number between two of the server's own leads to it.
+/// Servers number their connections: a number between two of the server's own shows that the address leads to it.
 async fn leads_to_the_server(address: &str, upstream: &str) -> io::Result<bool> {
     let before = greet(upstream, PATIENCE).await?;
     let there = greet(address, PATIENCE).await?;
-    let behind = greet(upstream, PATIENCE).await?;
-    let between = before.thread_id < there.thread_id && there.thread_id < behind.thread_id;
+    let after = greet(upstream, PATIENCE).await?;
+    let between = before.thread_id < there.thread_id && there.thread_id < after.thread_id;
     Ok(between && there.server_version == before.server_version)
 }

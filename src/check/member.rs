@@ -1,5 +1,5 @@
-//! What one of several servers is asked beside what it is: whether the service account may see all by which that is known, and whether
-//! its sessions' reads wait.
+//! Further queries of one of several servers: whether the service account may see what its role is determined by, and whether its sessions'
+//! reads wait.
 
 use super::account::grant_name;
 use super::cluster_waits::{self, text};
@@ -17,16 +17,15 @@ const PLUGIN: &str =
 const MEMBERS: &str = "SELECT MEMBER_ID FROM performance_schema.replication_group_members LIMIT 1";
 const SOURCES: &str = "SHOW REPLICA STATUS";
 
-/// What was found of one server.
 #[derive(Debug, Default)]
 pub(super) struct MemberFindings {
-    /// Each a line: what has to be changed.
+    /// What must be changed, a line each.
     pub(super) obstacles: Vec<String>,
-    /// Each a line: what would have to be changed if the server were used otherwise.
+    /// What would have to be changed for another use of the server, a line each.
     pub(super) notes: Vec<String>,
 }
 
-/// Asks a server, on a connection of its own. `cluster_waits`: whether reads wait, too.
+/// Queries a server on a separate connection. `waits`: also whether reads wait.
 pub(super) async fn survey_member(
     account: &UpstreamAccount,
     waits: bool,
@@ -37,7 +36,7 @@ pub(super) async fn survey_member(
     let product = match first.first().and_then(cluster::ClusterProduct::from_reply) {
         Some(cluster::ClusterProduct::Mariadb { .. }) => ServerProduct::Mariadb,
         Some(cluster::ClusterProduct::Mysql) => ServerProduct::Mysql,
-        // It has said so already.
+        // The role probe has reported that.
         None => return Ok(MemberFindings::default()),
     };
     let known = first.get(1).and_then(text).unwrap_or_default();

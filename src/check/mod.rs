@@ -1,7 +1,7 @@
-//! `headwater check`: what will be answered from memory, and everything that stands in the way, before anything is served.
+//! `headwater check`: reports what will be served from memory, and every obstacle, before anything is served.
 //!
-//! It asks as `serve` would, with the same questions: [`crate::timeline::check`] judges the definitions, [`crate::binlog::obstacle_survey`] the
-//! server's log and the account's rights. It only reads, and leaves nothing behind on this machine either.
+//! It sends the same queries as `serve`: [`crate::timeline::check`] judges the definitions, [`crate::binlog::obstacle_survey`] the server's
+//! log and the account's privileges. It only reads, and leaves nothing behind on this machine either.
 
 mod account;
 mod cluster_waits;
@@ -38,10 +38,10 @@ use crate::timeline::check::ServerProduct;
 use crate::tls::{TlsConnector, TlsError};
 use crate::wire::handshake::ServerGreeting;
 
-/// Why the server could not be looked at to the end.
+/// Why the check could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// Nothing that speaks the protocol is there.
+    /// No server answers there.
     #[error(
         "cannot connect to the server at {upstream} (--upstream, HEADWATER_UPSTREAM, upstream)"
     )]
@@ -73,7 +73,7 @@ pub enum CheckError {
         /// Why.
         source: AccountError,
     },
-    /// A connection failed on the way, or a question about the server itself did.
+    /// A connection failed meanwhile, or a query about the server itself did.
     #[error("the server cannot be asked by the service account")]
     Asking {
         /// Why.
@@ -82,10 +82,10 @@ pub enum CheckError {
     /// A certificate or a key that the settings name cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The answers did not come in time.
+    /// The replies did not come in time.
     #[error("the server did not answer the service account within {ms} ms ({limit})")]
     Slow {
-        /// How long it had.
+        /// The timeout in milliseconds.
         ms: u64,
         /// The setting.
         limit: &'static str,
@@ -93,7 +93,7 @@ pub enum CheckError {
 }
 
 impl CheckError {
-    /// True when there may be no such account. Of one that is not there MySQL asks for a plugin that it draws by the name.
+    /// True if the account may not exist. For a missing account MySQL requests a plugin that it picks by the name.
     fn is_denial(&self) -> bool {
         matches!(self, CheckError::Login { source, .. } if source.is_refusal())
     }
@@ -105,17 +105,17 @@ impl From<AccountError> for CheckError {
     }
 }
 
-/// Looks at the server as these settings name it, and writes what is found to `text`, which holds something even where
-/// the check fails half-way. True when nothing stands in the way of what the settings ask for.
+/// Checks the server of these settings, and writes the findings to `text`, which has content even if the check fails half-way. True if
+/// there is no obstacle to what the settings ask for.
 ///
 /// # Errors
-/// When the server cannot be looked at to the end.
+/// When the check cannot be completed.
 pub async fn run(settings: &ServeSettings, text: &mut String) -> Result<bool, CheckError> {
     let servers = servers::survey_servers(settings).await?;
-    let mut own = 0;
-    let primary = servers.as_ref().map(|found| {
-        own += CheckReport::new(text).servers(found.lines());
-        found.primary_settings(settings)
+    let mut obstacle_count = 0;
+    let primary = servers.as_ref().map(|survey| {
+        obstacle_count += CheckReport::new(text).servers(survey.lines());
+        survey.primary_settings(settings)
     });
     let primary = primary.transpose()?;
     let (whole, settings) = (settings, primary.as_ref().unwrap_or(settings));
@@ -125,14 +125,14 @@ pub async fn run(settings: &ServeSettings, text: &mut String) -> Result<bool, Ch
     let mut report = CheckReport::new(text);
     report.server(&product_version(&greeting), upstream);
     report.settings(settings);
-    own += report.machine(&machine::survey_machine(settings, whole, &greeting).await);
+    obstacle_count += report.machine(&machine::survey_machine(settings, whole, &greeting).await);
     if !settings.accelerate {
         report.nothing_accelerated(settings);
-        return Ok(own == 0);
+        return Ok(obstacle_count == 0);
     }
     let Some(service) = &settings.service else {
         report.no_account(settings, product);
-        return Ok(own == 0);
+        return Ok(obstacle_count == 0);
     };
     let account = account_of(settings, service)?;
     let mut conn = match log_in(settings, &account).await {
@@ -149,10 +149,9 @@ pub async fn run(settings: &ServeSettings, text: &mut String) -> Result<bool, Ch
     let timelines = timelines::find_timelines(&mut conn, settings, &account, &server).await?;
     let feeds = feeds::find_feeds(&mut conn, settings, &account, &server).await?;
     let fine = report.write_findings(settings, &server, &timelines);
-    Ok(report.feeds(&feeds) && fine && own == 0)
+    Ok(report.feeds(&feeds) && fine && obstacle_count == 0)
 }
 
-/// What the server says to who connects.
 pub(crate) async fn fetch_greeting(settings: &ServeSettings) -> Result<ServerGreeting, CheckError> {
     let patience = Duration::from_millis(settings.limits.connect_ms);
     let greeting = greet(settings.upstream.first(), patience).await;
@@ -179,20 +178,18 @@ pub(crate) fn account_of(
     Ok(UpstreamAccount::new(upstream, user, password, &connector))
 }
 
-/// What was found of the server itself.
 #[derive(Debug)]
 struct CheckedServer {
     product: ServerProduct,
-    /// The account as the server knows it, written as in a GRANT.
+    /// The account as the server knows it, in the notation of a GRANT.
     account: String,
     goal: ServingGoal,
-    /// Answers are compared with the procedure's (`shadow.rate`).
+    /// Whether answers are compared with the procedure's (`shadow.rate`).
     compares: ComparisonPolicy,
-    /// What is in the way of memory, on the server itself.
+    /// Obstacles to memory, on the server itself.
     obstacles: Vec<BinlogObstacle>,
-    /// Variables with which sessions start and under which no call is answered.
+    /// Initial session variables with which no call is served.
     session_variables: Vec<(&'static str, String)>,
-    /// How it compares names of databases and tables.
     case: NameCase,
 }
 
@@ -210,7 +207,7 @@ pub(crate) async fn log_in(
     let upstream = settings.upstream.to_string();
     let connected = connected.await.map_err(slow)?;
     connected.map_err(|source| match source {
-        // What the server said: it may be about anything that has to do with the account.
+        // A server error may concern anything about the account.
         _ if source.is_refusal() || source.code().is_some() => {
             CheckError::Login { upstream, source }
         }
@@ -262,7 +259,7 @@ async fn survey_server(
     })
 }
 
-/// The variables under which a session that keeps the server's defaults is answered nothing: this one has them.
+/// Session variables, at the server's defaults, with which no call is served: this session has the defaults.
 async fn unfit_session_variables(
     conn: &mut AccountConnection,
     product: ServerProduct,
@@ -284,7 +281,7 @@ async fn unfit_session_variables(
     if rows.next().unwrap_or_default().first() == Some(&Some(b"0".to_vec())) {
         unfit.push(("autocommit", "OFF".to_owned()));
     }
-    // That of a replication group is among those above.
+    // Those of a replication group are among the variables above.
     if mariadb {
         let answers = query_all(conn, &cluster_waits::queries(product)).await?;
         unfit.extend(cluster_waits::waiting_variable(product, &answers));
@@ -293,13 +290,13 @@ async fn unfit_session_variables(
 }
 
 async fn name_case(conn: &mut AccountConnection) -> Result<NameCase, AccountError> {
-    let told = conn.rows("SELECT @@lower_case_table_names").await?;
-    let told = told.row(0).and_then(|row| row.cell(0));
-    let value = String::from_utf8_lossy(told.unwrap_or_default());
+    let reply = conn.rows("SELECT @@lower_case_table_names").await?;
+    let reply = reply.row(0).and_then(|row| row.cell(0));
+    let value = String::from_utf8_lossy(reply.unwrap_or_default());
     Ok(NameCase::from_variable(&value))
 }
 
-/// The database that is named, or else those that a query lists.
+/// The named database, or those that a query lists.
 async fn databases(
     conn: &mut AccountConnection,
     named: Option<&String>,
@@ -314,13 +311,13 @@ async fn databases(
 }
 
 impl CheckedServer {
-    /// True when something is in the way of following the log.
+    /// True if an obstacle prevents following the log.
     fn is_log_unavailable(&self) -> bool {
         let waits = BinlogObstacle::Right(RequiredPrivilege::OpenTransactions);
         self.obstacles.iter().any(|obstacle| *obstacle != waits)
     }
 
-    /// True when memory has to wait for the next change of the tables.
+    /// True if memory must wait for the next change of the tables.
     fn cannot_list_transactions(&self) -> bool {
         self.obstacles
             .contains(&BinlogObstacle::Right(RequiredPrivilege::OpenTransactions))

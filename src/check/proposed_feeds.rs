@@ -1,4 +1,4 @@
-//! Feeds that are not in the settings yet: the same questions about the server and about each of them.
+//! The same checks for feeds that are not in the settings yet.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::server::product_version;
 use crate::sql::NameCase;
 use crate::timeline::check::{CheckQueryResult, ServerProduct};
 
-/// A server that was looked at by the service account.
+/// A server checked by the service account.
 #[derive(Debug)]
 pub(crate) struct ProposedFeedCheck {
     conn: AccountConnection,
@@ -28,7 +28,7 @@ pub(crate) struct ProposedFeedCheck {
 }
 
 impl ProposedFeedCheck {
-    /// Logs in and looks at the server, as for memory.
+    /// Logs in and surveys the server, as for memory.
     pub(crate) async fn connect(
         settings: &ServeSettings,
         service: &ServiceAccount,
@@ -46,13 +46,12 @@ impl ProposedFeedCheck {
         })
     }
 
-    /// Asks further questions, within `limits.check_ms`.
+    /// Sends further queries, within `limits.check_ms`.
     pub(crate) async fn query(
         &mut self,
-        questions: &[String],
+        queries: &[String],
     ) -> Result<Vec<CheckQueryResult>, CheckError> {
-        let answers =
-            tokio::time::timeout(self.patience, query_all(&mut self.conn, questions)).await;
+        let answers = tokio::time::timeout(self.patience, query_all(&mut self.conn, queries)).await;
         let slow = |_| CheckError::Slow {
             ms: u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX),
             limit: "limits.check_ms",
@@ -74,7 +73,7 @@ impl ProposedFeedCheck {
         self.server.product == ServerProduct::Mariadb
     }
 
-    /// The statement that gives the account the right to read a table.
+    /// The statement that grants the account SELECT on a table.
     pub(crate) fn grant_read(&self, database: &str, table: &str) -> String {
         let right = RequiredPrivilege::Read {
             database: database.to_owned(),
@@ -83,7 +82,7 @@ impl ProposedFeedCheck {
         right.grant_statement(&self.server.account)
     }
 
-    /// What is in the way of every feed, a line each.
+    /// The obstacles of every feed, a line each.
     pub(crate) fn common_obstacles(&self) -> Vec<String> {
         let obstacles = self.server.obstacles.iter().map(|obstacle| match obstacle {
             BinlogObstacle::Right(right) => right.missing_line(&self.server.account),
@@ -95,7 +94,7 @@ impl ProposedFeedCheck {
         obstacles.chain(sessions).collect()
     }
 
-    /// What is in the way of this one, a line each.
+    /// The obstacles of this feed, a line each.
     pub(crate) async fn feed_obstacles(
         &self,
         definition: &FeedDefinition,

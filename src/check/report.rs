@@ -14,11 +14,10 @@ use crate::config::ServeSettings;
 use crate::report::ReportWriter;
 use crate::timeline::check::ServerProduct;
 
-/// Rights that the account lacks.
 struct MissingRightCount {
-    /// Surely.
+    /// Surely missing.
     missing: usize,
-    /// Unless nobody has the table.
+    /// Missing, unless the table does not exist.
     unseen: usize,
 }
 
@@ -33,7 +32,7 @@ impl<'a> CheckReport<'a> {
         CheckReport { text }
     }
 
-    /// What each of several servers is. How much is in the way there.
+    /// Writes what each of several servers is; returns the number of obstacles.
     pub(super) fn servers<'b>(
         &mut self,
         servers: impl Iterator<Item = (String, &'b [String], &'b [String])>,
@@ -51,7 +50,7 @@ impl<'a> CheckReport<'a> {
         count
     }
 
-    /// The settings that decide what is answered from memory, and how fresh it is.
+    /// Writes the settings that decide what is served from memory, and how fresh it is.
     pub(super) fn settings(&mut self, settings: &ServeSettings) {
         self.part("Settings");
         let memory = match settings.binlog.memory_bytes {
@@ -87,7 +86,7 @@ impl<'a> CheckReport<'a> {
         }
     }
 
-    /// What was found on this machine. How much of it is in the way.
+    /// Writes the findings about this machine; returns the number of obstacles.
     pub(super) fn machine(&mut self, findings: &[MachineFinding]) -> usize {
         self.part("This machine");
         let mut count = 0;
@@ -116,7 +115,7 @@ impl<'a> CheckReport<'a> {
         );
     }
 
-    /// What can be said without an account to ask with.
+    /// Writes what is known without a service account.
     pub(super) fn no_account(&mut self, settings: &ServeSettings, product: ServerProduct) {
         self.account_to_make(settings, product, "headwater");
         self.part("Feeds and timelines");
@@ -143,7 +142,7 @@ impl<'a> CheckReport<'a> {
         );
     }
 
-    /// How an account with every right is made.
+    /// Writes how to create an account with every privilege.
     pub(super) fn account_to_make(
         &mut self,
         settings: &ServeSettings,
@@ -155,7 +154,7 @@ impl<'a> CheckReport<'a> {
         );
         let account = account::new_account_name(user);
         self.item(&format!("CREATE USER {account} IDENTIFIED BY 'PASSWORD';"));
-        // What it would give is worth knowing even where memory is off.
+        // What it would grant is worth knowing even if memory is off.
         let definitions = settings.named_definitions();
         let timelines = definitions.map(|one| (one, one.database.as_deref()));
         let compares = ComparisonPolicy::from(settings.shadow) == ComparisonPolicy::Requested;
@@ -165,7 +164,7 @@ impl<'a> CheckReport<'a> {
         }
     }
 
-    /// Everything that was found. True when nothing is in the way.
+    /// Writes all findings about timelines. True if there is no obstacle.
     pub(super) fn write_findings(
         &mut self,
         settings: &ServeSettings,
@@ -179,12 +178,12 @@ impl<'a> CheckReport<'a> {
             return self.without_timelines(missing, obstacles);
         }
         self.timelines(timelines);
-        let calls = || timelines.iter().flat_map(|found| &found.calls);
+        let calls = || timelines.iter().flat_map(|finding| &finding.calls);
         let all = calls().count();
         let best = calls().filter(|(_, call)| call.is_optimal()).count();
         let absent = timelines
             .iter()
-            .filter(|found| found.database.is_none())
+            .filter(|finding| finding.database.is_none())
             .count();
         let goal = match server.goal {
             ServingGoal::Memory => "answered from memory",
@@ -208,7 +207,7 @@ impl<'a> CheckReport<'a> {
         fine
     }
 
-    /// What is said of the server to whoever has feeds alone. True when nothing is in the way.
+    /// The same if the settings ask for feeds only.
     fn without_timelines(&mut self, missing: usize, obstacles: usize) -> bool {
         let fine = missing == 0 && obstacles == 0;
         if !fine {
@@ -219,7 +218,7 @@ impl<'a> CheckReport<'a> {
         fine
     }
 
-    /// The statements, those that are missing marked.
+    /// Writes the GRANT statements, with missing ones marked.
     fn grants(
         &mut self,
         server: &CheckedServer,
@@ -229,13 +228,15 @@ impl<'a> CheckReport<'a> {
         self.part(&format!("Grants that the service account {account} needs"));
         let places = timelines
             .iter()
-            .map(|found| (&found.definition, found.database.as_deref()));
+            .map(|finding| (&finding.definition, finding.database.as_deref()));
         let compares = server.compares == ComparisonPolicy::Requested;
         let needed = account::required_privileges(server.goal, compares, server.product, places);
         let is_missing = |right: &RequiredPrivilege| {
             let of_server = |obstacle: &BinlogObstacle| matches!(obstacle, BinlogObstacle::Right(lacks) if lacks == right);
             server.obstacles.iter().any(of_server)
-                || timelines.iter().any(|found| found.missing.contains(right))
+                || timelines
+                    .iter()
+                    .any(|finding| finding.missing.contains(right))
         };
         let (mut missing, mut unseen) = (0, 0);
         for right in &needed {
@@ -253,9 +254,9 @@ impl<'a> CheckReport<'a> {
         MissingRightCount { missing, unseen }
     }
 
-    /// Rights that are missing for comparisons alone, where nobody asked for these: that is no fault.
+    /// Writes privileges that are missing for default comparisons only: that is no fault.
     fn comparison_grants(&mut self, server: &CheckedServer, timelines: &[TimelineFinding]) {
-        let rights = timelines.iter().flat_map(|found| &found.missing);
+        let rights = timelines.iter().flat_map(|finding| &finding.missing);
         let rights: Vec<&RequiredPrivilege> = rights
             .filter(|right| matches!(right, RequiredPrivilege::Execute { .. }))
             .collect();
@@ -270,7 +271,7 @@ impl<'a> CheckReport<'a> {
         }
     }
 
-    /// What is set on the server that should not be. How many settings there are.
+    /// Writes the server's unsuitable settings; returns their number.
     fn server_obstacles(&mut self, server: &CheckedServer) -> usize {
         self.part("Settings of the server in the way");
         let mut count = 0;
@@ -296,33 +297,33 @@ impl<'a> CheckReport<'a> {
 
     fn timelines(&mut self, timelines: &[TimelineFinding]) {
         self.part("Timelines");
-        for found in timelines {
-            let definition = &found.definition;
+        for finding in timelines {
+            let definition = &finding.definition;
             let name = &definition.name;
-            match &found.database {
+            match &finding.database {
                 Some(database) => self.item(&format!("definition {name}, database {database}")),
                 None => self.item(&format!(
                     "definition {name}: no database that the account may see has the tables {} and {}",
                     definition.follower.table, definition.message.table
                 )),
             }
-            let names = found
+            let names = finding
                 .calls
                 .iter()
                 .map(|(form, _)| definition.procedure_name(*form));
             let width = "CALL ".len() + names.map(str::len).max().unwrap_or_default() + 2;
             let mut before = None;
-            for (form, standing) in &found.calls {
+            for (form, source) in &finding.calls {
                 let call = format!("CALL {}", definition.procedure_name(*form));
-                let mut why = if before == Some(standing) && !standing.is_optimal() {
+                let mut why = if before == Some(source) && !source.is_optimal() {
                     vec!["as the call above".to_owned()]
                 } else {
-                    standing.reasons()
+                    source.reasons()
                 }
                 .into_iter();
-                before = Some(standing);
+                before = Some(source);
                 let first = why.next().unwrap_or_default();
-                self.item(&format!("    {call:<width$}{:<8}{first}", standing.word()));
+                self.item(&format!("    {call:<width$}{:<8}{first}", source.word()));
                 for more in why {
                     self.item(&format!("    {:<width$}{:<8}{more}", "", ""));
                 }
@@ -330,7 +331,7 @@ impl<'a> CheckReport<'a> {
         }
     }
 
-    /// Every feed. True when nothing is in their way.
+    /// Writes every feed. True if none has an obstacle.
     pub(super) fn feeds(&mut self, feeds: &[Feed]) -> bool {
         if feeds.is_empty() {
             return true;

@@ -1,4 +1,4 @@
-//! What each of several servers is, and the settings with the primary alone.
+//! The role of each of several servers, and the settings reduced to the primary.
 
 use std::time::Duration;
 
@@ -10,27 +10,23 @@ use crate::config::{ServeSettings, UpstreamList};
 use crate::tls::TlsError;
 use crate::upstreams::{Upstreams, probe_once, unfit_reason};
 
-/// What the servers are when they are asked once.
 #[derive(Debug)]
 pub(super) struct ServerSurvey {
     servers: Vec<SurveyedServer>,
     primary: Option<usize>,
 }
 
-/// One of them.
 #[derive(Debug)]
 struct SurveyedServer {
     address: String,
-    /// What the server is.
     status: ServerStatus,
-    /// What else it was asked.
     member: MemberFindings,
 }
 
-/// What each of several servers is; `None`: there is one, which is not asked.
+/// Probes each of several servers; `None`: there is one, which is not probed.
 ///
 /// # Errors
-/// When the settings of TLS cannot be used.
+/// When the TLS settings cannot be used.
 pub(super) async fn survey_servers(
     settings: &ServeSettings,
 ) -> Result<Option<ServerSurvey>, TlsError> {
@@ -45,24 +41,24 @@ pub(super) async fn survey_servers(
     let primary = cluster.primary();
     let patience = Duration::from_millis(settings.limits.check_ms);
     let mut servers = Vec::new();
-    for (place, (address, status)) in addresses.iter().zip(cluster.servers()).enumerate() {
-        let only = upstreams.target().server_at(place);
+    for (index, (address, status)) in addresses.iter().zip(cluster.servers()).enumerate() {
+        let only = upstreams.target().server_at(index);
         let member = match only
             .filter(|_| matches!(status.observation, ServerObservation::Reported(_)))
         {
             Some(only) => {
                 let account = account.with_target(only);
-                // Of the primary that is told with what else is in the way there.
-                let waits = settings.accelerate && primary != Some(place);
-                let looked =
+                // The primary's waits are reported with its other obstacles.
+                let waits = settings.accelerate && primary != Some(index);
+                let survey =
                     tokio::time::timeout(patience, member::survey_member(&account, waits)).await;
-                let unasked = |why: String| MemberFindings {
+                let failed = |why: String| MemberFindings {
                     obstacles: vec![format!("it was not asked further: {why}")],
                     ..MemberFindings::default()
                 };
-                match looked {
-                    Ok(looked) => looked.unwrap_or_else(|error| unasked(error.to_string())),
-                    Err(_) => unasked("it did not answer within limits.check_ms".to_owned()),
+                match survey {
+                    Ok(findings) => findings.unwrap_or_else(|error| failed(error.to_string())),
+                    Err(_) => failed("it did not answer within limits.check_ms".to_owned()),
                 }
             }
             None => MemberFindings::default(),
@@ -76,21 +72,21 @@ pub(super) async fn survey_servers(
     Ok(Some(ServerSurvey { servers, primary }))
 }
 
-/// The same settings with the server alone that is the primary now.
+/// The same settings with the current primary as the only server.
 ///
 /// # Errors
-/// When there is none, or the settings of TLS cannot be used.
+/// When there is none, or the TLS settings cannot be used.
 pub(crate) async fn primary_settings(
     settings: &ServeSettings,
 ) -> Result<ServeSettings, CheckError> {
     match survey_servers(settings).await? {
-        Some(found) => found.primary_settings(settings),
+        Some(survey) => survey.primary_settings(settings),
         None => Ok(settings.clone()),
     }
 }
 
 impl ServerSurvey {
-    /// The same settings with the server alone that is the primary.
+    /// The same settings with the primary as the only server.
     ///
     /// # Errors
     /// When there is none.
@@ -100,8 +96,8 @@ impl ServerSurvey {
     ) -> Result<ServeSettings, CheckError> {
         let primary = self.primary.and_then(|primary| self.servers.get(primary));
         let Some(SurveyedServer { address, .. }) = primary else {
-            let told: Vec<String> = self.servers.iter().map(SurveyedServer::line).collect();
-            return Err(CheckError::NoPrimary(told.join("; ")));
+            let lines: Vec<String> = self.servers.iter().map(SurveyedServer::line).collect();
+            return Err(CheckError::NoPrimary(lines.join("; ")));
         };
         Ok(ServeSettings {
             upstream: UpstreamList::one(address),
@@ -110,7 +106,7 @@ impl ServerSurvey {
         })
     }
 
-    /// A line for each server, with what is in the way there and what is to be known.
+    /// A line for each server, with its obstacles and its notes.
     pub(super) fn lines(&self) -> impl Iterator<Item = (String, &[String], &[String])> {
         let servers = self.servers.iter();
         servers.map(|it| (it.line(), &*it.member.obstacles, &*it.member.notes))

@@ -1,19 +1,18 @@
-//! How good calls can be at best.
+//! The best way that calls can be served.
 
 use crate::config::ShadowSampling;
 
-/// The best that the settings ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServingGoal {
     Memory,
     Lookups,
 }
 
-/// Whether calls are compared with the procedures, which the account has to run for that.
+/// Whether calls are compared with the procedures, which the account must run for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ComparisonPolicy {
     Never,
-    /// Nobody asked for it: where the account may not run them, nothing is missing.
+    /// By default: if the account may not run them, nothing is missing.
     WherePossible,
     Requested,
 }

@@ -1,4 +1,4 @@
-//! Each definition in each database: what will answer its calls, and why not memory.
+//! Each definition in each database: what will serve its calls, and why not memory.
 
 use std::time::Duration;
 
@@ -15,33 +15,30 @@ use crate::timeline::check::{self, DefinitionVerdict, ProcedureStatus, RelayReas
 use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 use crate::tls::UpstreamTlsSection;
 
-/// Whether an account may see bodies can be asked of any database; this one is everywhere.
+/// Whether an account may see bodies can be queried in any database; this one exists everywhere.
 const PLACEHOLDER_DATABASE: &str = "mysql";
 
 /// A definition in a database, or in none.
 #[derive(Debug)]
 pub(super) struct TimelineFinding {
     pub(super) definition: TimelineDefinition,
-    /// `None` where no database was found that has its tables.
+    /// `None`: no database was found that has its tables.
     pub(super) database: Option<String>,
-    /// How its calls stand, in the order of [`Form::ALL`].
+    /// What will serve its calls, in the order of [`ProcedureForm::ALL`].
     pub(super) calls: Vec<(ProcedureForm, CallAnswerSource)>,
-    /// Rights of the account that were seen to be missing.
     pub(super) missing: Vec<RequiredPrivilege>,
 }
 
-/// What will answer a call.
+/// What will serve a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallAnswerSource {
-    /// The index.
     Memory(ProcedureStatus),
-    /// The index, once the tables have changed.
+    /// Memory, once the tables have changed.
     MemoryLater,
-    /// Lookups on the client's connection, since memory is not asked for.
+    /// Lookups on the client's connection, since the settings do not ask for memory.
     Lookups(ProcedureStatus),
-    /// Lookups, since these are in the way of memory.
+    /// Lookups, for these obstacles to memory.
     ObstructedLookups(Vec<String>),
-    /// The server's procedure.
     Relay(String),
 }
 
@@ -55,7 +52,7 @@ impl CallAnswerSource {
         }
     }
 
-    /// True when nothing is left to be wished for.
+    /// True if it is what the settings ask for.
     pub(super) fn is_optimal(&self) -> bool {
         matches!(
             self,
@@ -63,7 +60,7 @@ impl CallAnswerSource {
         )
     }
 
-    /// Why so: a line for each reason.
+    /// The reasons, a line each.
     pub(super) fn reasons(&self) -> Vec<String> {
         match self {
             CallAnswerSource::Memory(procedure) | CallAnswerSource::Lookups(procedure) => {
@@ -79,11 +76,11 @@ impl CallAnswerSource {
     }
 }
 
-/// The tables themselves are asked for each answer, by the account that calls.
+/// The tables are queried for each answer, by the account that calls.
 const NO_PROCEDURE_REASON: &str = "there is no procedure: the definition is served, by lookups, since nothing says who may have what is in memory; \
      with the procedure it is answered from there";
 
-/// A table of Spider's is changed on the data nodes.
+/// A Spider table is changed on the data nodes.
 const SPREAD_UNFOLLOWED: &str = "spread by Spider, and binlog.data_nodes = false: the log of this server does not hold what others write on data nodes";
 
 fn procedure_text(procedure: ProcedureStatus) -> &'static str {
@@ -126,43 +123,53 @@ pub(super) async fn find_timelines(
             });
         }
         for database in databases {
-            let asked = tokio::time::timeout(
+            let observing = tokio::time::timeout(
                 patience,
                 observe_timeline(account, definition, &database, (server.compares, tls)),
             );
-            let look = match asked.await {
-                Ok(look) => look.map_err(ServiceError::from),
+            let observation = match observing.await {
+                Ok(observation) => observation.map_err(ServiceError::from),
                 Err(_) => Err(ServiceError::TimedOut(patience)),
             };
-            let look = look.unwrap_or_else(|error| TimelineObservation {
+            let observation = observation.unwrap_or_else(|error| TimelineObservation {
                 verdict: Err(error.to_string()),
                 bodies_hidden: false,
                 obstacles: Vec::new(),
                 denied: Vec::new(),
                 data_node_obstacles: Vec::new(),
             });
-            let found =
-                evaluate_calls(server, definition, &database, look, places >= MAX_TIMELINES);
-            places += usize::from(found.calls.iter().any(|(_, call)| call.word() == "memory"));
-            all.push(found);
+            let finding = evaluate_calls(
+                server,
+                definition,
+                &database,
+                observation,
+                places >= MAX_TIMELINES,
+            );
+            places += usize::from(
+                finding
+                    .calls
+                    .iter()
+                    .any(|(_, call)| call.word() == "memory"),
+            );
+            all.push(finding);
         }
     }
     Ok(all)
 }
 
-/// What the server told of a definition in a database.
+/// What the server reports about a definition in a database.
 #[derive(Debug)]
 struct TimelineObservation {
     verdict: Result<DefinitionVerdict, String>,
     bodies_hidden: bool,
     obstacles: Vec<BinlogObstacle>,
-    /// Procedures that the account may not run, though it is to.
+    /// Procedures that the account must run and may not.
     denied: Vec<RequiredPrivilege>,
-    /// What keeps the logs of data nodes from being followed.
+    /// What prevents following the logs of data nodes.
     data_node_obstacles: Vec<String>,
 }
 
-/// A connection of its own: one that is held up holds up no other.
+/// Queries on a separate connection: one that hangs blocks no other.
 async fn observe_timeline(
     account: &UpstreamAccount,
     definition: &TimelineDefinition,
@@ -205,7 +212,7 @@ fn evaluate_calls(
     server: &CheckedServer,
     definition: &TimelineDefinition,
     database: &str,
-    look: TimelineObservation,
+    observation: TimelineObservation,
     full: bool,
 ) -> TimelineFinding {
     let mut missing = Vec::new();
@@ -215,11 +222,11 @@ fn evaluate_calls(
             "memory is for the first {MAX_TIMELINES} timelines that are called, and here are more"
         ));
     }
-    in_the_way.extend(look.data_node_obstacles);
+    in_the_way.extend(observation.data_node_obstacles);
     if server.is_log_unavailable() {
         in_the_way.push("the server's log cannot be followed: see above".to_owned());
     }
-    for obstacle in look.obstacles {
+    for obstacle in observation.obstacles {
         match obstacle {
             BinlogObstacle::Right(right) => {
                 in_the_way.push(format!("{} is missing", right.grant_target()));
@@ -228,13 +235,13 @@ fn evaluate_calls(
             obstacle => in_the_way.push(obstacle.to_string()),
         }
     }
-    if look.bodies_hidden {
+    if observation.bodies_hidden {
         missing.push(RequiredPrivilege::Bodies(server.product));
     }
-    missing.extend(look.denied);
+    missing.extend(observation.denied);
     let calls = ProcedureForm::ALL.map(|form| {
-        let procedure = procedure(&look.verdict, form, database);
-        let standing = match procedure {
+        let procedure = procedure(&observation.verdict, form, database);
+        let source = match procedure {
             Err(reason) => CallAnswerSource::Relay(reason),
             Ok(_) if !server.session_variables.is_empty() => CallAnswerSource::Relay(
                 "of settings with which sessions start: see above".to_owned(),
@@ -251,7 +258,7 @@ fn evaluate_calls(
             Ok(_) if server.cannot_list_transactions() => CallAnswerSource::MemoryLater,
             Ok(procedure) => CallAnswerSource::Memory(procedure),
         };
-        (form, standing)
+        (form, source)
     });
     TimelineFinding {
         definition: definition.clone(),
@@ -261,7 +268,7 @@ fn evaluate_calls(
     }
 }
 
-/// How a form's procedure stands, or why its calls are relayed.
+/// The status of a form's procedure, or why its calls are relayed.
 fn procedure(
     verdict: &Result<DefinitionVerdict, String>,
     form: ProcedureForm,
@@ -270,12 +277,14 @@ fn procedure(
     if !database.is_ascii() {
         return Err("the database's name is not plain ASCII".to_owned());
     }
-    let said = |reason: &RelayReason| reason.to_string();
+    let reason_text = |reason: &RelayReason| reason.to_string();
     match verdict {
-        Ok(DefinitionVerdict::Accelerate(facts)) => {
-            facts.procedure_status(form).as_ref().copied().map_err(said)
-        }
-        Ok(DefinitionVerdict::Relay(reason)) => Err(said(reason)),
+        Ok(DefinitionVerdict::Accelerate(facts)) => facts
+            .procedure_status(form)
+            .as_ref()
+            .copied()
+            .map_err(reason_text),
+        Ok(DefinitionVerdict::Relay(reason)) => Err(reason_text(reason)),
         Err(failure) => Err(failure.clone()),
     }
 }

@@ -1,4 +1,4 @@
-//! What differs between the settings that are in force and those that were read again.
+//! Compares the settings in force with the settings that were read again.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,18 +9,18 @@ use super::ServeSettings;
 pub struct SettingChange {
     /// Its name, as in the settings file.
     pub name: String,
-    /// What it was; empty: not set. A secret is not told.
+    /// Old value; empty: not set. Secrets are masked.
     pub before: String,
-    /// What it is.
+    /// New value; empty: not set. Secrets are masked.
     pub after: String,
 }
 
-/// What became of settings that were read again.
+/// Result of reading the settings again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingChanges {
-    /// These are in force.
+    /// Changes that are in force now.
     pub changed: Vec<SettingChange>,
-    /// These differ as well, and are what they were until Headwater is started again.
+    /// Changes that take effect only after a restart.
     pub need_restart: Vec<SettingChange>,
 }
 
@@ -36,26 +36,26 @@ impl std::fmt::Display for SettingChange {
 }
 
 impl ServeSettings {
-    /// What can be put in force of settings that were read again while these are, and what differs. `relays_only`: the process was started
-    /// so, and has no memory.
+    /// Computes what can take effect without a restart, and what differs. `relays_only`: the process was started with `--relay-only` and
+    /// has no memory.
     #[must_use]
     pub fn reloaded(
         &self,
-        wished: &ServeSettings,
+        requested: &ServeSettings,
         relays_only: bool,
     ) -> (ServeSettings, SettingChanges) {
-        let mut next = wished.clone();
+        let mut next = requested.clone();
         next.retain_in_force(self);
-        // There is nothing to accelerate with.
+        // A relay-only process has nothing to accelerate with.
         next.accelerate &= !relays_only;
         let changes = SettingChanges {
             changed: differences(self, &next),
-            need_restart: differences(&next, wished),
+            need_restart: differences(&next, requested),
         };
         (next, changes)
     }
 
-    /// Takes from what is in force whatever the process is built upon: ports, threads, connections to the server, and memory.
+    /// Keeps everything that the process was built upon: ports, threads, connections to the server, and memory.
     fn retain_in_force(&mut self, now: &ServeSettings) {
         let ServeSettings {
             listen,
@@ -70,7 +70,7 @@ impl ServeSettings {
             threads,
             freshness,
             binlog,
-            requested_limits: wished,
+            requested_limits: requested,
             memory,
             takeover,
             takes_over,
@@ -87,7 +87,7 @@ impl ServeSettings {
         self.threads = threads;
         self.freshness = freshness;
         self.binlog = binlog;
-        self.requested_limits = wished;
+        self.requested_limits = requested;
         self.memory = memory;
         self.takeover = takeover;
         self.takes_over = takes_over;
@@ -98,19 +98,19 @@ impl ServeSettings {
         self.admin.listen.clone_from(&now.admin.listen);
         self.admin.token.clone_from(&now.admin.token);
         self.service = match (service, self.service.take()) {
-            // The same account may have another password.
-            (Some(now), Some(wished)) if now.user == wished.user => Some(wished),
+            // The same account may have a new password.
+            (Some(now), Some(requested)) if now.user == requested.user => Some(requested),
             (now, _) => now,
         };
     }
 }
 
-/// Each setting that differs, in the order of names.
+/// Lists each setting that differs, sorted by name.
 fn differences(before: &ServeSettings, after: &ServeSettings) -> Vec<SettingChange> {
     let (told_before, told_after) = (before.setting_values(), after.setting_values());
-    let value = |told: &[(String, String)], name: &str| {
-        let found = told.iter().find(|(own, _)| own == name);
-        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    let value = |values: &[(String, String)], name: &str| {
+        let entry = values.iter().find(|(own, _)| own == name);
+        entry.map(|(_, value)| value.clone()).unwrap_or_default()
     };
     let mut names: Vec<&String> = told_before
         .iter()
@@ -123,7 +123,7 @@ fn differences(before: &ServeSettings, after: &ServeSettings) -> Vec<SettingChan
         let service = settings.service.as_ref();
         service.map(|account| account.password.clone())
     };
-    // Their values are not among what is told.
+    // Secrets are masked in the values, so they are compared here.
     let secret = |name: &str| match name {
         "service.password" => password(before) != password(after),
         "admin.token" => before.admin.token != after.admin.token,
@@ -163,7 +163,7 @@ mod tests {
         let (next, changes) = defaults().reloaded(&defaults(), false);
         assert_eq!(next, defaults());
         assert_eq!(changes, SettingChanges::default());
-        // Who was started to relay has to be started again.
+        // A relay-only process needs a restart to accelerate.
         let mut relaying = defaults();
         relaying.accelerate = false;
         let (next, changes) = relaying.reloaded(&defaults(), true);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_told_by_its_name_and_what_needs_a_restart_stays() {
+    fn each_change_is_reported_by_name_and_restart_settings_stay() {
         let now = defaults();
         let mut wished = now.clone();
         wished.limits.connect_ms = 7;
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn another_password_is_taken_and_not_told_and_another_user_has_to_wait() {
+    fn another_password_takes_effect_masked_and_another_user_needs_a_restart() {
         let account = |user: &str, password: &str| {
             let (user, password) = (user.to_owned(), password.to_owned());
             Some(ServiceSection { user, password })

@@ -1,19 +1,19 @@
-//! Variables of the environment that look like settings and are none.
+//! Environment variables that look like settings and are not.
 
 use super::ConfigError;
 
 const PREFIX: &str = "HEADWATER_";
-/// So few letters apart, a name is taken for another one that was misspelt.
+/// Two names that differ by this many letters or fewer count as one name, misspelt.
 const MAX_MISSPELT_LETTERS: usize = 3;
 /// Endings of the variables that Kubernetes sets in every container for a service that is named headwater.
 const KUBERNETES_SUFFIXES: [&str; 3] = ["SERVICE_HOST", "SERVICE_PORT", "PORT"];
-/// What a build reads (build.rs), and may still be there where its program is tried.
+/// Read by a build (build.rs); it may still be set where the program is tried.
 const BUILD_VARIABLE: &str = "HEADWATER_COMMIT";
 
-/// What to say of each variable that is set and that nobody reads.
+/// Returns a warning for each `HEADWATER_` variable that is set and not read.
 ///
 /// # Errors
-/// When one is surely a setting that was misspelt: what it was to say would be lost.
+/// When a variable is surely a misspelt setting: its value would be lost.
 pub fn unknown_variables(
     known: &[&str],
     set: impl Iterator<Item = String>,
@@ -46,12 +46,12 @@ fn is_of_kubernetes(name: &str) -> bool {
         return false;
     };
     KUBERNETES_SUFFIXES.iter().any(|ending| {
-        let behind = rest.strip_prefix(ending);
-        behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('_'))
+        let suffix = rest.strip_prefix(ending);
+        suffix.is_some_and(|behind| behind.is_empty() || behind.starts_with('_'))
     })
 }
 
-/// How many letters have to be changed, added or left out (Levenshtein).
+/// Levenshtein distance: letters changed, added or left out.
 fn distance(one: &str, other: &str) -> usize {
     let other = other.as_bytes();
     let mut row: Vec<usize> = (0..=other.len()).collect();

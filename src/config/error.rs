@@ -1,21 +1,21 @@
-//! What can be wrong with the settings.
+//! Errors in the settings.
 
 use std::path::PathBuf;
 
 use crate::timeline::definition::DefinitionError;
 
-/// What is wrong with the settings, and where.
+/// An error in the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Bytes are meant.
+    /// `memory.limit` is too small; the value is in bytes.
     #[error(
         "memory.limit = {value} (--memory-limit, HEADWATER_MEMORY_LIMIT) is too little: it is in bytes, and has to be {least} or more, or 0 for \
          the lesser of 1 GiB and a quarter of the machine's memory"
     )]
     MemoryLimit {
-        /// What is set.
+        /// The value set.
         value: usize,
-        /// What would do.
+        /// The least value allowed.
         least: usize,
     },
     /// The file cannot be read.
@@ -33,7 +33,7 @@ pub enum ConfigError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// The key on it, with its section in front.
+        /// The key on it, with its section as prefix.
         setting: String,
         /// What is wrong.
         message: String,
@@ -54,7 +54,7 @@ pub enum ConfigError {
         /// Why.
         reason: String,
     },
-    /// A file with a secret that cannot be read.
+    /// A secret's file cannot be read.
     #[error("cannot read {path} (--{flag})")]
     Secret {
         /// The flag that names it.
@@ -64,7 +64,7 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file that holds more than a secret.
+    /// A secret's file has more than one line.
     #[error("{path} (--{flag}) has several lines: it has to hold the secret alone, on one line")]
     SecretOfLines {
         /// The flag that names it.
@@ -72,16 +72,16 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
     },
-    /// An admin port that would be open to anybody.
+    /// The admin port would be open to anyone.
     #[error("{0}")]
     Admin(&'static str),
-    /// Feeds are to be served that nothing could be kept for.
+    /// `feeds.auto = "on"` without what it requires.
     #[error("feeds.auto = \"on\" needs {0}: set it, or leave feeds.auto at \"suggest\"")]
     AutoWithout(&'static str),
-    /// A feed that nothing could be kept for.
+    /// A feed without what it requires.
     #[error("[[feed]] needs {0}: set it, or leave the feed out")]
     FeedWithout(&'static str),
-    /// So little memory that it is of no use.
+    /// Too little memory for cached rows.
     #[error(
         "rows.memory_bytes = {bytes} is too little for rows: set {least} or more, or 0 to keep none"
     )]
@@ -91,21 +91,21 @@ pub enum ConfigError {
         /// The least.
         least: usize,
     },
-    /// A table whose rows could not be kept.
+    /// `rows.tables` names a table that no feed and no definition uses.
     #[error(
         "rows.tables names {0:?}, which is the table of messages of no [[feed]] and of no [[definition]]: write it as their message.table \
          has it, with its database in front or not, or leave it out"
     )]
     RowsTable(String),
-    /// TLS that cannot be as it is set.
+    /// Contradictory TLS settings.
     #[error("{setting} {problem}")]
     Tls {
         /// The setting.
         setting: &'static str,
-        /// What is wrong, and the way out.
+        /// What is wrong, and how to fix it.
         problem: &'static str,
     },
-    /// Legs that are to differ in sessions that are not read.
+    /// Compression settings that differ between the two legs, although TLS passthrough leaves sessions unread.
     #[error(
         "{setting} is of no use with tls.passthrough = true, which leaves logins to client and server: set it to \"mirror\", or \
          tls.passthrough = false"
@@ -114,23 +114,23 @@ pub enum ConfigError {
         /// The setting.
         setting: &'static str,
     },
-    /// A variable that was to be a setting.
+    /// An environment variable that is a misspelt setting.
     #[error(
         "the environment variable {variable} is no setting: the setting is called {nearest}; rename the variable, or unset it"
     )]
     Variable {
-        /// What is set.
+        /// The variable that is set.
         variable: String,
-        /// The setting of almost that name.
+        /// The setting with the nearest name.
         nearest: String,
     },
-    /// A name that nothing has.
+    /// `--only` names no definition and no feed.
     #[error("--only {name:?}: no [[definition]] and no [[feed]] is called so")]
     NoSuch {
-        /// What was asked for.
+        /// The name given.
         name: String,
     },
-    /// Nobody can be asked.
+    /// `--takeover` without a socket to ask on.
     #[error(
         "--takeover (HEADWATER_TAKEOVER) needs the socket where the Headwater that runs is asked: set takeover.socket (--takeover-socket, \
          HEADWATER_TAKEOVER_SOCKET) for both, such as /run/headwater/takeover.sock"
@@ -141,10 +141,10 @@ pub enum ConfigError {
         "a service password is set without a user: set --service-user (HEADWATER_SERVICE_USER, service.user) too"
     )]
     PasswordWithoutUser,
-    /// A share below none, or above all.
+    /// `shadow.rate` is not between 0 and 1.
     #[error("shadow.rate = {0} (--shadow, HEADWATER_SHADOW) is no share: from 0 (none) to 1 (all)")]
     ShadowRate(f64),
-    /// Comparing, without what it takes.
+    /// `shadow.rate` without what it requires.
     #[error(
         "shadow.rate (--shadow, HEADWATER_SHADOW) needs {0}: answers are compared on its connection, beside the server's log"
     )]
@@ -157,7 +157,7 @@ pub enum ConfigError {
         /// Its value.
         value: String,
     },
-    /// No server, or a list that nobody has written.
+    /// No server, or more servers than a list may have.
     #[error(
         "upstream (--upstream, HEADWATER_UPSTREAM) names {0} servers: name one, or up to {most} of which one is the primary",
         most = super::MOST_SERVERS
@@ -166,19 +166,19 @@ pub enum ConfigError {
     /// A server that is named twice.
     #[error("upstream (--upstream, HEADWATER_UPSTREAM) names {0} twice: name each server once")]
     SameServer(String),
-    /// A socket's path beside others.
+    /// A socket path beside other servers.
     #[error(
         "upstream (--upstream, HEADWATER_UPSTREAM) names the socket {0} beside other servers: a socket goes alone; write HOST:PORT for each \
          of several servers"
     )]
     SocketAmongServers(String),
-    /// Several servers, and nobody to ask which of them is the primary.
+    /// Several servers, and no account to ask which one is the primary.
     #[error(
         "upstream (--upstream, HEADWATER_UPSTREAM) names several servers, and which of them is the primary is asked by the service account: \
          set service.user and service.password (--service-user, --service-password), or name one server"
     )]
     ServersWithoutAccount,
-    /// A time that cannot work.
+    /// A `failover` time outside its bounds.
     #[error("{setting} = {value} is not between {least} and {most} milliseconds")]
     Failover {
         /// The key.
@@ -190,7 +190,7 @@ pub enum ConfigError {
         /// The most.
         most: u64,
     },
-    /// More ports than anybody needs.
+    /// Too many `[[listener]]` sections.
     #[error(
         "there are {count} sections [[listener]]: at most {most} ports can be opened beside listen"
     )]
@@ -205,7 +205,7 @@ pub enum ConfigError {
         "listener.listen = {0:?} is the address of another port of Headwater's: give each its own"
     )]
     SamePort(String),
-    /// A port for replicas where there are none.
+    /// A port for replicas where the settings name one server only.
     #[error(
         "[[listener]] with listen = {listen:?} has role = {role:?}, and upstream (--upstream, HEADWATER_UPSTREAM) names one server, which is \
          the primary: name its replicas there too, or leave the role out"
@@ -216,7 +216,7 @@ pub enum ConfigError {
         /// Its role.
         role: &'static str,
     },
-    /// A timeline that no call could be answered for.
+    /// A timeline whose calls could never be served.
     #[error(
         "definition {name}: n = {n} leaves up to {ids} ids, more than limits.pending_ids = {most}: raise that"
     )]
@@ -230,7 +230,7 @@ pub enum ConfigError {
         /// The limit.
         most: usize,
     },
-    /// A limit beyond what is known to work.
+    /// A limit above the most that works.
     #[error("limits.{limit} = {value} is above the most that works, {most}")]
     LimitAbove {
         /// The key.
@@ -240,7 +240,7 @@ pub enum ConfigError {
         /// The greatest value.
         most: usize,
     },
-    /// A limit that cannot work.
+    /// A limit below the least that works.
     #[error("limits.{limit} = {value} is below the least that works, {least}")]
     Limit {
         /// The key.

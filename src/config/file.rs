@@ -55,8 +55,7 @@ pub(super) struct ConfigFile {
     pub(super) definition: Vec<TimelineDefinition>,
 }
 
-/// Every `[[feed]]`. One section `[feed]` was about the server's binary log until a feed became what a user reads: an error that says
-/// what to write.
+/// Every `[[feed]]`. The section `[feed]` once held the settings of the binary log; it yields an error that says what to write.
 #[derive(Debug, Default)]
 pub(super) struct FeedSections(pub(super) Vec<FeedDefinition>);
 
@@ -99,7 +98,7 @@ pub(super) fn read(path: &Path) -> Result<ConfigFile, ConfigError> {
     toml::from_str(&text).map_err(|error| parse_error(path, &text, &error))
 }
 
-/// The parser's own text takes several lines, and shows the value: it may be a password.
+/// The parser's own text takes several lines and shows the value, which may be a password.
 fn parse_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let start = error.span().map_or(0, |span| span.start);
     let before = text.get(..start).unwrap_or_default();
@@ -128,7 +127,7 @@ fn parse_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError 
     }
 }
 
-/// The parser names types as programmers do.
+/// The parser names types in Rust's words.
 const PLAIN_WORDS: [(&str, &str); 11] = [
     ("expected usize", "expected a whole number from 0"),
     ("expected u64", "expected a whole number from 0"),
@@ -137,7 +136,7 @@ const PLAIN_WORDS: [(&str, &str); 11] = [
     ("expected u8", "expected a whole number from 0"),
     ("expected f64", "expected a number"),
     ("expected a boolean", "expected true or false"),
-    // Of a setting that has a few words to choose from.
+    // For a setting with a fixed set of words.
     (
         "wanted string or table",
         "expected one of its words, in quotes (headwater.example.toml lists them)",
@@ -148,10 +147,10 @@ const PLAIN_WORDS: [(&str, &str); 11] = [
 ];
 
 fn in_plain_words(message: &str) -> String {
-    let found = PLAIN_WORDS
+    let translation = PLAIN_WORDS
         .iter()
         .find(|(types, _)| message.ends_with(types));
-    let Some((types, plain)) = found else {
+    let Some((types, plain)) = translation else {
         // "expected struct Limits", "expected struct Limits with 13 elements"
         return match message.split_once("expected struct ") {
             Some((front, _)) => format!("{front}expected a section"),

@@ -1,4 +1,4 @@
-//! The flags of the command line, and what they stand for in the environment.
+//! The command line flags and their environment variables.
 
 use std::path::PathBuf;
 

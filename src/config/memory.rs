@@ -15,14 +15,14 @@ pub struct MemorySection {
     pub limit: usize,
 }
 
-/// Less holds nothing of any use, and is a slip of the pen: bytes are meant, not mebibytes.
+/// Less memory is of no use, and surely a mistake: the value is in bytes, not mebibytes.
 pub(super) const MIN_LIMIT: usize = 32 << 20;
-/// However large the machine is.
+/// Upper bound of the default, however large the machine is.
 const MAX_DEFAULT_LIMIT: usize = 1 << 30;
-/// The longest answer to a load that is read.
+/// The longest reply to a load that is read, in bytes.
 const LOAD_BYTES: usize = 64 << 20;
 
-/// What is taken where the settings name no limit: the lesser of 1 GiB and a quarter of what the machine, or the control group, has.
+/// The default of `memory.limit`: the lesser of 1 GiB and a quarter of the memory of the machine or the control group.
 #[must_use]
 pub fn default_limit() -> usize {
     let all = [
@@ -35,36 +35,35 @@ pub fn default_limit() -> usize {
     })
 }
 
-/// Bounds as they were wished for, made to fit: a quarter is for sessions and what is held for a moment, the rest for the index and for kept
-/// rows, which share it as they were wished to where both do not fit.
+/// Fits the requested bounds into `limit`. A quarter is for sessions and transient buffers; index and cached rows share the rest, in the
+/// requested proportion if both do not fit.
 #[must_use]
-pub fn fit_limits(limit: usize, wished: BinlogLimits) -> BinlogLimits {
-    let kept = limit - limit / 4;
-    let both = wished.memory_bytes.saturating_add(wished.rows_bytes);
-    let rows_bytes = match both <= kept {
-        true => wished.rows_bytes,
-        false => share(kept, wished.rows_bytes, both),
+pub fn fit_limits(limit: usize, requested: BinlogLimits) -> BinlogLimits {
+    let available = limit - limit / 4;
+    let both = requested.memory_bytes.saturating_add(requested.rows_bytes);
+    let rows_bytes = match both <= available {
+        true => requested.rows_bytes,
+        false => share(available, requested.rows_bytes, both),
     };
-    let index_bytes = kept - rows_bytes;
+    let index_bytes = available - rows_bytes;
     BinlogLimits {
-        memory_bytes: wished.memory_bytes.min(index_bytes),
+        memory_bytes: requested.memory_bytes.min(index_bytes),
         index_bytes,
         rows_bytes,
-        // Two loads go on at a time.
+        // Two loads run at a time.
         load_bytes: LOAD_BYTES.min(limit / 16),
-        event_bytes: wished.event_bytes.min(limit / 8),
-        ..wished
+        event_bytes: requested.event_bytes.min(limit / 8),
+        ..requested
     }
 }
 
-/// Of `all` what `part` is of `both`.
 fn share(all: usize, part: usize, both: usize) -> usize {
     let share = (all as u128) * (part as u128) / (both.max(1) as u128);
     usize::try_from(share).unwrap_or(all).min(all)
 }
 
 impl ServeSettings {
-    /// What does not fit into `memory.limit`, and the way out.
+    /// Describes what does not fit into `memory.limit`, and the remedy.
     #[must_use]
     pub fn memory_shortage(&self) -> Option<String> {
         shortage(self.memory.limit, &self.requested_limits, &self.binlog)
@@ -72,7 +71,7 @@ impl ServeSettings {
 }
 
 fn shortage(limit: usize, wished: &BinlogLimits, got: &BinlogLimits) -> Option<String> {
-    let cut: Vec<String> = [
+    let reduced: Vec<String> = [
         ("index.memory_bytes", wished.memory_bytes, got.memory_bytes),
         ("rows.memory_bytes", wished.rows_bytes, got.rows_bytes),
         ("binlog.event_bytes", wished.event_bytes, got.event_bytes),
@@ -81,10 +80,10 @@ fn shortage(limit: usize, wished: &BinlogLimits, got: &BinlogLimits) -> Option<S
     .filter(|(_, wished, got)| got < wished)
     .map(|(name, wished, got)| format!("{name} = {wished} is held to {got}"))
     .collect();
-    (!cut.is_empty()).then(|| {
+    (!reduced.is_empty()).then(|| {
         format!(
             "memory.limit = {limit} (--memory-limit, HEADWATER_MEMORY_LIMIT) leaves less than these ask for: {}. Raise it, or lower them",
-            cut.join(", ")
+            reduced.join(", ")
         )
     })
 }

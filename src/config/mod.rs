@@ -1,4 +1,4 @@
-//! Settings: flags, environment and file mean the same, in that order of precedence.
+//! Settings: flags, environment and file hold the same keys; flags win over the environment, the environment over the file.
 
 mod changes;
 mod environment;
@@ -46,11 +46,11 @@ pub struct ServeSettings {
     pub listen: String,
     /// Path of a socket on which clients connect too (`socket`).
     pub socket: Option<PathBuf>,
-    /// Connections that may wait to be accepted (`listen_backlog`); 0: as many as the system allows.
+    /// Length of the accept queue (`listen_backlog`); 0: as many as the system allows.
     pub listen_backlog: u32,
     /// Addresses of the database servers (`upstream`).
     pub upstream: UpstreamList,
-    /// How it is noticed that one of them is lost (`failover`).
+    /// How the loss of a server is detected (`failover`).
     pub failover: FailoverSection,
     /// Further ports for clients (`listener`).
     pub listeners: Vec<ListenerSection>,
@@ -62,7 +62,7 @@ pub struct ServeSettings {
     pub tls: TlsSection,
     /// TLS towards the server (`upstream_tls`).
     pub upstream_tls: UpstreamTlsSection,
-    /// What becomes of a `redirect_url` (`redirect_url`).
+    /// What happens to a server's `redirect_url` (`redirect_url`).
     pub redirect_url: RedirectPolicy,
     /// Compression on either side (`compression`).
     pub compression: CompressionPolicy,
@@ -70,70 +70,72 @@ pub struct ServeSettings {
     pub accelerate: bool,
     /// Threads that move bytes (`threads`); 0: as many as the machine has processors.
     pub threads: usize,
-    /// The timelines to accelerate (`definition`); the classic one when the file names none.
+    /// The timelines to accelerate (`definition`); the classic one if the file names none.
     pub definitions: Vec<TimelineDefinition>,
-    /// There is the classic one alone, as there is unasked.
+    /// The file names no timeline, so the classic one is there by default.
     pub classic_by_default: bool,
     /// Feeds whose SELECTs are narrowed (`feed`).
     pub feeds: Vec<FeedDefinition>,
-    /// Which of them (`feeds`).
+    /// Which feeds are narrowed, and how (`feeds`).
     pub narrow: FeedsSection,
     /// The log (`log.level`, `log.format`).
     pub log: LogSection,
     /// Bounds on everything that could grow (`limits`).
     pub limits: ProcessLimits,
-    /// One cap for the memory of the process (`memory.limit`), as it is in force.
+    /// One cap for the memory of the process (`memory.limit`), resolved.
     pub memory: MemorySection,
-    /// Bounds of memory as they were wished for.
+    /// The memory bounds as the settings request them, before they are fitted into `memory.limit`.
     pub requested_limits: BinlogLimits,
     /// When memory may answer (`freshness`).
     pub freshness: FreshnessSection,
-    /// Of which tables rows are kept (`rows`).
+    /// The tables whose rows are cached (`rows`).
     pub rows: RowsSection,
-    /// Bounds of memory and of what fills it (`index`, `binlog`), within `memory.limit`.
+    /// Bounds of memory and of what fills it (`index`, `binlog`), fitted into `memory.limit`.
     pub binlog: BinlogLimits,
-    /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
+    /// How long a verified privilege is trusted (`privileges.ttl_s`).
     pub privileges: PrivilegesSection,
     /// Which calls are compared with the procedure (`shadow`).
     pub shadow: ShadowSampling,
-    /// Where operators look in (`admin`).
+    /// The admin HTTP endpoint (`admin`).
     pub admin: AdminSection,
     /// How another process takes over (`takeover`).
     pub takeover: TakeoverSection,
     /// This process takes over from the one that runs (`--takeover`).
     pub takes_over: bool,
-    /// How the server compares names of databases and tables, as far as that is known.
+    /// How the server compares names of databases and tables, as far as known.
     pub case: NameCase,
 }
 
 impl ServeSettings {
-    /// The same, with names of databases and tables as a server has them that compares them so.
+    /// Returns the settings with names of databases and tables folded for a server that compares them this way.
     #[must_use]
     pub fn folded(&self, case: NameCase) -> ServeSettings {
         let definitions = self.definitions.iter();
         let feeds = self.feeds.iter();
         ServeSettings {
-            definitions: definitions.map(|own| own.with_name_case(case)).collect(),
-            feeds: feeds.map(|own| own.folded(case)).collect(),
+            definitions: definitions
+                .map(|definition| definition.with_name_case(case))
+                .collect(),
+            feeds: feeds.map(|feed| feed.folded(case)).collect(),
             case,
             ..self.clone()
         }
     }
 
-    /// Feeds are all that anybody asked for: the classic timeline need not be there.
+    /// True if the settings ask for feeds only: the classic timeline need not exist.
     #[must_use]
     pub fn are_feeds_alone(&self) -> bool {
         self.classic_by_default
             && (!self.feeds.is_empty() || self.narrow.auto == FeedDiscoveryMode::On)
     }
 
-    /// The timelines that are of concern to whoever wrote these settings.
+    /// The timelines that the settings ask for.
     pub fn named_definitions(&self) -> impl Iterator<Item = &TimelineDefinition> {
         let definitions = self.definitions.iter();
         definitions.filter(|_| !self.are_feeds_alone())
     }
 
-    /// How many threads move bytes.
+    /// Number of threads that move bytes.
     #[must_use]
     pub fn worker_threads(&self) -> usize {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -143,7 +145,7 @@ impl ServeSettings {
         }
     }
 
-    /// Reads every setting and reports every kind of mistake before a port is opened.
+    /// Reads and validates every setting before a port is opened.
     ///
     /// # Errors
     /// The first mistake found, naming the setting.
@@ -196,7 +198,7 @@ impl ServeSettings {
         let memory_bytes = flags.index_memory_bytes.unwrap_or(file.index.memory_bytes);
         let can_compare = accelerate && service.is_some() && memory_bytes > 0;
         let shadow = ShadowSampling::new(flags.shadow.or(file.shadow.rate), can_compare);
-        let wished = BinlogLimits {
+        let requested = BinlogLimits {
             memory_bytes,
             index_bytes: memory_bytes,
             preload: flags.preload || file.index.preload,
@@ -251,8 +253,8 @@ impl ServeSettings {
                 ..file.freshness
             },
             memory: MemorySection { limit },
-            binlog: memory::fit_limits(limit, wished),
-            requested_limits: wished,
+            binlog: memory::fit_limits(limit, requested),
+            requested_limits: requested,
             rows: file.rows,
             classic_by_default,
             feeds,
@@ -277,7 +279,7 @@ impl ServeSettings {
 }
 
 impl ServiceFlags {
-    /// With the password that a file has.
+    /// Resolves the password file, if one is named.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -299,8 +301,8 @@ impl ServiceFlags {
     }
 }
 
-/// What is kept secret: as it was given, or the one line of a file. An empty file is none: the package's unit names one before there is
-/// an account.
+/// Reads a secret: the value given, or the one line of a file. An empty file means none: the package's unit names a file before an account
+/// exists.
 pub(crate) fn secret(
     flag: &'static str,
     given: Option<String>,

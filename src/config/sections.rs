@@ -1,4 +1,4 @@
-//! The sections of the settings file that belong to no other room.
+//! The sections of the settings file that belong to no other module.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Which calls are compared with the procedure, as the file says it.
+/// The settings file's section `shadow`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShadowSection {
@@ -47,28 +47,28 @@ pub struct ShadowSection {
 pub struct ShadowSampling {
     /// The share of the calls, from 0 (none) to 1 (all).
     pub rate: f64,
-    /// Nobody asked for it: where the service account may not run the procedures, nothing is in the way of anything.
+    /// The settings do not name a rate: if the service account may not run the procedures, nothing is compared and nothing is blocked.
     pub by_default: bool,
 }
 
 impl ShadowSampling {
-    /// The share where none is set.
+    /// The rate if none is set.
     const DEFAULT_RATE: f64 = 0.0001;
 
-    /// Those that are set; else few, where it is `possible` at all.
+    /// Takes the rate that is set, or the default if comparing is `possible`.
     pub(super) fn new(set: Option<f64>, possible: bool) -> ShadowSampling {
-        let unasked = match possible {
+        let default_rate = match possible {
             true => ShadowSampling::DEFAULT_RATE,
             false => 0.0,
         };
         ShadowSampling {
-            rate: set.unwrap_or(unasked),
+            rate: set.unwrap_or(default_rate),
             by_default: set.is_none(),
         }
     }
 }
 
-/// Which SELECTs of feeds are narrowed, and of which feeds.
+/// Which feeds are narrowed, and which of their SELECTs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FeedsSection {
@@ -76,29 +76,29 @@ pub struct FeedsSection {
     pub narrow: NarrowPolicy,
     /// See [`FeedColumns`].
     pub columns: FeedColumns,
-    /// What is done about feeds that the settings do not name.
+    /// What to do about feeds that the settings do not name.
     pub auto: FeedDiscoveryMode,
 }
 
-/// Which statements of a feed are narrowed, of those that can be.
+/// Which of the statements that can be narrowed are narrowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NarrowPolicy {
-    /// Those of forms that cost less so.
+    /// Statements of forms that narrowing makes cheaper.
     #[default]
     Cheaper,
-    /// All.
+    /// All of them.
     Always,
 }
 
-/// How columns of narrowed statements are described, where that follows the server's plan.
+/// How columns of narrowed statements are described where the description depends on the server's plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedColumns {
-    /// As the server has described them for a statement of the same form with about as many authors.
+    /// As the server described them for a statement of the same form with about as many authors.
     #[default]
     Learned,
-    /// As it would describe them now: it is asked for its plan each time.
+    /// As the server would describe them now: Headwater asks for its plan each time.
     Exact,
 }
 
@@ -106,14 +106,14 @@ pub enum FeedColumns {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProxyProtocolSection {
-    /// Who connects from these networks says with a header whom it speaks for, and is not served without.
+    /// Connections from these networks must send a header that names their client; without one they are refused.
     pub trusted: Vec<TrustedNetwork>,
-    /// What the server is told about clients.
+    /// Which header the server gets about clients.
     pub send: ProxyHeaderVersion,
 }
 
 impl ProxyProtocolSection {
-    /// True when who connects from this address has to send a header.
+    /// True if a connection from this address must send a header.
     #[must_use]
     pub fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -146,23 +146,23 @@ impl TryFrom<String> for TrustedNetwork {
     }
 }
 
-/// What becomes of a server's `redirect_url`, which has clients log in elsewhere.
+/// What happens to a server's `redirect_url`, which makes clients log in elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RedirectPolicy {
-    /// Clients do not see it, and stay.
+    /// Clients do not see it and stay.
     #[default]
     Drop,
-    /// Clients see it, and may go past Headwater.
+    /// Clients see it and may bypass Headwater.
     Pass,
 }
 
-/// How long rights are remembered.
+/// How long privileges are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PrivilegesSection {
-    /// After so many seconds a session's right to execute the procedure, and its definer's to do what it does, are proved
-    /// again; 0: at every call.
+    /// After this many seconds, a session's privilege to execute the procedure and its definer's privileges are verified again; 0: at every
+    /// call.
     pub ttl_s: u64,
 }
 
@@ -176,9 +176,9 @@ impl Default for PrivilegesSection {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TakeoverSection {
-    /// Path of the socket where the next process asks for the sockets of this one, and this one asks the one before it.
+    /// Path of the socket where the next process asks this one for its sockets, and this one asked its predecessor.
     pub socket: Option<PathBuf>,
-    /// Time that a process that takes over has to warm its memory, in milliseconds; then it takes over as it is.
+    /// Time that a new process has to warm its memory, in milliseconds; then it takes over anyway.
     pub warm_ms: u64,
 }
 
@@ -216,6 +216,6 @@ pub struct LogSection {
     pub level: LogLevel,
     /// In which form (`log.format`).
     pub format: LogFormat,
-    /// A command that takes so many milliseconds is logged; 0: none (`log.slow_ms`).
+    /// Log a command that takes this many milliseconds; 0: none (`log.slow_ms`).
     pub slow_ms: u64,
 }

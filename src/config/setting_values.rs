@@ -1,32 +1,32 @@
-//! Settings as they are in force, by their names: without secrets.
+//! The settings in force, by name, without secrets.
 
 use serde_json::{Map, Value, json};
 
 use super::ServeSettings;
 
-/// Stands for what is not told.
+/// Stands for a secret.
 const HIDDEN_SECRET: &str = "(set)";
 
 impl ServeSettings {
-    /// Each setting by the name that it has in the file, and its value as that is written there; empty: not set.
+    /// Each setting by its name in the file, with its value as written there; empty: not set.
     #[must_use]
     pub fn setting_values(&self) -> Vec<(String, String)> {
         let secret = |text: &str| if text.is_empty() { "" } else { HIDDEN_SECRET };
         let service = self.service.as_ref();
-        let mut told = Vec::new();
-        flatten("", &self.values(), &mut told);
-        told.push((
+        let mut values = Vec::new();
+        flatten("", &self.values(), &mut values);
+        values.push((
             "service.user".to_owned(),
             service.map_or_else(String::new, |account| account.user.clone()),
         ));
         let password = service.map_or("", |account| secret(&account.password));
-        told.push(("service.password".to_owned(), password.to_owned()));
-        told.push((
+        values.push(("service.password".to_owned(), password.to_owned()));
+        values.push((
             "admin.token".to_owned(),
             secret(&self.admin.token).to_owned(),
         ));
-        told.sort();
-        told
+        values.sort();
+        values
     }
 
     fn values(&self) -> Value {

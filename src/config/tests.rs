@@ -24,7 +24,7 @@ fn example() -> String {
 fn the_example_says_what_the_defaults_are() {
     let example = load(&example()).unwrap();
     let defaults = ServeSettings::load(&ServeFlags::default()).unwrap();
-    // The example names the classic timeline, which is there unasked.
+    // The example names the classic timeline, which is the default.
     assert!(!example.classic_by_default && defaults.classic_by_default);
     let settings = ServeSettings {
         classic_by_default: true,
@@ -87,7 +87,7 @@ fn a_few_calls_are_compared_where_that_can_be_and_nothing_else_is_said() {
             "{text}"
         );
     }
-    // What is asked for and cannot be is a mistake.
+    // Settings that cannot be satisfied are errors.
     let error = load("[shadow]\nrate = 0.0001\n").map(|_| ());
     assert!(error.unwrap_err().to_string().contains("service account"));
 }

@@ -1,4 +1,4 @@
-//! Which servers there are, and further ports for clients.
+//! The servers, and further ports for clients.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::upstreams::ListenerRole;
 
-/// More servers than this are no list that somebody has written.
+/// A longer list of servers is surely a mistake.
 pub const MOST_SERVERS: usize = 16;
 
 /// Addresses of the servers: one, or several of which one is the primary.
@@ -14,7 +14,7 @@ pub const MOST_SERVERS: usize = 16;
 #[serde(from = "UpstreamListInput", into = "UpstreamListInput")]
 pub struct UpstreamList(Vec<String>);
 
-/// As it is written: one address, or a list.
+/// The form in the file: one address, or a list.
 #[derive(Serialize, Deserialize)]
 #[serde(
     untagged,
@@ -56,13 +56,13 @@ impl fmt::Display for UpstreamList {
 }
 
 impl UpstreamList {
-    /// One server.
+    /// A list of one server.
     #[must_use]
     pub fn one(address: &str) -> UpstreamList {
         UpstreamList(vec![address.to_owned()])
     }
 
-    /// These; `None` where there is none.
+    /// These servers; `None` if the list is empty.
     #[must_use]
     pub fn of(addresses: &[String]) -> Option<UpstreamList> {
         (!addresses.is_empty()).then(|| UpstreamList(addresses.to_vec()))
@@ -74,13 +74,13 @@ impl UpstreamList {
         &self.0
     }
 
-    /// The first one; the only one where there is one.
+    /// The first server.
     #[must_use]
     pub fn first(&self) -> &str {
         self.0.first().map_or("", String::as_str)
     }
 
-    /// True where there are several, one of which is the primary.
+    /// True if there are several servers, one of which is the primary.
     #[must_use]
     pub fn are_several(&self) -> bool {
         self.0.len() > 1
@@ -93,7 +93,7 @@ impl UpstreamList {
 pub struct ListenerSection {
     /// Its address.
     pub listen: String,
-    /// Whom its clients are led to.
+    /// Which server its clients are routed to.
     #[serde(default)]
     pub role: ListenerRole,
 }

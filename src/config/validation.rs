@@ -1,4 +1,4 @@
-//! What is looked for in settings before a port is opened.
+//! Validates settings before a port is opened.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -13,13 +13,13 @@ use crate::session::compression_frames::{ClientCompression, CompressionPolicy};
 use crate::tls::TlsMode;
 use crate::upstreams::ListenerRole;
 
-/// Servers plan for each id in a list: MySQL takes some 230 bytes for one, of `range_optimizer_max_mem_size`.
+/// A server plans for each id in a list: MySQL takes some 230 bytes of `range_optimizer_max_mem_size` for one.
 const MOST_CANDIDATES: usize = 20_000;
-/// Less memory than this holds no rows of any use, and is a slip of the pen: bytes are meant, not mebibytes.
+/// Less memory holds no useful number of rows, and is surely a mistake: the value is in bytes, not mebibytes.
 const MIN_ROWS_BYTES: usize = 1 << 20;
 /// Ports for clients beside `listen`.
 pub(crate) const MOST_LISTENERS: usize = 16;
-/// More ids than these may not fit a MEMORY table of the smallest size that sessions are accelerated with.
+/// More ids may not fit a MEMORY table of the smallest size with which sessions are accelerated.
 const MOST_PENDING: usize = 30_000;
 
 impl ServeSettings {
@@ -172,7 +172,7 @@ impl ServeSettings {
 }
 
 impl ServeSettings {
-    /// What of the servers, and of the ports that lead to them, contradicts itself.
+    /// Checks the servers, and the ports routed to them, for contradictions.
     fn check_upstream(&self) -> Result<(), ConfigError> {
         let servers = self.upstream.all();
         let several = self.upstream.are_several();
@@ -233,7 +233,7 @@ impl ServeSettings {
         Ok(())
     }
 
-    /// What of TLS contradicts itself.
+    /// Checks `rows.memory_bytes` and `rows.tables`.
     fn check_rows(&self) -> Result<(), ConfigError> {
         let bytes = self.rows.memory_bytes;
         if (1..MIN_ROWS_BYTES).contains(&bytes) {
@@ -242,14 +242,20 @@ impl ServeSettings {
                 least: MIN_ROWS_BYTES,
             });
         }
-        // Those of feeds that are found while serving are not known yet.
+        // Feeds discovered while serving are not known yet.
         let known = self.narrow.auto != FeedDiscoveryMode::On;
-        for named in self.rows.tables.iter().filter(|_| known) {
-            let table = named.rsplit_once('.').map_or(&**named, |(_, table)| table);
+        for entry in self.rows.tables.iter().filter(|_| known) {
+            let table = entry.rsplit_once('.').map_or(&**entry, |(_, table)| table);
             let feeds = self.feeds.iter().map(|feed| &feed.message.table);
-            let timelines = self.definitions.iter().map(|own| &own.message.table);
-            if !feeds.chain(timelines).any(|own| own == table) {
-                return Err(ConfigError::RowsTable(named.clone()));
+            let timelines = self
+                .definitions
+                .iter()
+                .map(|definition| &definition.message.table);
+            if !feeds
+                .chain(timelines)
+                .any(|known_table| known_table == table)
+            {
+                return Err(ConfigError::RowsTable(entry.clone()));
             }
         }
         Ok(())

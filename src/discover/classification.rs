@@ -1,4 +1,4 @@
-//! What each statement is: looks at the tables that statements name, has feeds be proposed, and checks these.
+//! Classifies statements: reads the tables that they name, proposes feeds, and checks these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,23 +13,21 @@ use crate::feed::tally::StatementStats;
 use crate::feed::template::TableName;
 use crate::sql::{NameCase, hex_literal};
 
-/// More tables are not looked at in one database.
+/// The most tables read in one database.
 const MOST_TABLES: usize = 1_000;
-/// More names of tables are not read of one database.
+/// The most table names read in one database.
 const MOST_NAMES: usize = 10_000;
 
-/// All that was found out.
 #[derive(Debug, Default)]
 pub(super) struct DiscoverySummary {
-    /// Feeds, those first whose statements took the most time.
+    /// Feeds, by the total time of their statements, descending.
     pub(super) feeds: Vec<DiscoveredFeed>,
     /// Statements that resemble those of feeds, and why they are relayed.
     pub(super) refused: Vec<(StatementStats, String)>,
-    /// There were more than `limits.databases`.
+    /// Databases beyond `limits.databases`.
     pub(super) databases_left_out: usize,
 }
 
-/// Judges all of them.
 pub(super) async fn classify_statements(
     server: &mut ProposedFeedCheck,
     settings: &ServeSettings,
@@ -45,41 +43,43 @@ pub(super) async fn classify_statements(
         };
         by_database.entry(database).or_default().push(sent);
     }
-    let mut judged = DiscoverySummary::default();
+    let mut summary = DiscoverySummary::default();
     let most = settings.limits.databases;
-    judged.databases_left_out = by_database.len().saturating_sub(most);
+    summary.databases_left_out = by_database.len().saturating_sub(most);
     let mut feeds: Vec<(FeedProposal, StatementStats)> = Vec::new();
     for (database, statements) in by_database.into_iter().take(most) {
-        for (found, seen, astray) in classify_in_database(server, &database, statements).await? {
-            match (found, astray) {
+        for (outcome, stats, astray) in classify_in_database(server, &database, statements).await? {
+            match (outcome, astray) {
                 (ProposalOutcome::Nothing, _) => {}
                 (ProposalOutcome::Feed(_), Some(astray)) => {
-                    judged.refused.push((seen, astray.to_owned()))
+                    summary.refused.push((stats, astray.to_owned()))
                 }
-                (ProposalOutcome::Feed(proposal), None) => feeds.push((*proposal, seen)),
-                (ProposalOutcome::Refused(why), _) => judged.refused.push((seen, why.to_string())),
+                (ProposalOutcome::Feed(proposal), None) => feeds.push((*proposal, stats)),
+                (ProposalOutcome::Refused(why), _) => {
+                    summary.refused.push((stats, why.to_string()))
+                }
                 (ProposalOutcome::UnknownTables(tables), _) => {
                     let why = unseen_reason(server, &database, &tables);
-                    judged.refused.push((seen, why));
+                    summary.refused.push((stats, why));
                 }
             }
         }
     }
-    judged.feeds = check_feeds(server, settings, group_statements(feeds)).await;
-    judged
+    summary.feeds = check_feeds(server, settings, group_statements(feeds)).await;
+    summary
         .refused
-        .sort_by_key(|(seen, _)| std::cmp::Reverse(seen.total));
-    Ok(judged)
+        .sort_by_key(|(stats, _)| std::cmp::Reverse(stats.total));
+    Ok(summary)
 }
 
-/// A statement, judged in the database of its tables.
+/// A statement, assigned to the database of its tables.
 struct LocatedStatement {
     statement: DiscoveredStatement,
-    /// Why it would be relayed, though its tables make a feed: its sessions are elsewhere.
+    /// Why it would be relayed even if its tables make a feed: its sessions use another database.
     relay_reason: Option<&'static str>,
 }
 
-/// The database of a statement's tables, and whether its sessions have another one.
+/// The database of a statement's tables, and whether its sessions use another one.
 fn statement_database(
     statement: &DiscoveredStatement,
     case: NameCase,
@@ -90,8 +90,8 @@ fn statement_database(
         case.fold_text(current);
     }
     let current = current.as_deref();
-    let named = feed_proposal::required_tables(text.as_bytes(), case);
-    let mut databases = named.iter().map(|named| named.database.as_deref());
+    let tables = feed_proposal::required_tables(text.as_bytes(), case);
+    let mut databases = tables.iter().map(|named| named.database.as_deref());
     let first = databases.next().flatten();
     let theirs = first.filter(|_| databases.all(|other| other == first));
     match (theirs, current) {
@@ -107,7 +107,7 @@ fn statement_database(
     }
 }
 
-/// Why nothing can be said of a statement that names these tables.
+/// Why a statement that names these tables cannot be classified.
 fn unseen_reason(server: &ProposedFeedCheck, database: &str, tables: &[TableName]) -> String {
     let other = |named: &TableName| named.database.as_ref().is_some_and(|own| own != database);
     if tables.iter().any(other) {
@@ -125,7 +125,6 @@ fn unseen_reason(server: &ProposedFeedCheck, database: &str, tables: &[TableName
     )
 }
 
-/// What the statements of one database are.
 async fn classify_in_database(
     server: &mut ProposedFeedCheck,
     database: &str,
@@ -142,28 +141,29 @@ async fn classify_in_database(
             continue;
         };
         sent.statement.seen.normalized_text = normalized_text(text.as_bytes());
-        let own = feed_proposal::required_tables(text.as_bytes(), server.case()).into_iter();
-        let own = own.filter(|named| named.database.as_ref().is_none_or(|own| own == database));
-        wanted.extend(own.map(|named| named.table));
+        let tables = feed_proposal::required_tables(text.as_bytes(), server.case()).into_iter();
+        let tables =
+            tables.filter(|named| named.database.as_ref().is_none_or(|own| own == database));
+        wanted.extend(tables.map(|named| named.table));
         read_ones.push((text, sent));
     }
     let wanted: Vec<String> = wanted.into_iter().take(MOST_TABLES).collect();
     let known = match wanted.is_empty() {
         true => DatabaseCatalogue::default(),
         false => {
-            let told = query_rows(server, &catalogue::catalogue_queries(database, &wanted)).await?;
-            let told: [CatalogueRows; 3] = told.try_into().unwrap_or_default();
-            DatabaseCatalogue::read(database, &told).with_case(server.case())
+            let replies =
+                query_rows(server, &catalogue::catalogue_queries(database, &wanted)).await?;
+            let replies: [CatalogueRows; 3] = replies.try_into().unwrap_or_default();
+            DatabaseCatalogue::read(database, &replies).with_case(server.case())
         }
     };
-    let judged = read_ones.into_iter().map(|(text, sent)| {
-        let found = feed_proposal::propose(text.as_bytes(), &known);
-        (found, sent.statement.seen, sent.relay_reason)
+    let classified = read_ones.into_iter().map(|(text, sent)| {
+        let outcome = feed_proposal::propose(text.as_bytes(), &known);
+        (outcome, sent.statement.seen, sent.relay_reason)
     });
-    Ok(judged.collect())
+    Ok(classified.collect())
 }
 
-/// The tables of a database.
 async fn table_names(
     server: &mut ProposedFeedCheck,
     database: &str,
@@ -181,6 +181,6 @@ async fn query_rows(
     queries: &[String],
 ) -> Result<Vec<CatalogueRows>, DiscoverError> {
     let answers = server.query(queries).await?;
-    let told: Result<Vec<CatalogueRows>, _> = answers.into_iter().collect();
-    told.map_err(|error| DiscoverError::Refused(error.to_string()))
+    let replies: Result<Vec<CatalogueRows>, _> = answers.into_iter().collect();
+    replies.map_err(|error| DiscoverError::Refused(error.to_string()))
 }

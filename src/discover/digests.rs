@@ -1,4 +1,4 @@
-//! The statements that the server has counted: `performance_schema.events_statements_summary_by_digest`.
+//! The server's statement digests: `performance_schema.events_statements_summary_by_digest`.
 
 use std::time::Duration;
 
@@ -9,17 +9,15 @@ use crate::feed::digest;
 use crate::feed::tally::StatementStats;
 use crate::sql::contains_ignoring_case;
 
-/// So many are looked at: those that took the most time.
+/// The most digests read: those that took the most time.
 const MOST: usize = 1_000;
-/// Longer texts are cut, in characters.
+/// Longer texts are truncated, in characters.
 const LONGEST: usize = 16_384;
-/// Schemas of the servers' own.
 const SYSTEM: [&str; 4] = ["mysql", "sys", "information_schema", "performance_schema"];
 /// ER_TABLEACCESS_DENIED_ERROR, ER_DBACCESS_DENIED_ERROR.
 const DENIED: [u16; 2] = [1142, 1044];
 const TABLE: &str = "performance_schema.events_statements_summary_by_digest";
 
-/// Asks for all of them.
 pub(super) async fn read(server: &mut ProposedFeedCheck) -> Result<StatementSurvey, DiscoverError> {
     let state = query_rows(
         server,
@@ -30,7 +28,7 @@ pub(super) async fn read(server: &mut ProposedFeedCheck) -> Result<StatementSurv
         return Err(DiscoverError::Off);
     }
     let longest = number(&state, 0, 1);
-    // MySQL keeps one text of each; MariaDB does not.
+    // MySQL stores a sample text for each; MariaDB does not.
     let sample = query_rows(
         server,
         "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'performance_schema' \
@@ -104,7 +102,6 @@ enum DigestClass {
     Seen(DiscoveredStatement),
     /// Its end is missing.
     Truncated,
-    /// Of the server's own tables.
     System,
 }
 
@@ -119,8 +116,10 @@ fn classify_row(rows: &CatalogueRows, row: usize, longest: u64) -> DigestClass {
     let digest = text(rows, row, 1).unwrap_or_default();
     let fits = |text: &String| text.chars().count() < LONGEST;
     let sample = text(rows, row, 2);
-    let sample = sample.filter(|own| !own.is_empty() && !own.ends_with("...") && fits(own));
-    // The limit is of another form of the text, which is of about this length.
+    let sample = sample.filter(|sample_text| {
+        !sample_text.is_empty() && !sample_text.ends_with("...") && fits(sample_text)
+    });
+    // The limit applies to another form of the text, which has about this length.
     let is_cut = !fits(&digest)
         || digest.len() as u64 * 4 >= longest * 3
             && !contains_ignoring_case(digest.as_bytes(), "LIMIT");
@@ -148,9 +147,9 @@ fn classify_row(rows: &CatalogueRows, row: usize, longest: u64) -> DigestClass {
 
 async fn query_rows(
     server: &mut ProposedFeedCheck,
-    question: &str,
+    query: &str,
 ) -> Result<CatalogueRows, DiscoverError> {
-    let answers = server.query(&[question.to_owned()]).await?;
+    let answers = server.query(&[query.to_owned()]).await?;
     match answers.into_iter().next() {
         Some(Ok(rows)) => Ok(rows),
         Some(Err(error)) if DENIED.contains(&error.code) => Err(DiscoverError::Denied {

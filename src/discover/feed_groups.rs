@@ -1,4 +1,4 @@
-//! Feeds from statements: each once, checked, with its own name.
+//! Groups statements by feed: each feed once, checked, with a name of its own.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -10,66 +10,63 @@ use crate::feed::FeedDefinition;
 use crate::feed::feed_proposal::FeedProposal;
 use crate::feed::tally::StatementStats;
 
-/// A feed, and its statements.
 #[derive(Debug)]
 pub(super) struct DiscoveredFeed {
     pub(super) definition: FeedDefinition,
-    /// Where it was found.
     pub(super) databases: BTreeSet<String>,
-    /// What its check says.
     pub(super) obstacles: Vec<String>,
-    /// The feed of the settings that it is already.
+    /// The feed of the settings that serves it already.
     pub(super) existing_name: Option<String>,
     /// Each with its shape in words.
     pub(super) statements: Vec<(String, StatementStats)>,
 }
 
-/// Statements of one feed together: one that needs nobody who follows is served by a feed that has that, too.
+/// Groups statements by feed: one that needs no follow table joins a feed that has one.
 pub(super) fn group_statements(
-    mut found: Vec<(FeedProposal, StatementStats)>,
+    mut proposals: Vec<(FeedProposal, StatementStats)>,
 ) -> Vec<DiscoveredFeed> {
-    found.sort_by_key(|(proposal, seen)| {
-        (proposal.definition.follow.is_none(), Reverse(seen.total))
+    proposals.sort_by_key(|(proposal, stats)| {
+        (proposal.definition.follow.is_none(), Reverse(stats.total))
     });
     let mut feeds: Vec<DiscoveredFeed> = Vec::new();
-    for (proposal, seen) in found {
+    for (proposal, stats) in proposals {
         let shape = proposal.to_string();
         let definition = proposal.definition;
         let same = |feed: &&mut DiscoveredFeed| {
-            let own = &feed.definition;
-            own.database == definition.database
-                && own.message == definition.message
-                && (definition.follow.is_none() || own.follow == definition.follow)
+            let existing = &feed.definition;
+            existing.database == definition.database
+                && existing.message == definition.message
+                && (definition.follow.is_none() || existing.follow == definition.follow)
         };
         match feeds.iter_mut().find(same) {
-            Some(feed) => feed.statements.push((shape, seen)),
+            Some(feed) => feed.statements.push((shape, stats)),
             None => feeds.push(DiscoveredFeed {
                 databases: definition.database.iter().cloned().collect(),
                 definition,
                 obstacles: Vec::new(),
                 existing_name: None,
-                statements: vec![(shape, seen)],
+                statements: vec![(shape, stats)],
             }),
         }
     }
     feeds
 }
 
-/// Checks each, puts those together that stand in several databases, and gives each its own name.
+/// Checks each feed, merges those of several databases, and gives each its own name.
 pub(super) async fn check_feeds(
     server: &mut ProposedFeedCheck,
     settings: &ServeSettings,
-    found: Vec<DiscoveredFeed>,
+    candidates: Vec<DiscoveredFeed>,
 ) -> Vec<DiscoveredFeed> {
     let mut feeds: Vec<DiscoveredFeed> = Vec::new();
-    for mut feed in found {
+    for mut feed in candidates {
         let database = feed.definition.database.take().unwrap_or_default();
         feed.obstacles = server.feed_obstacles(&feed.definition, &database).await;
         feed.existing_name = settings
             .feeds
             .iter()
-            .find(|own| own.serves(&feed.definition, &database))
-            .map(|own| own.name.clone());
+            .find(|configured| configured.serves(&feed.definition, &database))
+            .map(|configured| configured.name.clone());
         let same = |other: &&mut DiscoveredFeed| {
             other.definition == feed.definition
                 && other.obstacles == feed.obstacles
@@ -86,7 +83,7 @@ pub(super) async fn check_feeds(
     let total = |feed: &DiscoveredFeed| {
         feed.statements
             .iter()
-            .map(|(_, seen)| seen.total)
+            .map(|(_, stats)| stats.total)
             .sum::<Duration>()
     };
     feeds.sort_by_key(|feed| Reverse(total(feed)));
@@ -96,8 +93,9 @@ pub(super) async fn check_feeds(
         .map(|feed| feed.name.clone())
         .collect();
     for feed in &mut feeds {
-        feed.statements.sort_by_key(|(_, seen)| Reverse(seen.total));
-        // In several it is served wherever its check passes.
+        feed.statements
+            .sort_by_key(|(_, stats)| Reverse(stats.total));
+        // Without a database it is served wherever its check passes.
         if feed.databases.len() == 1 {
             feed.definition.database = feed.databases.first().cloned();
         }

@@ -1,4 +1,4 @@
-//! The flags of `headwater discover`: those of `serve` that lead to the server, and where statements come from.
+//! The flags of `headwater discover`: those of `serve` that lead to the server, and the source of statements.
 
 use std::path::PathBuf;
 
@@ -68,12 +68,12 @@ pub struct DiscoverFlags {
     log_format: Option<LogFormat>,
 }
 
-/// Where statements come from.
+/// The source of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementSource {
     /// The server's digests.
     Digests,
-    /// What goes by for so long.
+    /// Statements relayed during this time.
     Listen {
         /// In seconds.
         seconds: u64,
@@ -81,7 +81,7 @@ pub enum StatementSource {
 }
 
 impl DiscoverFlags {
-    /// Where statements come from.
+    /// The source of statements.
     #[must_use]
     pub fn source(&self) -> StatementSource {
         match self.listen {
@@ -92,7 +92,7 @@ impl DiscoverFlags {
         }
     }
 
-    /// The settings of `serve` as far as they matter here.
+    /// The settings of `serve`, as far as they matter here.
     ///
     /// # Errors
     /// As [`crate::config::ServeSettings::load`].
@@ -111,7 +111,7 @@ impl DiscoverFlags {
             log_format: self.log_format,
             ..ServeFlags::default()
         })?;
-        // Feeds are served from memory: the server is looked at as for that.
+        // Feeds are served from memory: the server is checked for that.
         settings.binlog.memory_bytes = settings.binlog.memory_bytes.max(1);
         Ok(settings)
     }

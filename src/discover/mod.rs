@@ -1,9 +1,8 @@
-//! `headwater discover`: which SELECTs of an app are feeds, the section of the settings that has each be narrowed, and what stands in
-//! the way of the rest.
+//! `headwater discover`: which SELECTs of an app are feeds, the settings section for each, and the obstacles of the rest.
 //!
-//! Statements come from the server's digests (`digests`), or are seen as they go by (`listen`). `judge` looks at the tables that they
-//! name and asks [`crate::feed::feed_proposal`] about each; what is proposed is put together (`grouped`) and checked as `headwater check`
-//! does. Nothing is changed.
+//! Statements come from the server's digests (`digests`), or are observed while relayed (`relay_listener`). `classification` reads the
+//! tables that they name and asks [`crate::feed::feed_proposal`] about each. `feed_groups` groups the proposals and checks them as
+//! `headwater check` does. Nothing is changed.
 
 mod classification;
 mod digests;
@@ -21,19 +20,19 @@ use crate::server::ServeError;
 pub use flags::{DiscoverFlags, StatementSource};
 use report::DiscoverReport;
 
-/// Why feeds cannot be looked for.
+/// Why discovery failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {
-    /// There is nobody to ask with.
+    /// No service account is set.
     #[error(
         "the server is asked by the service account: name it (--service-user, HEADWATER_SERVICE_USER, service.user); `headwater check` \
          prints the statements that make one"
     )]
     NoAccount,
-    /// The server cannot be looked at.
+    /// The server cannot be checked.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// The server refuses a question.
+    /// The server refuses a query.
     #[error("the server refuses a question of the service account: {0}")]
     Refused(String),
     /// The server counts no statements.
@@ -42,7 +41,7 @@ pub enum DiscoverError {
          restart it; or have your app connect to Headwater for a while: headwater discover --listen 127.0.0.1:3307"
     )]
     Off,
-    /// The account may not read what the server counts.
+    /// The account may not read the server's digests.
     #[error(
         "the service account may not read which statements there are: GRANT SELECT ON performance_schema.* TO {account}; or have your \
          app connect to Headwater for a while: headwater discover --listen 127.0.0.1:3307"
@@ -51,33 +50,33 @@ pub enum DiscoverError {
         /// As in a GRANT.
         account: String,
     },
-    /// No client can be taken.
+    /// The listener cannot be opened.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// Signals cannot be heard.
+    /// Signals cannot be received.
     #[error("cannot wait for Ctrl-C")]
     Signal(#[source] std::io::Error),
 }
 
-/// Statements that were found, and where.
+/// Statements, with notes on their source.
 #[derive(Debug)]
 struct StatementSurvey {
-    /// What was looked at, and what was not: a line each.
+    /// What was read, and what was not: a line each.
     notes: Vec<String>,
-    /// The most time first.
+    /// By total time, descending.
     statements: Vec<DiscoveredStatement>,
 }
 
-/// A statement as it was found.
+/// A statement as observed.
 #[derive(Debug)]
 struct DiscoveredStatement {
     seen: StatementStats,
-    /// The text is that of a digest, whose names have to be looked up.
+    /// The text is a digest's, whose names must be resolved.
     is_digest: bool,
 }
 
 impl DiscoveredStatement {
-    /// The text that can be judged, where its database has these tables.
+    /// The text to classify, given its database's tables.
     fn text(&self, tables: &[String]) -> Option<String> {
         match self.is_digest {
             true => digest::statement(&self.seen.text, tables),
@@ -86,10 +85,10 @@ impl DiscoveredStatement {
     }
 }
 
-/// Looks for feeds, and writes what is found to `text`.
+/// Discovers feeds, and writes the findings to `text`.
 ///
 /// # Errors
-/// When the server cannot be asked, or no client can be taken.
+/// When the server cannot be queried, or no client can connect.
 pub async fn run(
     settings: &ServeSettings,
     source: StatementSource,
@@ -97,19 +96,19 @@ pub async fn run(
 ) -> Result<(), DiscoverError> {
     let service = settings.service.as_ref().ok_or(DiscoverError::NoAccount)?;
     let settings = &check::primary_settings(settings).await?;
-    // Before the time of listening: what is wrong is known at once.
+    // Before listening, so that errors show at once.
     let mut server = ProposedFeedCheck::connect(settings, service).await?;
     let statements = match source {
         StatementSource::Digests => digests::read(&mut server).await?,
         StatementSource::Listen { seconds } => {
-            let heard = relay_listener::count_selects(settings, seconds).await?;
-            // The connection may have been idle for longer than the server likes.
+            let listened = relay_listener::count_selects(settings, seconds).await?;
+            // The old connection may have been idle for too long.
             server = ProposedFeedCheck::connect(settings, service).await?;
-            heard
+            listened
         }
     };
-    let judged =
+    let summary =
         classification::classify_statements(&mut server, settings, statements.statements).await?;
-    DiscoverReport::new(text).write(settings, &server, &statements.notes, &judged);
+    DiscoverReport::new(text).write(settings, &server, &statements.notes, &summary);
     Ok(())
 }

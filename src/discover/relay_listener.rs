@@ -1,4 +1,4 @@
-//! Stands in front of the server for a while, relays every byte, and counts the SELECTs that go by.
+//! Relays every byte to the server for a while, and counts the SELECTs among them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,17 +10,17 @@ use crate::config::ServeSettings;
 use crate::feed::tally::StatementTally;
 use crate::server::ProxyServer;
 
-/// Commands in flight at the end have so long.
+/// How long commands in flight have at the end, in milliseconds.
 const DRAIN_MS: u64 = 2_000;
 
-/// Relays for so many seconds, or until Ctrl-C or SIGTERM. Sessions that are open then are closed between two commands.
+/// Relays for this many seconds, or until Ctrl-C or SIGTERM. Open sessions are then closed between two commands.
 pub(super) async fn count_selects(
     settings: &ServeSettings,
     seconds: u64,
 ) -> Result<StatementSurvey, DiscoverError> {
     let mut settings = settings.clone();
     settings.accelerate = false;
-    // Whoever serves may have it.
+    // A running `serve` may use it.
     settings.socket = None;
     settings.listeners.clear();
     settings.service = None;
@@ -44,11 +44,11 @@ pub(super) async fn count_selects(
         })
         .await;
     let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-    let seen = tally.statements();
-    let times: u64 = seen.iter().map(|seen| seen.times).sum();
+    let statements = tally.statements();
+    let times: u64 = statements.iter().map(|seen| seen.times).sum();
     let mut about = vec![format!(
         "{times} SELECTs with a descending order and a limit, {} of them different in more than their values, went by on {listen}",
-        seen.len()
+        statements.len()
     )];
     if tally.uncounted() > 0 {
         let left_out = tally.uncounted();
@@ -56,12 +56,12 @@ pub(super) async fn count_selects(
             "{left_out} more were not counted: there were too many different ones"
         ));
     }
-    let statement = |seen| DiscoveredStatement {
-        seen,
+    let statement = |stats| DiscoveredStatement {
+        seen: stats,
         is_digest: false,
     };
     Ok(StatementSurvey {
         notes: about,
-        statements: seen.into_iter().map(statement).collect(),
+        statements: statements.into_iter().map(statement).collect(),
     })
 }

@@ -1,4 +1,4 @@
-//! What was found, for people: plain text, with sections of the settings to paste.
+//! The report: plain text, with settings sections to paste.
 
 use std::time::Duration;
 
@@ -11,10 +11,9 @@ use crate::feed::normalization::shortened;
 use crate::feed::tally::StatementStats;
 use crate::report::ReportWriter;
 
-/// More statements of one kind are not listed.
+/// The most statements listed of one kind.
 const MOST: usize = 20;
 
-/// Writes it part by part.
 #[derive(Debug)]
 pub(super) struct DiscoverReport<'a> {
     text: &'a mut String,
@@ -30,15 +29,15 @@ impl<'a> DiscoverReport<'a> {
         settings: &ServeSettings,
         server: &ProposedFeedCheck,
         about: &[String],
-        judged: &DiscoverySummary,
+        summary: &DiscoverySummary,
     ) {
         self.server(&server.named, settings.upstream.first());
         self.part("Statements");
         for line in about {
             self.item(line);
         }
-        if judged.databases_left_out > 0 {
-            let left_out = judged.databases_left_out;
+        if summary.databases_left_out > 0 {
+            let left_out = summary.databases_left_out;
             self.item(&format!(
                 "those of {left_out} more databases were not looked at (limits.databases)"
             ));
@@ -50,11 +49,11 @@ impl<'a> DiscoverReport<'a> {
                 self.item(&line);
             }
         }
-        for feed in &judged.feeds {
+        for feed in &summary.feeds {
             self.feed(feed);
         }
-        self.refused(&judged.refused);
-        self.summary(judged);
+        self.refused(&summary.refused);
+        self.summary(summary);
     }
 
     fn summary(&mut self, judged: &DiscoverySummary) {
@@ -97,15 +96,14 @@ impl<'a> DiscoverReport<'a> {
             }
         }
         self.part("    Its statements");
-        for (shape, seen) in feed.statements.iter().take(MOST) {
-            let own = seen.database.as_ref().filter(|_| feed.databases.len() > 1);
+        for (shape, stats) in feed.statements.iter().take(MOST) {
+            let own = stats.database.as_ref().filter(|_| feed.databases.len() > 1);
             let own = own.map(|name| format!(" (database {name})"));
-            self.statement(&format!("{shape}{}", own.unwrap_or_default()), seen);
+            self.statement(&format!("{shape}{}", own.unwrap_or_default()), stats);
         }
         self.more(feed.statements.len());
     }
 
-    /// A section as the settings file has it.
     fn section(&mut self, definition: &FeedDefinition) {
         let section = definition.section();
         for line in section.lines().filter(|line| !line.is_empty()) {
@@ -113,10 +111,10 @@ impl<'a> DiscoverReport<'a> {
         }
     }
 
-    fn statement(&mut self, what: &str, seen: &StatementStats) {
+    fn statement(&mut self, what: &str, stats: &StatementStats) {
         self.item(&format!("    {what}"));
-        self.item(&format!("        {}", shortened(&seen.normalized_text)));
-        self.item(&format!("        {}", cost(seen)));
+        self.item(&format!("        {}", shortened(&stats.normalized_text)));
+        self.item(&format!("        {}", cost(stats)));
     }
 
     fn refused(&mut self, refused: &[(StatementStats, String)]) {
@@ -124,16 +122,16 @@ impl<'a> DiscoverReport<'a> {
             return;
         }
         self.part("Statements that look like ones of feeds and would be relayed as they are");
-        for (seen, why) in refused.iter().take(MOST) {
-            self.item(&shortened(&seen.normalized_text));
-            let database = seen
+        for (stats, why) in refused.iter().take(MOST) {
+            self.item(&shortened(&stats.normalized_text));
+            let database = stats
                 .database
                 .as_ref()
                 .map(|name| format!("database {name}, "));
             self.item(&format!(
                 "    {}{}",
                 database.unwrap_or_default(),
-                cost(seen)
+                cost(stats)
             ));
             self.item(&format!("    why: {why}"));
         }
@@ -153,29 +151,29 @@ impl ReportWriter for DiscoverReport<'_> {
     }
 }
 
-/// How often, how long, and how much was read for it.
-fn cost(seen: &StatementStats) -> String {
-    let times = match seen.times {
+/// The number of executions, their time, and the rows read.
+fn cost(stats: &StatementStats) -> String {
+    let times = match stats.times {
         1 => "seen once".to_owned(),
         times => format!("seen {times} times"),
     };
-    let prepared = match seen.prepared {
+    let prepared = match stats.prepared {
         true => ", as a prepared statement",
         false => "",
     };
-    let read = match (seen.rows_read, seen.rows_sent) {
+    let read = match (stats.rows_read, stats.rows_sent) {
         (None, _) => "rows read: not known".to_owned(),
         (Some(_), 0) => "no rows sent".to_owned(),
         (Some(read), sent) => format!("{} rows read for each row sent", tenths(read, sent)),
     };
     format!(
         "{times}{prepared}, {} on average, {} in all; {read}",
-        time(seen.mean()),
-        time(seen.total)
+        time(stats.mean()),
+        time(stats.total)
     )
 }
 
-/// A quotient with one digit behind the point.
+/// A quotient with one decimal.
 fn tenths(a: u64, b: u64) -> String {
     let tenths = u128::from(a) * 10 / u128::from(b.max(1));
     format!("{}.{}", tenths / 10, tenths % 10)

@@ -1,4 +1,4 @@
-//! Feeds that nobody named: found in statements that are relayed, and told of, or served.
+//! Feeds that the settings do not name: discovered in relayed statements, then suggested or served.
 
 use std::sync::Arc;
 
@@ -9,23 +9,22 @@ use super::{FeedRegistry, FeedRegistryState, RegisteredFeed, SuggestedFeed, tabl
 use crate::feed::FeedDefinition;
 use crate::feed::feed_proposal::FeedProposal;
 
-/// More feeds are not found.
 const MAX_DISCOVERED_FEEDS: usize = 32;
 
-/// What is done about feeds that the settings do not name.
+/// What to do about feeds that the settings do not name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", from = "DiscoveryModeInput")]
 pub enum FeedDiscoveryMode {
-    /// The log names each once.
+    /// The log suggests each once.
     #[default]
     Suggest,
     /// They are served.
     On,
-    /// Nothing.
+    /// They are ignored.
     Off,
 }
 
-/// As it is written: by its word, or by the like of an answer to a question.
+/// The form in the file: a word, or a boolean.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -57,21 +56,19 @@ impl From<DiscoveryModeInput> for FeedDiscoveryMode {
     }
 }
 
-/// What became of a feed that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DiscoveryOutcome {
-    /// There is one already that serves the same, or there is no room.
+    /// Another feed serves the same statements, or there are too many.
     Ignored,
-    /// The log has named it.
     Suggested,
-    /// These of its tables cannot be seen.
+    /// These of its tables are not visible.
     UnseenTables(Arc<[String]>),
-    /// It is a feed now, whose tables are to be looked at.
+    /// It is a feed now, whose tables must be checked.
     Adopted,
 }
 
 impl FeedRegistry {
-    /// Takes in what a statement of a database was found to be.
+    /// Records a proposal from a statement of a database.
     pub(super) fn record_discovery(
         &self,
         proposal: &FeedProposal,
@@ -80,7 +77,7 @@ impl FeedRegistry {
         let definition = &proposal.definition;
         let mut state = self.state();
         let mut feeds = state.feeds.iter();
-        if feeds.any(|own| own.definition.serves(definition, database)) {
+        if feeds.any(|feed| feed.definition.serves(definition, database)) {
             return DiscoveryOutcome::Ignored;
         }
         if self.discovery_mode == FeedDiscoveryMode::On && proposal.obstacles.is_empty() {
@@ -90,7 +87,7 @@ impl FeedRegistry {
             };
         }
         let mut suggested = state.suggested.iter();
-        if !suggested.any(|own| own.definition.serves(definition, database)) {
+        if !suggested.any(|suggestion| suggestion.definition.serves(definition, database)) {
             if state.suggested.len() == MAX_DISCOVERED_FEEDS {
                 return DiscoveryOutcome::Ignored;
             }
@@ -105,21 +102,21 @@ impl FeedRegistry {
         DiscoveryOutcome::Suggested
     }
 
-    /// Makes a feed of it: in the place of one that was found before and has nobody who follows.
+    /// Adds it as a feed, or replaces a discovered feed that serves fewer statements.
     fn adopt(
         &self,
         state: &mut FeedRegistryState,
         definition: &FeedDefinition,
         database: &str,
     ) -> bool {
-        let narrower = |own: &&mut RegisteredFeed| {
-            own.is_discovered && definition.serves(&own.definition, database)
+        let narrower = |is_narrower: &&mut RegisteredFeed| {
+            is_narrower.is_discovered && definition.serves(&is_narrower.definition, database)
         };
-        let mut own = definition.clone();
+        let mut adopted = definition.clone();
         match state.feeds.iter_mut().find(narrower) {
             Some(narrower) => {
-                own.name.clone_from(&narrower.definition.name);
-                narrower.definition = Arc::new(own);
+                adopted.name.clone_from(&narrower.definition.name);
+                narrower.definition = Arc::new(adopted);
             }
             None => {
                 if state.feeds.iter().filter(|feed| feed.is_discovered).count()
@@ -128,8 +125,10 @@ impl FeedRegistry {
                     return false;
                 }
                 let feeds = state.feeds.iter();
-                own.assign_free_name(|name| feeds.clone().all(|feed| feed.definition.name != name));
-                let (messages, feed) = (table_of(&own), RegisteredFeed::from_settings(own));
+                adopted.assign_free_name(|name| {
+                    feeds.clone().all(|feed| feed.definition.name != name)
+                });
+                let (messages, feed) = (table_of(&adopted), RegisteredFeed::from_settings(adopted));
                 state.feeds.push(RegisteredFeed {
                     is_discovered: true,
                     ..feed
@@ -146,7 +145,6 @@ impl FeedRegistry {
     }
 }
 
-/// Names it in the log, with the section to paste.
 fn suggest(proposal: &FeedProposal, obstacles: &str, database: &str, auto: FeedDiscoveryMode) {
     let first = match (obstacles.is_empty(), auto) {
         (true, _) => "feeds.auto = \"on\" has them answered from memory, or this section of the settings file:".to_owned(),

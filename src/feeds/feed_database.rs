@@ -1,4 +1,4 @@
-//! What is known of one database: its tables as they were seen last, and which feeds can be served from them.
+//! One database: its tables as last read, and which feeds can be served from them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,43 +17,38 @@ use crate::index::TimelineId;
 use crate::log::timeline_tables::{self, KeyColumnDefinition, TimelineSchema};
 use crate::timeline::definition::{FollowerTable, IdType, MessageTable};
 
-/// More tables are not looked at in one database.
+/// The most tables read in one database.
 const MOST_TABLES: usize = 1_000;
 
-/// One database.
 #[derive(Debug, Default)]
 pub(super) struct FeedDatabase {
     tables: Arc<DatabaseCatalogue>,
     wanted: BTreeSet<String>,
-    /// Counts how often they changed.
+    /// Counts changes of the tables.
     version: u64,
     checked: Option<(Instant, DefinitionEpoch)>,
     availability: Vec<FeedAvailability>,
-    /// What the log was told of each.
     logged: Vec<Option<LoggedFeedStatus>>,
 }
 
-/// What the log was told of a feed.
 #[derive(Debug, PartialEq, Eq)]
 enum LoggedFeedStatus {
     Served,
     Refused(String),
-    /// Nothing is in its own way.
+    /// It has no obstacle of its own.
     WaitsForLog,
 }
 
-/// Whether a feed is served from a database.
+/// Whether a feed can be served from a database.
 #[derive(Clone, Debug)]
 pub(super) enum FeedAvailability {
-    /// It is.
     Available {
         types: FeedColumnTypes,
         /// `None`: too many timelines are in memory already.
         timeline: Option<Arc<CachedTimeline>>,
     },
-    /// It is not, and this is why.
     Obstructed(Vec<FeedObstacle>),
-    /// It is another database's.
+    /// It belongs to another database.
     Elsewhere,
 }
 
@@ -71,12 +66,12 @@ impl FeedDatabase {
         Arc::clone(&self.tables)
     }
 
-    /// By the feed's place among all.
+    /// By the feed's index.
     pub(super) fn availability(&self, feed: usize) -> Option<&FeedAvailability> {
         self.availability.get(feed)
     }
 
-    /// Adds tables that are to be looked at. True if one of them was not before.
+    /// Adds tables to be read. True if one of them is new.
     pub(super) fn add_wanted(&mut self, tables: impl IntoIterator<Item = String>) -> bool {
         let before = self.wanted.len();
         for table in tables {
@@ -91,14 +86,14 @@ impl FeedDatabase {
         self.wanted.iter().cloned().collect()
     }
 
-    /// Each feed is to be judged again: one has changed.
+    /// Forgets each feed's check: the feeds have changed.
     pub(super) fn reset_checks(&mut self) {
         self.checked = None;
         self.availability.clear();
         self.logged.clear();
     }
 
-    /// Takes in the tables as they were seen at a time.
+    /// Records the tables read at a time, and checks the feeds if they have changed.
     pub(super) fn record_tables(
         &mut self,
         tables: DatabaseCatalogue,
@@ -120,37 +115,41 @@ impl FeedDatabase {
         self.tables = Arc::new(tables);
     }
 
-    /// Says what became of each feed, where that was not said before. Nothing is served while the log is not followed.
+    /// Logs each feed's status if it has changed. Nothing is served while the log is not followed.
     pub(super) fn log_changes(
         &mut self,
         feeds: &[RegisteredFeed],
-        aside: Option<&MemorySuspension>,
+        suspension: Option<&MemorySuspension>,
     ) {
         let database = &self.tables.database;
         self.logged.resize_with(self.availability.len(), || None);
         let each = feeds.iter().zip(&self.availability).zip(&mut self.logged);
         for ((feed, served), said) in each {
             let name = &feed.definition.name;
-            let place = match served {
+            let timeline = match served {
                 FeedAvailability::Available {
                     timeline: place, ..
                 } => place.as_ref(),
                 FeedAvailability::Obstructed(_) | FeedAvailability::Elsewhere => None,
             };
-            let next = match (served, aside, place.map(|place| place.block_reason())) {
+            let next = match (
+                served,
+                suspension,
+                timeline.map(|place| place.block_reason()),
+            ) {
                 (FeedAvailability::Elsewhere, ..) => continue,
-                (FeedAvailability::Obstructed(found), ..) => {
-                    LoggedFeedStatus::Refused(in_one_line(found))
+                (FeedAvailability::Obstructed(obstacles), ..) => {
+                    LoggedFeedStatus::Refused(in_one_line(obstacles))
                 }
                 (_, _, None) => LoggedFeedStatus::Refused(
                     "as many timelines are in memory as can be".to_owned(),
                 ),
-                (_, _, Some(Some(bar))) => LoggedFeedStatus::Refused(bar.text),
-                // What interrupts it is said of the log.
+                (_, _, Some(Some(blocked))) => LoggedFeedStatus::Refused(blocked.text),
+                // An interruption of a served feed is logged for the log as a whole.
                 (_, Some(_), _) if matches!(said, Some(LoggedFeedStatus::Served)) => continue,
-                (_, Some(aside), _) if aside.is_startup() => continue,
+                (_, Some(suspension), _) if suspension.is_startup() => continue,
                 (_, Some(_), _) => LoggedFeedStatus::WaitsForLog,
-                (_, None, _) if place.is_some_and(|place| place.has_known_columns()) => {
+                (_, None, _) if timeline.is_some_and(|place| place.has_known_columns()) => {
                     LoggedFeedStatus::Served
                 }
                 // It will be in a moment.
@@ -159,7 +158,7 @@ impl FeedDatabase {
             if said.as_ref() == Some(&next) {
                 continue;
             }
-            match (&next, aside) {
+            match (&next, suspension) {
                 (LoggedFeedStatus::Served, _) => {
                     tracing::info!("feed {name} in database {database}: served")
                 }
@@ -177,12 +176,11 @@ impl FeedDatabase {
 }
 
 impl FeedAvailability {
-    /// It is served, once the log is followed.
     pub(super) fn is_served(&self) -> bool {
         matches!(self, FeedAvailability::Available { .. }) && !self.is_blocked()
     }
 
-    /// Its tables are fit, and their rows are kept out of memory all the same.
+    /// True if its tables fit, but their rows are kept out of memory.
     pub(super) fn is_blocked(&self) -> bool {
         matches!(self, FeedAvailability::Available { timeline: Some(place), .. } if place.block_reason().is_some())
     }
@@ -195,10 +193,10 @@ impl FeedAvailability {
         )
     }
 
-    /// Tables of its own are not to be seen, so that nobody can say whether a statement would be its.
+    /// True if tables of its own are not visible, so that its statements cannot be recognised.
     pub(super) fn has_missing_tables(&self) -> bool {
-        let lacks = |own: &FeedObstacle| matches!(own, FeedObstacle::NoTable { .. });
-        matches!(self, FeedAvailability::Obstructed(found) if found.iter().any(lacks))
+        let is_missing = |obstacle: &FeedObstacle| matches!(obstacle, FeedObstacle::NoTable { .. });
+        matches!(self, FeedAvailability::Obstructed(found) if found.iter().any(is_missing))
     }
 
     fn of(
@@ -208,10 +206,10 @@ impl FeedAvailability {
         was_here: bool,
     ) -> FeedAvailability {
         let database = &tables.database;
-        let own = definition.database.as_ref();
-        let elsewhere = match own {
-            Some(own) => own != database,
-            // One without the feed's messages is no place for it, unless they were there: a right may have been taken away.
+        let feed_database = definition.database.as_ref();
+        let elsewhere = match feed_database {
+            Some(feed_database) => feed_database != database,
+            // A database without the feed's messages is none of its, unless they were there: a privilege may have been revoked.
             None => !was_here && tables.catalogue_table(&definition.message.table).is_none(),
         };
         if elsewhere {
@@ -222,15 +220,15 @@ impl FeedAvailability {
                 timeline: binlog.cached_timeline(row_source(definition, types, database)),
                 types,
             },
-            Err(found) => FeedAvailability::Obstructed(found),
+            Err(obstacles) => FeedAvailability::Obstructed(obstacles),
         }
     }
 }
 
-/// Pages that are loaded beforehand have so many messages.
+/// Messages of a page that is preloaded.
 const PAGE_SIZE: usize = 20;
 
-/// Where a feed's rows come from.
+/// The tables that a feed's rows are loaded from.
 #[must_use]
 pub fn row_source(
     definition: &FeedDefinition,

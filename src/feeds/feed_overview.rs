@@ -1,4 +1,4 @@
-//! What is known of feeds and templates, for those who watch.
+//! Overviews of feeds and templates, for monitoring.
 
 use std::sync::Arc;
 
@@ -14,60 +14,60 @@ use crate::feed::outcome_counts::OutcomeCounts;
 use crate::feed::words::StatementWords;
 use crate::session::feed_decision::FeedRelayReason;
 
-/// A feed.
+/// A feed's overview.
 #[derive(Clone, Debug)]
 pub struct FeedOverview {
     /// Its name.
     pub name: String,
-    /// Nobody named it: it was found.
+    /// It was discovered; the settings do not name it.
     pub is_discovered: bool,
-    /// Each database that was looked at and has its tables, with what is in the way there; `None`: it is served.
+    /// Each checked database with its tables, and the obstacle there; `None`: it is served.
     pub databases: Vec<(String, Option<RelayCause>)>,
-    /// What became of its statements.
+    /// Outcomes of its statements.
     pub counted: Vec<(&'static str, u64)>,
-    /// Its section of the settings file.
+    /// Its settings section.
     pub section: String,
 }
 
-/// A feed that was found, and that nobody has named.
+/// A discovered feed that is not served.
 #[derive(Clone, Debug)]
 pub struct SuggestedFeedOverview {
-    /// Where its statements were sent.
+    /// The database in which its statements were sent.
     pub database: String,
-    /// What stands in the way of serving it; empty: nothing does.
+    /// What prevents serving it; empty: nothing.
     pub obstacles: String,
-    /// The section of the settings file that has it served.
+    /// The settings section that serves it.
     pub section: String,
 }
 
-/// A template.
+/// A template's overview.
 #[derive(Clone, Debug)]
 pub struct TemplateOverview {
     /// Its digest.
     pub digest: u64,
     /// Its first statement, without values.
     pub shown: String,
-    /// Whose it is, where that is known.
+    /// Its feed, if known.
     pub feed: Option<String>,
     /// The database that it was sent in.
     pub database: String,
-    /// What became of its statements.
+    /// Outcomes of its statements.
     pub counted: Vec<(&'static str, u64)>,
-    /// Microseconds directly and narrowed.
+    /// Microseconds of a direct and of a narrowed statement.
     pub times: Option<(f64, f64)>,
-    /// Microseconds that the server has spent on them; `None`: that is not known.
+    /// Microseconds that the server has spent on them; `None`: unknown.
     pub spent: Option<u64>,
 }
 
 impl TemplateOverview {
-    /// How often this has become of one.
+    /// How many of its statements had this outcome.
     #[must_use]
     pub fn times(&self, what: &str) -> u64 {
-        let found = self.counted.iter().find(|(name, _)| *name == what);
-        found.map_or(0, |(_, times)| *times)
+        let entry = self.counted.iter().find(|(name, _)| *name == what);
+        entry.map_or(0, |(_, times)| *times)
     }
 
-    /// How often one came.
+    /// How many of its statements came.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counted.iter().map(|(_, times)| times).sum()
@@ -104,19 +104,22 @@ impl FeedRegistry {
         feeds.collect()
     }
 
-    /// What was found, and is not served.
+    /// Feeds that were suggested and are not served.
     #[must_use]
     pub fn suggested_feeds(&self) -> Vec<SuggestedFeedOverview> {
         let state = self.state();
-        let all = state.suggested.iter().map(|own| SuggestedFeedOverview {
-            database: own.database.clone(),
-            obstacles: own.obstacles.clone(),
-            section: own.definition.section(),
-        });
+        let all = state
+            .suggested
+            .iter()
+            .map(|suggestion| SuggestedFeedOverview {
+                database: suggestion.database.clone(),
+                obstacles: suggestion.obstacles.clone(),
+                section: suggestion.definition.section(),
+            });
         all.collect()
     }
 
-    /// Why a statement of a database is relayed, as far as more is known than its name says; and whose it is, where that is known.
+    /// The most specific cause known for relaying a statement of a database; and its feed, if known.
     #[must_use]
     pub fn cause(
         &self,
@@ -125,7 +128,9 @@ impl FeedRegistry {
         why: FeedRelayReason,
     ) -> (RelayCause, Option<String>) {
         let mut cause = match (why, self.binlog.suspension()) {
-            (FeedRelayReason::LogSuspended, Some(aside)) => RelayCause::log_suspended(aside),
+            (FeedRelayReason::LogSuspended, Some(suspension)) => {
+                RelayCause::log_suspended(suspension)
+            }
             _ => RelayCause::of_explanation(why),
         };
         let state = self.state();
@@ -163,11 +168,11 @@ impl FeedRegistry {
         (cause, feed)
     }
 
-    /// Why a statement is relayed that names no feed's messages, and is one of a feed that nobody named.
+    /// Why a statement is relayed that names no feed's messages but belongs to a feed not named in the settings.
     #[must_use]
-    pub fn unmatched_cause(&self, database: &[u8], met: &UnmatchedTextKind) -> Option<RelayCause> {
+    pub fn unmatched_cause(&self, database: &[u8], kind: &UnmatchedTextKind) -> Option<RelayCause> {
         let of_log = self.binlog.suspension().map(RelayCause::log_suspended);
-        match met {
+        match kind {
             UnmatchedTextKind::Unknown => None,
             UnmatchedTextKind::Suggested if of_log.is_some() => of_log,
             UnmatchedTextKind::Suggested => Some(self.suggested_cause(database)),
@@ -182,18 +187,19 @@ impl FeedRegistry {
         }
     }
 
-    /// Feeds that are found are served unasked: what has to be mended first, then.
+    /// Discovered feeds are served by default in mode `on`, so there the cause is what must be fixed first.
     fn suggested_cause(&self, database: &[u8]) -> RelayCause {
         let cause = RelayCause::of_explanation(FeedRelayReason::Suggested);
         let database = String::from_utf8_lossy(database);
         let state = self.state();
         let mut suggested = state.suggested.iter();
-        let own = suggested.find(|own| own.database == database && !own.obstacles.is_empty());
-        match own.filter(|_| self.discovery_mode == FeedDiscoveryMode::On) {
-            Some(own) => RelayCause {
+        let suggestion =
+            suggested.find(|own| own.database == database && !own.obstacles.is_empty());
+        match suggestion.filter(|_| self.discovery_mode == FeedDiscoveryMode::On) {
+            Some(suggestion) => RelayCause {
                 text: format!(
                     "it is one of a feed that was found, and cannot be served: {}",
-                    own.obstacles
+                    suggestion.obstacles
                 ),
                 cure: "mend that: it is looked at again within ten minutes".to_owned(),
                 ..cause
@@ -209,11 +215,11 @@ impl FeedRegistry {
         Some(state.feed(feed, self.first_number)?.definition.name.clone())
     }
 
-    /// Every template that is remembered.
+    /// Every known template.
     #[must_use]
     pub fn templates(&self) -> Vec<TemplateOverview> {
-        // Counters are read once the lock is given back, on which sessions wait.
-        let found: Vec<_> = {
+        // Counters are read after the lock is released: sessions wait for it.
+        let entries: Vec<_> = {
             let state = self.state();
             let each = state.templates.iter().map(|(key, entry)| {
                 let TemplateEntry {
@@ -252,21 +258,22 @@ impl FeedRegistry {
             });
             each.collect()
         };
-        let seen = found
-            .into_iter()
-            .map(|(digest, shown, feed, database, counted, template)| {
-                let times = template.and_then(|template| template.times());
-                let spent = Some(counted.server_micros());
-                TemplateOverview {
-                    digest,
-                    shown,
-                    feed,
-                    database,
-                    counted: counted.all(),
-                    times,
-                    spent: spent.filter(|spent| *spent > 0 || times.is_some()),
-                }
-            });
-        seen.collect()
+        let overviews =
+            entries
+                .into_iter()
+                .map(|(digest, shown, feed, database, counted, template)| {
+                    let times = template.and_then(|template| template.times());
+                    let spent = Some(counted.server_micros());
+                    TemplateOverview {
+                        digest,
+                        shown,
+                        feed,
+                        database,
+                        counted: counted.all(),
+                        times,
+                        spent: spent.filter(|spent| *spent > 0 || times.is_some()),
+                    }
+                });
+        overviews.collect()
     }
 }

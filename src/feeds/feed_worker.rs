@@ -1,4 +1,4 @@
-//! What is found out about tables and templates beside the sessions.
+//! The background worker that reads tables and classifies templates.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,21 +27,18 @@ use crate::feed::{FeedDefinition, FeedId, NarrowingRefusal, Template, shape};
 use crate::index::TimelineId;
 use crate::log::joined_table::JoinedTable;
 
-/// Of more tables the log is not told that they cannot be seen.
+/// The most tables that are logged as invisible.
 const MOST_UNSEEN: usize = 100;
 
-/// What has to be looked at.
 #[derive(Debug)]
 pub(super) enum FeedTask {
-    /// The tables of a database.
     Database(Vec<u8>),
-    /// A text, as the first of its template.
     Template {
         key: Box<[u8]>,
         database: Vec<u8>,
         text: Vec<u8>,
     },
-    /// A text that names no feed's messages.
+    /// Classify a text that names no feed's messages.
     Unmatched {
         key: Box<[u8]>,
         database: Vec<u8>,
@@ -49,7 +46,7 @@ pub(super) enum FeedTask {
     },
 }
 
-/// Looks at what comes, and at all that is known every so often, for good.
+/// Processes tasks, and checks everything known at each interval, forever.
 pub async fn run(
     feeds: Arc<FeedRegistry>,
     catalogue: &Catalogue,
@@ -103,7 +100,7 @@ struct FeedWorker<'a> {
 }
 
 impl FeedWorker<'_> {
-    /// Looks for every database that holds a feed's messages.
+    /// Finds and checks every database that holds a feed's messages.
     async fn discover(&mut self) {
         let mut databases = BTreeSet::new();
         for definition in self.definitions() {
@@ -111,8 +108,8 @@ impl FeedWorker<'_> {
                 Some(database) => drop(databases.insert(database.clone().into_bytes())),
                 None => {
                     let query = databases_query(&definition, self.feeds.most_databases);
-                    let told = self.query_rows(&[query]).await;
-                    let rows = told.into_iter().flatten().flatten();
+                    let replies = self.query_rows(&[query]).await;
+                    let rows = replies.into_iter().flatten().flatten();
                     let names = rows.filter_map(|row| row.into_iter().next().flatten());
                     databases.extend(names);
                 }
@@ -127,7 +124,7 @@ impl FeedWorker<'_> {
         self.feeds.state().definitions()
     }
 
-    /// A SELECT may do more than read where there are stored functions: transactions are judged by that.
+    /// A SELECT may do more than read if there are stored functions: transactions are judged by that.
     async fn check_functions(&mut self, anew: bool) {
         if !anew && self.catalogue.no_functions().is_some() {
             return;
@@ -143,16 +140,16 @@ impl FeedWorker<'_> {
     async fn query_rows(&mut self, queries: &[String]) -> Option<Vec<CatalogueRows>> {
         let service = self.catalogue.service.as_ref()?;
         match service.query_rows(queries).await {
-            Ok(told) => {
+            Ok(replies) => {
                 self.feeds.state().last_failure = None;
-                Some(told)
+                Some(replies)
             }
-            // It says why it failed before.
+            // The first failure was reported with its reason.
             Err(ServiceError::FailedRecently) => None,
             Err(error) => {
-                let (said, error) = (error.was_logged(), error.to_string());
+                let (was_logged, error) = (error.was_logged(), error.to_string());
                 let before = self.feeds.state().last_failure.replace(error.clone());
-                if !said && before.is_none() {
+                if !was_logged && before.is_none() {
                     tracing::warn!("the tables of feeds cannot be looked at: {error}");
                 }
                 None
@@ -160,7 +157,7 @@ impl FeedWorker<'_> {
         }
     }
 
-    /// Looks at the tables of a database again, if that is due or they are to be seen `anew`.
+    /// Reads the tables of a database again, if that is due or `anew` is set.
     async fn refresh(&mut self, database: &[u8], anew: bool) {
         let Ok(name) = std::str::from_utf8(database) else {
             return;
@@ -178,17 +175,22 @@ impl FeedWorker<'_> {
             if !anew && known.is_fresh(epoch, self.feeds.lifetime) {
                 return;
             }
-            known.add_wanted(definitions.iter().flat_map(|own| table_check::tables(own)));
+            known.add_wanted(
+                definitions
+                    .iter()
+                    .flat_map(|definition| table_check::tables(definition)),
+            );
             known.wanted()
         };
         let at = clock::now();
-        let told = self
+        let replies = self
             .query_rows(&catalogue::catalogue_queries(name, &wanted))
             .await;
-        let Some(told) = told.and_then(|told| <[CatalogueRows; 3]>::try_from(told).ok()) else {
+        let Some(replies) = replies.and_then(|told| <[CatalogueRows; 3]>::try_from(told).ok())
+        else {
             return;
         };
-        let tables = DatabaseCatalogue::read(name, &told).with_case(self.feeds.case);
+        let tables = DatabaseCatalogue::read(name, &replies).with_case(self.feeds.case);
         let feeds = &self.feeds;
         let mut state = feeds.state();
         let definitions = state.definitions();
@@ -199,18 +201,17 @@ impl FeedWorker<'_> {
         feeds.log_changes();
     }
 
-    /// Finds out about a template by its first text.
     async fn classify_template(&mut self, key: Box<[u8]>, database: &[u8], text: &[u8]) {
-        let mut found = self.match_template(&key, database, text).await;
-        if let Some((_, Err(_))) = found
+        let mut outcome = self.match_template(&key, database, text).await;
+        if let Some((_, Err(_))) = outcome
             && self.is_new_feed(database, text)
         {
             self.refresh(database, true).await;
-            found = self.match_template(&key, database, text).await;
+            outcome = self.match_template(&key, database, text).await;
         }
         let mut state = self.feeds.state();
         let version = state.databases.get(database).map(|known| known.version());
-        match (found, version) {
+        match (outcome, version) {
             (Some((version, is)), Some(current)) if version == current => {
                 if let Some(entry) = state.templates.peek_mut(&key) {
                     entry.status = TemplateStatus::Known {
@@ -219,7 +220,7 @@ impl FeedWorker<'_> {
                     };
                 }
             }
-            // It comes again.
+            // The text will come again.
             _ => drop(state.templates.pop(&key)),
         }
     }
@@ -252,8 +253,8 @@ impl FeedWorker<'_> {
         let mut state = self.feeds.state();
         let known = state.databases.get(database)?;
         let (version, tables) = (known.version(), known.tables());
-        let own = &state.templates.peek(key)?.counted;
-        let mut found = FeedMatchSummary::default();
+        let counted = &state.templates.peek(key)?.counted;
+        let mut summary = FeedMatchSummary::default();
         for (at, feed) in state.feeds.iter().enumerate() {
             let names = refusal::names_messages(&named, &feed.definition, &tables.database);
             let shape = || {
@@ -267,12 +268,12 @@ impl FeedWorker<'_> {
                     timeline: Some(_),
                 }) => *types,
                 Some(FeedAvailability::Elsewhere) | None => {
-                    found.add_blocked(at, false, names);
+                    summary.add_blocked(at, false, names);
                     continue;
                 }
                 Some(served) => {
                     let fits = shape().is_ok() || names && served.has_missing_tables();
-                    found.add_blocked(at, fits, names);
+                    summary.add_blocked(at, fits, names);
                     continue;
                 }
             };
@@ -287,30 +288,30 @@ impl FeedWorker<'_> {
                     if others.is_none() {
                         shape.row_dependencies = None;
                     }
-                    let (referred, lists) = others.unwrap_or_default();
+                    let (joined, lists) = others.unwrap_or_default();
                     let number = FeedId(self.feeds.first_number + at);
                     let template =
                         Template::new(number, tables.database.clone(), names, types, shape, named);
-                    let template = template.with_timelines(referred, lists);
+                    let template = template.with_timelines(joined, lists);
                     let template = template.with_counters(OutcomeCounters {
-                        template: Arc::clone(own),
+                        template: Arc::clone(counted),
                         feed: Some(Arc::clone(&feed.counted)),
                     });
                     return Some((version, Ok(Arc::new(template))));
                 }
-                Err(why) => found.add_served(at, why, names),
+                Err(why) => summary.add_served(at, why, names),
             }
         }
         let unseen = refusal::unseen_tables(&named, &tables);
-        let refusal = found.refusal(&unseen);
+        let refusal = summary.refusal(&unseen);
         if let TemplateRefusal::Unseen(Some(_), unseen) = &refusal {
             state.log_unseen_tables(&tables.database, unseen, self.feeds.binlog.user());
         }
         Some((version, Err(refusal)))
     }
 
-    /// The places of rows that a template's are made of, and of those that its lists of authors are made of. `None`: not all of them can
-    /// be followed.
+    /// The timelines of the rows that a template's rows are made of, and of those that its author lists are made of. `None`: not all of
+    /// them can be followed.
     fn joined_timelines(
         &self,
         keep: &RowDependencies,
@@ -319,7 +320,7 @@ impl FeedWorker<'_> {
         if keep.joined_rows.len() > MAX_LINKS || keep.lists.len() > MOST_LISTS {
             return None;
         }
-        let place = |table: &str, id: &str| {
+        let timeline = |table: &str, id: &str| {
             let facts = tables.catalogue_table(table)?;
             let binlog = &self.feeds.binlog;
             let follows =
@@ -332,18 +333,21 @@ impl FeedWorker<'_> {
             };
             follows.then(|| binlog.register_joined_table(table))?
         };
-        let refers = keep.joined_rows.iter().map(|it| place(&it.table, &it.id));
+        let refers = keep
+            .joined_rows
+            .iter()
+            .map(|it| timeline(&it.table, &it.id));
         let lists = keep
             .lists
             .iter()
-            .map(|it| place(&it.table, &it.reader_column));
+            .map(|it| timeline(&it.table, &it.reader_column));
         Some((
             refers.collect::<Option<_>>()?,
             lists.collect::<Option<_>>()?,
         ))
     }
 
-    /// True where a text that no feed serves is one of a feed that was not known, and is one now.
+    /// True if a text that no feed serves has just led to a new feed.
     fn is_new_feed(&self, database: &[u8], text: &[u8]) -> bool {
         if self.feeds.discovery_mode == FeedDiscoveryMode::Off {
             return false;
@@ -368,16 +372,16 @@ impl FeedWorker<'_> {
         }
     }
 
-    /// Finds out whether a text is one of a feed that nobody named.
+    /// Finds out whether a text belongs to a feed that the settings do not name.
     async fn classify_unmatched(&mut self, key: Box<[u8]>, database: &[u8], text: &[u8]) {
-        let found = match self.tables_of(database, text).await {
+        let outcome = match self.tables_of(database, text).await {
             Some(tables) => self.propose(text, &tables),
             None => DiscoveryOutcome::Ignored,
         };
-        if found == DiscoveryOutcome::Adopted {
+        if outcome == DiscoveryOutcome::Adopted {
             self.refresh(database, true).await;
         }
-        let is = match found {
+        let is = match outcome {
             DiscoveryOutcome::Suggested => UnmatchedTextKind::Suggested,
             DiscoveryOutcome::UnseenTables(unseen) => {
                 let database = String::from_utf8_lossy(database);
@@ -394,25 +398,30 @@ impl FeedWorker<'_> {
         self.feeds.state().unmatched.put(key, judged);
     }
 
-    /// The tables that a text names, where it may be one of a feed and they are of this database.
+    /// The tables that a text names, if it may belong to a feed and they are all in this database.
     async fn tables_of(&mut self, database: &[u8], text: &[u8]) -> Option<DatabaseCatalogue> {
         let name = std::str::from_utf8(database).ok()?;
         let named = feed_proposal::required_tables(text, self.feeds.case);
-        let own = |named: &TableName| named.database.as_deref().is_none_or(|own| own == name);
-        if named.is_empty() || !named.iter().all(own) {
+        let is_here = |table_database: &TableName| {
+            table_database
+                .database
+                .as_deref()
+                .is_none_or(|own| own == name)
+        };
+        if named.is_empty() || !named.iter().all(is_here) {
             return None;
         }
         let named: Vec<String> = named.into_iter().map(|named| named.table).collect();
-        let told = self
+        let replies = self
             .query_rows(&catalogue::catalogue_queries(name, &named))
             .await?;
-        let told = <[CatalogueRows; 3]>::try_from(told).ok()?;
-        Some(DatabaseCatalogue::read(name, &told).with_case(self.feeds.case))
+        let replies = <[CatalogueRows; 3]>::try_from(replies).ok()?;
+        Some(DatabaseCatalogue::read(name, &replies).with_case(self.feeds.case))
     }
 }
 
 impl FeedRegistryState {
-    /// Says once which tables the service account may not see.
+    /// Logs once which tables the service account may not see.
     fn log_unseen_tables(&mut self, database: &str, tables: &[String], user: &str) {
         let (mut unseen, most) = (Vec::new(), MOST_UNSEEN);
         for table in tables {

@@ -1,7 +1,7 @@
-//! The feeds that the settings name: whether each can be served from a database, and the templates of their statements.
+//! The feeds: whether each can be served from a database, and the templates of their statements.
 //!
-//! A session asks for a text's template and is answered at once. What is not known yet is found out beside it, by the service account:
-//! the statement that came first is relayed.
+//! A session looks up a text's template and never waits. The service account classifies unknown texts in the background: until then their
+//! statements are relayed.
 
 mod discovery;
 mod feed_database;
@@ -43,32 +43,31 @@ pub use relay_cause::RelayCause;
 use unmatched_text::UnmatchedTemplate;
 pub use unmatched_text::UnmatchedTextKind;
 
-/// Texts that wait to be looked at; what does not fit is looked at when it comes again.
+/// The most texts waiting to be classified; others are enqueued when they come again.
 const MAX_PENDING_TASKS: usize = 1_000;
 
-/// Feeds that are made when settings are read again have numbers so far behind those of the feeds before.
+/// Distance between the first feed numbers of two registries: reloaded settings make a new one.
 const NUMBER_STRIDE: usize = 1 << 20;
 
-/// Feeds, shared by all sessions.
+/// The feeds, shared by all sessions.
 #[derive(Debug)]
 pub struct FeedRegistry {
-    /// The number of the first one: a template of other feeds names none of these.
+    /// The number of the first feed: a template of another registry names none of these.
     first_number: usize,
-    /// What is done about feeds that nobody named.
+    /// What to do about feeds that the settings do not name.
     discovery_mode: FeedDiscoveryMode,
-    /// Of which tables rows are kept.
+    /// Which tables' rows are cached.
     rows_section: RowsSection,
-    /// How the server compares names.
     case: NameCase,
-    /// Tables of their messages, by which a text is recognised.
+    /// The feeds' message tables, by which a text is recognised.
     messages: RwLock<Vec<String>>,
     binlog: Arc<Binlog>,
     metadata_samples: MetadataSamples,
     state: Mutex<FeedRegistryState>,
     tasks: mpsc::Sender<FeedTask>,
-    /// True once the databases that hold feeds' messages were looked at.
+    /// True once the databases that hold feeds' messages were checked.
     pub databases_checked: watch::Sender<bool>,
-    /// How long what was seen of tables counts.
+    /// How long a check of tables is valid.
     lifetime: Duration,
     most_databases: usize,
 }
@@ -77,62 +76,58 @@ pub struct FeedRegistry {
 struct FeedRegistryState {
     feeds: Vec<RegisteredFeed>,
     templates: LruCache<Box<[u8]>, TemplateEntry>,
-    /// Texts that name no feed's messages, and look like those of feeds.
+    /// Texts that name no feed's messages and resemble those of feeds.
     unmatched: LruCache<Box<[u8]>, UnmatchedTemplate>,
-    /// What was said of feeds that nobody named.
+    /// Feeds suggested in the log.
     suggested: Vec<SuggestedFeed>,
     databases: HashMap<Vec<u8>, FeedDatabase>,
-    /// Why the service account could not look at tables when it was asked last.
+    /// Why the service account's last check of tables failed.
     last_failure: Option<String>,
-    /// Tables, by database, of which the log was told that the service account may not see them.
+    /// Tables, by database, that were logged as invisible to the service account.
     logged_unseen: BTreeSet<(String, String)>,
 }
 
-/// A feed that nobody named, and that is not served.
+/// A discovered feed that is not served.
 #[derive(Clone, Debug)]
 struct SuggestedFeed {
     definition: FeedDefinition,
     database: String,
-    /// What has to be mended first.
+    /// What must be fixed first.
     obstacles: String,
 }
 
-/// A feed.
 #[derive(Clone, Debug)]
 struct RegisteredFeed {
     definition: Arc<FeedDefinition>,
-    /// Nobody named it: it was found.
+    /// It was discovered; the settings do not name it.
     is_discovered: bool,
     counted: Arc<OutcomeCounts>,
 }
 
-/// A template.
+/// What is known of a template.
 #[derive(Debug)]
 struct TemplateEntry {
-    /// Its first statement, for people.
     shown: String,
     counted: Arc<OutcomeCounts>,
     status: TemplateStatus,
 }
 
-/// What is known of a template.
+/// The state of its classification.
 #[derive(Clone, Debug)]
 enum TemplateStatus {
-    /// It is being looked at.
     Pending,
-    /// It is none that can be served, or is, by the tables as they were then.
     Known {
         version: u64,
         outcome: Result<Arc<Template>, TemplateRefusal>,
     },
 }
 
-/// What has to be looked at: given to [`run`].
+/// Pending tasks: passed to [`run`].
 #[derive(Debug)]
 pub struct FeedInbox(mpsc::Receiver<FeedTask>);
 
 impl FeedRegistry {
-    /// Feeds that are checked once [`run`] does. They go on counting where feeds of the same names, and templates, of `before` ended.
+    /// Feeds that are checked once [`run`] runs. Counters of feeds of the same names, and of templates, continue those of `before`.
     #[must_use]
     pub fn new(
         definitions: Vec<FeedDefinition>,
@@ -159,7 +154,7 @@ impl FeedRegistry {
                     feed.counted = Arc::clone(&known.counted);
                 }
             }
-            // The one that was used last comes last.
+            // In the order of use: the most recent one last.
             for (key, entry) in before.templates.iter().rev() {
                 templates.put(key.clone(), entry.reset());
             }
@@ -185,34 +180,34 @@ impl FeedRegistry {
             }),
             tasks: work,
             databases_checked: watch::Sender::new(false),
-            // A round may be lost.
+            // A verdict may outlive a lost round.
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(3),
             most_databases: limits.databases,
         };
         (Arc::new(feeds), FeedInbox(inbox))
     }
 
-    /// Tables of messages, by which a text is recognised.
+    /// The message tables of feeds, by which a text is recognised.
     #[must_use]
     pub fn messages(definitions: &[FeedDefinition]) -> Box<[Box<[u8]>]> {
         let table = |definition| table_of(definition).into_bytes().into();
         definitions.iter().map(table).collect()
     }
 
-    /// True where there is a feed.
+    /// True if there is a feed.
     #[must_use]
     pub fn has_feeds(&self) -> bool {
         let messages = self.messages.read();
         !messages.unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// True once every database was looked at.
+    /// True once every database was checked.
     #[must_use]
     pub fn has_checked_databases(&self) -> bool {
         *self.databases_checked.borrow()
     }
 
-    /// True where one is served in some database.
+    /// True if a feed is served in some database.
     #[must_use]
     pub fn serves_any(&self) -> bool {
         let state = self.state();
@@ -227,7 +222,7 @@ impl FeedRegistry {
         })
     }
 
-    /// Each feed by its name, and what became of its statements.
+    /// Each feed's name and outcome counters.
     #[must_use]
     pub fn counted(&self) -> Vec<(String, Arc<OutcomeCounts>)> {
         let state = self.state();
@@ -237,7 +232,7 @@ impl FeedRegistry {
             .collect()
     }
 
-    /// True where a text names a feed's messages, as far as a glance tells.
+    /// True if a text seems to name a feed's messages; a cheap test.
     #[must_use]
     pub fn names_feed_messages(&self, text: &[u8]) -> bool {
         let messages = self.messages.read();
@@ -246,13 +241,13 @@ impl FeedRegistry {
         tables.any(|table| contains_name(text, table.as_bytes()))
     }
 
-    /// Lessons that are on their way.
+    /// Pending metadata samples.
     #[must_use]
     pub fn metadata_samples(&self) -> &MetadataSamples {
         &self.metadata_samples
     }
 
-    /// Forgets the templates, since no more of them come here: whoever still asks is told that they are new.
+    /// Clears the templates of a registry that gets no new ones: later lookups treat each text as new.
     pub fn retire(&self) {
         let mut state = self.state();
         state.templates.clear();
@@ -263,7 +258,7 @@ impl FeedRegistry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The template of a text that is sent in a database.
+    /// Looks up the template of a text sent in a database. Never waits; unknown texts are enqueued.
     #[must_use]
     pub fn template(
         &self,
@@ -353,15 +348,14 @@ impl FeedRegistry {
         TemplateLookup::Unserved(FeedRelayReason::New, tallies)
     }
 
-    /// Tells the log what became of each feed, where that is new.
     fn log_changes(&self) {
-        let aside = self.binlog.suspension();
+        let suspension = self.binlog.suspension();
         let mut state = self.state();
         let FeedRegistryState {
             feeds, databases, ..
         } = &mut *state;
         for known in databases.values_mut() {
-            known.log_changes(feeds, aside.as_ref());
+            known.log_changes(feeds, suspension.as_ref());
         }
     }
 
@@ -369,7 +363,7 @@ impl FeedRegistry {
         self.tasks.try_send(work).is_ok()
     }
 
-    /// Where a feed's messages are kept in memory.
+    /// The cached timeline of a feed's messages.
     #[must_use]
     pub fn cached_timeline(&self, feed: FeedId, database: &str) -> Option<Arc<CachedTimeline>> {
         let feed = feed.0.checked_sub(self.first_number)?;
@@ -386,28 +380,26 @@ impl FeedRegistry {
         }
     }
 
-    /// Everything is to be looked at again: tables may have changed.
+    /// Enqueues a check of every database: tables may have changed.
     pub fn refresh(&self) {
         for database in self.databases() {
             self.enqueue(FeedTask::Database(database));
         }
     }
 
-    /// Every database that was looked at.
     fn databases(&self) -> Vec<Vec<u8>> {
         self.state().databases.keys().cloned().collect()
     }
 }
 
 impl FeedRegistryState {
-    /// The feed that has this number, where the first one has that.
+    /// The feed with this number; `first`: the number of the first feed.
     fn feed(&self, feed: FeedId, first: usize) -> Option<&RegisteredFeed> {
         self.feeds.get(feed.0.checked_sub(first)?)
     }
 }
 
 impl RegisteredFeed {
-    /// One that the settings name.
     fn from_settings(definition: FeedDefinition) -> RegisteredFeed {
         RegisteredFeed {
             definition: Arc::new(definition),
@@ -418,7 +410,7 @@ impl RegisteredFeed {
 }
 
 impl TemplateEntry {
-    /// The same, which is to be looked at again when it comes.
+    /// The same entry, to be classified again when its text comes.
     fn reset(&self) -> TemplateEntry {
         TemplateEntry {
             shown: self.shown.clone(),
@@ -431,7 +423,6 @@ impl TemplateEntry {
         }
     }
 
-    /// Of a text that was not met before.
     fn new(text: &[u8]) -> TemplateEntry {
         TemplateEntry {
             shown: shortened(&normalized_text(text)),
@@ -454,7 +445,7 @@ pub fn databases_query(definition: &FeedDefinition, limit: usize) -> String {
     )
 }
 
-/// By which a form of statements is known in the log and in `SHOW HEADWATER STATEMENTS`: the same after a restart (FNV-1a).
+/// The digest of a statement's form, shown in the log and in `SHOW HEADWATER STATEMENTS`: the same after a restart (FNV-1a).
 #[must_use]
 pub fn digest(database: &[u8], words: &StatementWords) -> u64 {
     digest_of(&template_key(database, words))
@@ -465,13 +456,13 @@ fn digest_of(key: &[u8]) -> u64 {
     key.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// A digest as it is shown.
+/// A digest as displayed.
 #[must_use]
 pub fn hex_digest(digest: u64) -> String {
     format!("{digest:016x}")
 }
 
-/// Where a template is found: its words, in a database.
+/// The key of a template: its words, in a database.
 fn template_key(database: &[u8], words: &StatementWords) -> Box<[u8]> {
     [database, &[0], &words.key].concat().into()
 }

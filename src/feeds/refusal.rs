@@ -1,4 +1,4 @@
-//! Why a template is not served, as its text and the tables are.
+//! Why a template is not served, by its text and the tables.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,14 +8,12 @@ use crate::feed::template::TableName;
 use crate::feed::{FeedDefinition, NarrowingRefusal};
 use crate::session::feed_decision::FeedRelayReason;
 
-/// Why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TemplateRefusal {
-    /// What its text says.
     Text(NarrowingRefusal),
-    /// It is one of this feed, by its place among all, in whose way the check found something.
+    /// It belongs to this feed, by index, which is obstructed.
     Feed(usize),
-    /// It names tables that cannot be seen, beside those of a feed where one is told.
+    /// It names tables that are not visible; also the index of the feed whose messages it names, if any.
     Unseen(Option<usize>, Arc<[String]>),
 }
 
@@ -26,7 +24,7 @@ impl From<NarrowingRefusal> for TemplateRefusal {
 }
 
 impl TemplateRefusal {
-    /// The name that counters have for it.
+    /// The counter's reason.
     pub(super) fn why(&self) -> FeedRelayReason {
         match self {
             TemplateRefusal::Text(refused) => (*refused).into(),
@@ -35,7 +33,7 @@ impl TemplateRefusal {
         }
     }
 
-    /// Whose the template is, where that is known.
+    /// The index of the template's feed, if known.
     pub(super) fn feed(&self) -> Option<usize> {
         match self {
             TemplateRefusal::Text(_) => None,
@@ -45,21 +43,20 @@ impl TemplateRefusal {
     }
 }
 
-/// What was found of a statement that no feed serves.
+/// What the feeds say of a statement that none of them serves.
 #[derive(Debug, Default)]
 pub(super) struct FeedMatchSummary {
-    /// A feed that is not served, and of whose shape it is.
+    /// An obstructed feed whose shape it has.
     matching: Option<usize>,
-    /// A feed that is not served, and whose messages it names.
+    /// An obstructed feed whose messages it names.
     blocked: Option<usize>,
-    /// The same of one that is served.
+    /// A served feed whose messages it names.
     served: Option<usize>,
-    /// What the first of those that are served says of the text.
+    /// The first served feed's refusal of the text.
     text: Option<NarrowingRefusal>,
 }
 
 impl FeedMatchSummary {
-    /// A feed that is not served was looked at.
     pub(super) fn add_blocked(&mut self, at: usize, fits: bool, names: bool) {
         if fits {
             self.matching.get_or_insert(at);
@@ -69,21 +66,20 @@ impl FeedMatchSummary {
         }
     }
 
-    /// One that is served was.
     pub(super) fn add_served(&mut self, at: usize, why: NarrowingRefusal, names: bool) {
         if names {
             self.served.get_or_insert(at);
         }
-        // Another feed's names say nothing of the text.
+        // Refused names say nothing about the text itself.
         if why != NarrowingRefusal::Names {
             self.text.get_or_insert(why);
         }
     }
 
-    /// Of a statement that names tables of which these are not to be seen.
+    /// The refusal of a statement; `unseen`: tables that it names and that are not visible.
     pub(super) fn refusal(&self, unseen: &[String]) -> TemplateRefusal {
-        let barred = self.blocked.filter(|_| self.served.is_none());
-        match self.matching.or(barred) {
+        let blocked = self.blocked.filter(|_| self.served.is_none());
+        match self.matching.or(blocked) {
             Some(at) if self.matching.is_some() || unseen.is_empty() => TemplateRefusal::Feed(at),
             _ if !unseen.is_empty() => {
                 TemplateRefusal::Unseen(self.served.or(self.blocked), unseen.into())
@@ -93,24 +89,24 @@ impl FeedMatchSummary {
     }
 }
 
-/// Tables of this database that a statement names and that are not to be seen.
+/// Tables of this database that a statement names and that are not visible.
 pub(super) fn unseen_tables(named: &[TableName], tables: &DatabaseCatalogue) -> Arc<[String]> {
-    let own = |named: &&TableName| {
+    let is_unseen_here = |named: &&TableName| {
         let database = named.database.as_ref();
         database.is_none_or(|own| *own == tables.database)
             && tables.catalogue_table(&named.table).is_none()
     };
     let unseen: BTreeSet<String> = named
         .iter()
-        .filter(own)
+        .filter(is_unseen_here)
         .map(|it| it.table.clone())
         .collect();
     unseen.into_iter().collect()
 }
 
-/// True where a statement that names these tables names the messages of a feed, in a database that may be the feed's.
+/// True if a statement that names these tables names a feed's messages, in a database that may be the feed's.
 pub(super) fn names_messages(
-    named: &[TableName],
+    tables_named: &[TableName],
     definition: &FeedDefinition,
     database: &str,
 ) -> bool {
@@ -118,7 +114,7 @@ pub(super) fn names_messages(
     let is = |named: &TableName| {
         named.table == definition.message.table && may(named.database.as_deref())
     };
-    may(definition.database.as_deref()) && named.iter().any(is)
+    may(definition.database.as_deref()) && tables_named.iter().any(is)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Why statements are not answered from memory: one source for the log, `SHOW HEADWATER`, the admin port and `check`.
+//! Why statements are not served from memory: one source for the log, `SHOW HEADWATER`, the admin port and `check`.
 //!
-//! Of several causes the nearest is told, which has to be mended first: the server's log, what the service account may see, the feed's
-//! check; then the session, and the statement itself, which [`Why`] explains.
+//! Of several causes the nearest is reported, which must be fixed first: the server's log, the service account's visibility, the feed's
+//! check; then the session, and the statement itself, which [`FeedRelayReason`] explains.
 
 use super::feed_database::FeedAvailability;
 use crate::binlog::MemorySuspension;
@@ -11,24 +11,24 @@ use crate::session::feed_decision::FeedRelayReason;
 use crate::session::statement_explanation::plain_text;
 use crate::sql::quoted;
 
-/// A cause, with the way out.
+/// A cause, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayCause {
-    /// The name that counters have for it.
+    /// The counter's name.
     pub reason: &'static str,
-    /// What it is here and now.
+    /// The cause in this case.
     pub text: String,
-    /// What mends it: statements, where there are such.
+    /// The remedy: statements, if there are any.
     pub cure: String,
 }
 
-/// Who is to be given a right: only `headwater check` asks the server for the host.
+/// The account to grant to: only `headwater check` queries its host.
 pub(super) fn grantee(user: &str) -> String {
     format!("{}@`HOST`", quoted(user))
 }
 
 impl RelayCause {
-    /// What its name means, in general.
+    /// The general explanation of a reason.
     #[must_use]
     pub fn of_explanation(why: FeedRelayReason) -> RelayCause {
         let (reason, means, cure) = why.explanation();
@@ -39,7 +39,7 @@ impl RelayCause {
         }
     }
 
-    /// The same of what keeps calls from being answered.
+    /// The same for a call's reason.
     #[must_use]
     pub fn of_reason(reason: CallRelayReason) -> RelayCause {
         let (reason, means, cure) = reason.explanation();
@@ -50,13 +50,13 @@ impl RelayCause {
         }
     }
 
-    /// The same, as it is here and now.
+    /// The same cause with a specific text.
     #[must_use]
     pub fn with_text(self, text: String) -> RelayCause {
         RelayCause { text, ..self }
     }
 
-    /// There is none, by the settings.
+    /// The settings provide no memory.
     #[must_use]
     pub fn no_memory() -> RelayCause {
         RelayCause {
@@ -68,16 +68,16 @@ impl RelayCause {
 
     /// The server's log is not followed.
     #[must_use]
-    pub fn log_suspended(aside: MemorySuspension) -> RelayCause {
+    pub fn log_suspended(suspension: MemorySuspension) -> RelayCause {
         let general = RelayCause::of_explanation(FeedRelayReason::LogSuspended);
         RelayCause {
-            text: aside.text,
-            cure: aside.cure.unwrap_or(general.cure),
+            text: suspension.text,
+            cure: suspension.cure.unwrap_or(general.cure),
             ..general
         }
     }
 
-    /// The service account cannot look at tables.
+    /// The service account cannot read the tables.
     pub(super) fn of_account(error: &str) -> RelayCause {
         RelayCause {
             text: format!("the tables of feeds cannot be looked at: {error}"),
@@ -85,7 +85,7 @@ impl RelayCause {
         }
     }
 
-    /// These tables cannot be seen.
+    /// These tables are not visible.
     pub(super) fn unseen_tables(database: &str, tables: &[String], user: &str) -> RelayCause {
         let named: Vec<String> = tables.iter().map(|table| quoted(table)).collect();
         let grants = tables.iter();
@@ -100,7 +100,7 @@ impl RelayCause {
         }
     }
 
-    /// What the check has found in a database; `None`: the feed is served.
+    /// The findings of a feed's check in a database; `None`: the feed is served.
     pub(super) fn of_check(
         served: &FeedAvailability,
         database: &str,
@@ -112,9 +112,9 @@ impl RelayCause {
             FeedAvailability::Available {
                 timeline: Some(place),
                 ..
-            } => place.block_reason().map(|bar| RelayCause {
-                text: bar.text,
-                cure: bar.cure.unwrap_or_else(|| general.cure.clone()),
+            } => place.block_reason().map(|block| RelayCause {
+                text: block.text,
+                cure: block.cure.unwrap_or_else(|| general.cure.clone()),
                 ..general
             }),
             FeedAvailability::Available { timeline: None, .. } => Some(RelayCause {
@@ -123,13 +123,13 @@ impl RelayCause {
                     .to_owned(),
                 ..general
             }),
-            FeedAvailability::Obstructed(found) => {
-                let cures = found
+            FeedAvailability::Obstructed(obstacles) => {
+                let cures = obstacles
                     .iter()
-                    .filter_map(|own| own.remedy(database, &grantee(user)));
+                    .filter_map(|obstacle| obstacle.remedy(database, &grantee(user)));
                 let cures: Vec<String> = cures.collect();
                 Some(RelayCause {
-                    text: in_one_line(found),
+                    text: in_one_line(obstacles),
                     cure: match cures.is_empty() {
                         true => general.cure,
                         false => cures.join("; "),
@@ -141,10 +141,9 @@ impl RelayCause {
     }
 }
 
-/// All that is in the way.
-pub(super) fn in_one_line(found: &[FeedObstacle]) -> String {
-    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-    found.join("; ")
+pub(super) fn in_one_line(obstacles: &[FeedObstacle]) -> String {
+    let texts: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
+    texts.join("; ")
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! What became of statements, by feed and by template: for people.
+//! Outcomes of statements, by feed and by template, for display.
 
 use std::cmp::Reverse;
 
 use super::{FeedRegistry, TemplateEntry, TemplateStatus};
 
-/// More templates are not listed: those that came most often are.
+/// The most templates shown: those with the most statements.
 const MAX_TEMPLATES_SHOWN: usize = 20;
 
 impl FeedRegistry {
-    /// A line for each feed, and one for each of the templates that came most often.
+    /// A line for each feed, and one for each of the templates with the most statements.
     #[must_use]
     pub fn tallies(&self) -> Vec<String> {
         let state = self.state();

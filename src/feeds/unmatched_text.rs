@@ -1,4 +1,4 @@
-//! Texts that name no feed's messages and look like those of feeds: those that come often are looked at once.
+//! Texts that name no feed's messages but resemble those of feeds: frequent ones are classified once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,32 +8,31 @@ use super::{FeedDiscoveryMode, FeedRegistry, template_key};
 use crate::clock;
 use crate::feed::words::StatementWords;
 
-/// So often a text of one template has come before its tables are looked at.
+/// How often a template's texts come before its tables are read.
 const CHECK_AFTER: u32 = 10;
-/// What was found is taken to be so for so long.
+/// How long a classification is valid.
 const JUDGEMENT_TTL: Duration = Duration::from_secs(600);
-/// The same where a right was missing, which may be given any time.
+/// How long it is valid while a privilege is missing, which may be granted any time.
 const UNSEEN_TTL: Duration = Duration::from_secs(10);
 
-/// What is known of such a template.
 #[derive(Debug)]
 pub(super) enum UnmatchedTemplate {
-    /// It came so often.
+    /// Counts its texts.
     Counted(u32),
-    /// It is being looked at.
+    /// It is being classified.
     Pending,
-    /// It was found to be this.
+    /// It was classified.
     Judged { at: Instant, is: UnmatchedTextKind },
 }
 
-/// What such a text is.
+/// The classification of such a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnmatchedTextKind {
-    /// One of a feed that the log has named.
+    /// It belongs to a suggested feed.
     Suggested,
-    /// It looks like one, and these of its tables cannot be seen.
+    /// It resembles a feed's, and these of its tables are not visible.
     Unseen(Arc<[String]>),
-    /// Nothing that is known.
+    /// Nothing is known of it.
     Unknown,
 }
 
@@ -47,7 +46,7 @@ impl UnmatchedTextKind {
 }
 
 impl UnmatchedTemplate {
-    /// Another text has come: what it is, or that this is to be found out now.
+    /// Counts another text. `None`: it is to be classified now.
     fn count(&mut self) -> Option<UnmatchedTextKind> {
         match self {
             UnmatchedTemplate::Counted(times) if *times < CHECK_AFTER => *times += 1,
@@ -65,7 +64,7 @@ impl UnmatchedTemplate {
 }
 
 impl FeedRegistry {
-    /// Meets a text that is sent in a database, and names no feed's messages.
+    /// Classifies a text that was sent in a database and names no feed's messages. Never waits.
     #[must_use]
     pub fn classify_unmatched(&self, database: &[u8], text: &[u8]) -> UnmatchedTextKind {
         if self.discovery_mode == FeedDiscoveryMode::Off {
@@ -75,7 +74,7 @@ impl FeedRegistry {
             return UnmatchedTextKind::Unknown;
         };
         let key = template_key(database, &words);
-        let met = {
+        let kind = {
             let mut state = self.state();
             match state.unmatched.get_mut(&*key) {
                 Some(stranger) => stranger.count(),
@@ -87,13 +86,13 @@ impl FeedRegistry {
                 }
             }
         };
-        met.unwrap_or_else(|| {
+        kind.unwrap_or_else(|| {
             self.enqueue_unmatched(key, database, text);
             UnmatchedTextKind::Unknown
         })
     }
 
-    /// What a text is that names no feed's messages, and is only asked about: found out since a moment. `None`: it is being looked at.
+    /// Classifies such a text without counting it; an older classification than `since` is renewed. `None`: it is being classified.
     #[must_use]
     pub fn unmatched_kind_since(
         &self,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The section of the settings file.
+/// The feed's section of the settings file.
 pub const CLASSIC_FEED: &str = r#"
 [[feed]]
 name = "classic"
@@ -17,15 +17,15 @@ reader = "user_id"
 author = "follower_id"
 "#;
 
-/// A settings file; it is removed again, as it is read once.
+/// A temporary settings file; dropping this value removes it.
 #[derive(Debug)]
 pub struct SettingsFile(PathBuf);
 
 impl SettingsFile {
-    /// A new one, in the folder for such files.
+    /// Creates the file in the system's folder for temporary files.
     ///
     /// # Errors
-    /// Where it was to be, and why it cannot be written.
+    /// The path, and why it cannot be written.
     pub fn new(text: &str) -> Result<SettingsFile, (PathBuf, io::Error)> {
         let path = std::env::temp_dir().join(format!("headwater-feed-{}.toml", std::process::id()));
         match std::fs::write(&path, text) {
@@ -34,7 +34,7 @@ impl SettingsFile {
         }
     }
 
-    /// Where it is.
+    /// The path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0

@@ -1,7 +1,7 @@
-//! The laboratory: the subcommands that make Headwater easy to try and to measure (cargo feature `lab`).
+//! The laboratory: subcommands to try and to measure Headwater (cargo feature `lab`).
 //!
-//! The stories and `make bench-relay` use its servers, its data and its clients. `cargo build --no-default-features`
-//! leaves it out, with the crates that only it needs.
+//! The scenario tests and `make bench-relay` use its servers, data and clients. `cargo build --no-default-features` leaves it out, with
+//! the crates that only it needs.
 
 pub mod bench;
 pub mod demo;
@@ -26,24 +26,24 @@ pub enum LabCommand {
     Manual(ManualFlags),
 }
 
-/// Why one of them ended without what it is for.
+/// Why a subcommand failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The demo.
+    /// The demo's error.
     #[error(transparent)]
     Demo(#[from] DemoError),
-    /// The bench.
+    /// The bench's error.
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// The manual.
+    /// The manual's error.
     #[error(transparent)]
     Manual(#[from] ManualError),
 }
 
-/// Runs one of them to its end. `program`: the command line that it is a part of.
+/// Runs a subcommand to its end. `program`: the complete command line definition.
 ///
 /// # Errors
-/// When it fails.
+/// The subcommand's error.
 pub async fn run(command: LabCommand, program: clap::Command) -> Result<(), LabError> {
     match command {
         LabCommand::Demo(flags) => demo::run(flags).await?,

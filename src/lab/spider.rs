@@ -1,6 +1,6 @@
-//! A private MariaDB with the storage engine Spider, and the data nodes that keep its tables.
+//! A private MariaDB with the storage engine Spider, and the data nodes with its tables.
 //!
-//! The messages are spread by author, the follow lists by reader if that is wished for. The bench and the stories use it.
+//! The messages are partitioned by author, the follow lists optionally by reader. The bench and the scenario tests use it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use super::demo::{load, script};
 use super::private_server::package_folder::PackageFolder;
 use super::private_server::{PrivateServer, PrivateServerError, ServerKind};
 
-/// What `setup/spider.sh` unpacks.
+/// The library that `setup/spider.sh` unpacks.
 const LIBRARY: &str = "ha_spider.so";
-/// Room for the data, so that the disk plays no part.
+/// Room for the data, so that the disk does not matter.
 const BUFFER_POOL: &str = "--innodb-buffer-pool-size=256M";
-/// By default Spider connects to each data node anew for each statement: nobody who looks for speed leaves it there.
+/// By default Spider connects to each data node for each statement, which production setups avoid.
 const KEEP_CONNECTIONS: &str = "--spider-conn-recycle-mode=1";
-/// Columns and keys of the messages. A table in partitions by author has no key without the author; a data node's own table has.
+/// Columns and keys of the messages. A table partitioned by author has no key without the author; a data node's own table has.
 const MESSAGE: &str = "id int unsigned NOT NULL, user_id int unsigned NOT NULL, body varchar(255) NOT NULL, \
      PRIMARY KEY (id, user_id), KEY user_id_id (user_id, id)";
 const DATA_NODE_MESSAGE: &str = "id int unsigned NOT NULL, user_id int unsigned NOT NULL, body varchar(255) NOT NULL, \
@@ -24,10 +24,10 @@ const DATA_NODE_MESSAGE: &str = "id int unsigned NOT NULL, user_id int unsigned 
 const FOLLOWER: &str = "user_id int unsigned NOT NULL, follower_id int unsigned NOT NULL, \
      PRIMARY KEY (user_id, follower_id), KEY follower_id (follower_id)";
 
-/// Why there are none.
+/// Why a Spider cluster did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SpiderError {
-    /// A server could not be had.
+    /// A server did not start.
     #[error(transparent)]
     Server(#[from] PrivateServerError),
     /// A server refused a statement.
@@ -35,30 +35,30 @@ pub enum SpiderError {
     Client(#[from] BenchClientError),
 }
 
-/// A Spider node and its data nodes. Dropped, all of them are gone.
+/// A Spider node and its data nodes. Dropping this value removes all of them.
 #[derive(Debug)]
 pub struct SpiderCluster {
-    /// The server that clients talk to.
+    /// The server for clients.
     pub node: PrivateServer,
-    /// The servers that keep the rows.
+    /// The servers with the rows.
     pub data_nodes: Vec<PrivateServer>,
 }
 
 impl SpiderCluster {
-    /// Starts so many data nodes, and a Spider node that has no tables yet. `options` are further options of the Spider node.
+    /// Starts so many data nodes, and a Spider node without tables. `options` are further options of the Spider node.
     ///
     /// # Errors
-    /// When a server cannot be had: [`PrivateServerError::Missing`] where Spider is not on this machine.
+    /// Fails if a server does not start: [`PrivateServerError::Missing`] if Spider is not on this machine.
     pub fn start(data: usize, options: &[&str]) -> Result<SpiderCluster, SpiderError> {
         let folder = library_folder()?;
         let plugins = format!("--plugin-dir={}", folder.display());
-        let own = [
+        let own_options = [
             plugins.as_str(),
             "--plugin-load-add=ha_spider",
             KEEP_CONNECTIONS,
             BUFFER_POOL,
         ];
-        let node = PrivateServer::start(ServerKind::Mariadb, &[&own, options].concat())?;
+        let node = PrivateServer::start(ServerKind::Mariadb, &[&own_options, options].concat())?;
         let data = (0..data)
             .map(|number| {
                 let id = format!("--server-id={}", number.saturating_add(11));
@@ -74,19 +74,19 @@ impl SpiderCluster {
         })
     }
 
-    /// Makes the classic timeline in a new database of the Spider node, with no rows: the messages on the data nodes, and the follow lists
+    /// Creates the classic timeline in a new, empty database of the Spider node: the messages on the data nodes, and the follow lists
     /// there too or in InnoDB on the Spider node.
     ///
     /// # Errors
-    /// When a server refuses a statement.
+    /// Fails if a server refuses a statement.
     pub fn create_tables(&self, database: &str, follows_too: bool) -> Result<(), SpiderError> {
         self.create_partitioned_tables(database, follows_too, 1)
     }
 
-    /// The same with so many partitions of the messages on each data node, each a table of its own there.
+    /// The same with so many partitions of the messages on each data node, each a separate table there.
     ///
     /// # Errors
-    /// When a server refuses a statement.
+    /// Fails if a server refuses a statement.
     pub fn create_partitioned_tables(
         &self,
         database: &str,
@@ -120,7 +120,7 @@ impl SpiderCluster {
         Ok(())
     }
 
-    /// A table in partitions by its `user_id`, each on a data node.
+    /// The definition of a table partitioned by `user_id`, each partition on a data node.
     fn partitioned_table_sql(
         &self,
         table: &str,
@@ -160,7 +160,7 @@ fn connect(server: &PrivateServer, database: &str) -> Result<BenchClient, BenchC
     BenchClient::connect(&server.addr().to_string(), &account)
 }
 
-/// Where Spider's library is.
+/// The folder of Spider's library.
 fn library_folder() -> Result<PathBuf, PrivateServerError> {
     let folder = PackageFolder::at("HEADWATER_SPIDER_PREFIX", "spider");
     let folder: &Path = folder.prefix();

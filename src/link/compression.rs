@@ -7,7 +7,7 @@ use crate::wire::compression::{
     CompressionAlgorithm, CompressionFrameReader, CompressionFrameWriter, FrameCompressor,
 };
 
-/// Frames are read in such pieces.
+/// Size of a read from the socket.
 const RAW_BYTES: usize = 16 * 1024;
 
 thread_local! {
@@ -18,9 +18,9 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct CompressionLayer {
     unpacker: CompressionFrameReader,
-    /// Makes the frames that are sent.
+    /// Encodes outgoing frames.
     pub(super) packer: CompressionFrameWriter,
-    /// There may be more to read without the socket: that is known when nothing was found.
+    /// More may be readable without the socket; cleared when a read finds nothing.
     readable: bool,
 }
 
@@ -43,7 +43,7 @@ impl CompressionLayer {
         self.readable
     }
 
-    /// Unpacks what is there, and what `read` gives.
+    /// Unpacks buffered bytes, and what `read` returns.
     pub(super) fn read(
         &mut self,
         into: &mut [u8],
@@ -66,7 +66,7 @@ impl CompressionLayer {
         }
     }
 
-    /// The number of the last frame that was read.
+    /// The number of the last frame read.
     pub(super) fn seq(&self) -> u8 {
         self.unpacker.seq()
     }

@@ -1,7 +1,6 @@
-//! Connections within one thread: what one end writes the other reads, and nothing else happens.
+//! Connections within one thread: each end reads what the other writes. No other IO.
 //!
-//! The laboratory runs Headwater on them where time and network are simulated: whoever listens at an address on this thread is
-//! connected to in place of whoever the network has there.
+//! The laboratory uses them where time and network are simulated: a listener on this thread takes the connections to its address.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,7 +13,7 @@ use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Mutex as Turns, mpsc};
 
-/// So many bytes wait for the reader at most, as in a socket's buffers.
+/// Bytes that may wait for the reader, as in a socket's buffers.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 thread_local! {
@@ -29,11 +28,11 @@ pub struct MemoryStream {
     outgoing: Arc<Mutex<MemoryFlow>>,
 }
 
-/// Bytes on their way from one end to the other.
+/// Bytes in transit from one end to the other.
 #[derive(Debug, Default)]
 struct MemoryFlow {
     bytes: VecDeque<u8>,
-    /// The writer has said that no more will come.
+    /// The writer has shut down its side.
     is_finished: bool,
     /// The connection was broken, or the reader is gone.
     is_broken: bool,
@@ -65,7 +64,7 @@ fn lock(flow: &Mutex<MemoryFlow>) -> MutexGuard<'_, MemoryFlow> {
 }
 
 impl MemoryStream {
-    /// A connection's two ends.
+    /// Creates both ends of a connection.
     #[must_use]
     pub fn pair() -> (MemoryStream, MemoryStream) {
         let [there, back] = [(); 2].map(|()| Arc::<Mutex<MemoryFlow>>::default());
@@ -80,10 +79,10 @@ impl MemoryStream {
         (near, far)
     }
 
-    /// Connects to who listens at this address on this thread. `None`: nobody ever did at any.
+    /// Connects to the listener at this address on this thread. `None`: no listener was ever bound on this thread.
     ///
     /// # Errors
-    /// When somebody does or did, and nobody listens at this address.
+    /// If listeners were bound, but none is at this address.
     #[must_use]
     pub fn dial(address: &str) -> Option<io::Result<MemoryStream>> {
         LISTENERS.with_borrow(|listeners| {
@@ -99,7 +98,7 @@ impl MemoryStream {
         })
     }
 
-    /// Breaks the connection: what is on its way is lost, and both ends fail.
+    /// Breaks the connection: bytes in transit are lost, and both ends fail.
     pub fn reset(&self) {
         for flow in [&self.incoming, &self.outgoing] {
             let mut flow = lock(flow);
@@ -109,20 +108,20 @@ impl MemoryStream {
         }
     }
 
-    /// Says that nothing more will be written.
+    /// Shuts down the write side.
     pub(super) fn shutdown_write(&self) {
         let mut flow = lock(&self.outgoing);
         flow.is_finished = true;
         flow.wake();
     }
 
-    /// True when the other end has ended, whatever is still to be read of it.
+    /// True if the other end has ended, whatever is still to be read.
     pub(super) fn has_ended(&self) -> bool {
         let flow = lock(&self.incoming);
         flow.is_finished || flow.is_broken
     }
 
-    /// True when there is room to write.
+    /// True if there is room to write.
     pub(super) fn has_room(&self) -> bool {
         lock(&self.outgoing).is_writable()
     }
@@ -223,17 +222,17 @@ impl AsyncWrite for MemoryStream {
     }
 }
 
-/// Who listens at an address on this thread, until it is gone.
+/// Listens at an address on this thread until dropped.
 #[derive(Debug)]
 pub struct MemoryListener {
     connections: Turns<mpsc::UnboundedReceiver<MemoryStream>>,
 }
 
 impl MemoryListener {
-    /// Listens.
+    /// Binds to an address.
     ///
     /// # Errors
-    /// When somebody does so already.
+    /// If the address is in use.
     pub fn bind(address: &str) -> io::Result<MemoryListener> {
         let (connect, connections) = mpsc::unbounded_channel();
         LISTENERS.with_borrow_mut(|listeners| match listeners.get(address) {
@@ -247,17 +246,17 @@ impl MemoryListener {
         Ok(MemoryListener { connections })
     }
 
-    /// True where somebody listens on this thread, or did.
+    /// True if a listener is or was bound on this thread.
     #[must_use]
     pub fn is_simulated() -> bool {
         LISTENERS.with_borrow(|listeners| !listeners.is_empty())
     }
 
-    /// The next connection.
+    /// Accepts the next connection.
     pub async fn accept(&self) -> MemoryStream {
         match self.connections.lock().await.recv().await {
             Some(stream) => stream,
-            // Another one listens here.
+            // Another listener has the address.
             None => poll_fn(|_| Poll::Pending).await,
         }
     }
@@ -323,7 +322,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_listens_on_the_thread_is_connected_to_and_nobody_else() {
+    async fn a_listener_on_the_thread_gets_the_connections_and_no_other() {
         let limit = Duration::from_secs(5);
         let listener = MemoryListener::bind("primary:3306").unwrap();
         assert!(MemoryListener::bind("primary:3306").is_err());

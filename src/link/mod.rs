@@ -1,7 +1,7 @@
-//! One side of a session: a socket, TLS on it or not, and the bytes that it did not take yet.
+//! One side of a session: a socket, with or without TLS, and the bytes it has not taken yet.
 //!
-//! Nothing here waits unless its name says so: what can be read or written at once is, the rest is told by `WouldBlock` or
-//! kept. Who has bytes waiting here is not given more ([`NetworkLink::is_flushed`]).
+//! Nothing here waits unless its name says so: reads and writes do what is possible at once; the remainder is reported as `WouldBlock` or
+//! buffered. A link with buffered bytes gets no more ([`NetworkLink::is_flushed`]).
 
 mod compression;
 #[cfg(feature = "lab")]
@@ -27,11 +27,11 @@ pub use socket::{DetachedSocket, StreamSocket, configure_socket, is_path};
 pub use splice::{SpliceStop, splice_bytes};
 use tls::TlsLayer;
 
-/// Read at a time into a buffer of its own.
+/// Size of a read into a buffer of its own.
 const FILL_BYTES: usize = 16 * 1024;
-/// So often it is looked whether what was sent has arrived, where no event tells.
+/// Interval of polling whether sent bytes have arrived, where there is no event for it.
 const DELIVERY_POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// What an idle link may keep allocated.
+/// Capacity that an idle link's buffer may keep.
 const IDLE_BYTES: usize = 1024;
 
 /// A connection to a client or to the server.
@@ -44,7 +44,7 @@ pub struct NetworkLink {
 }
 
 impl NetworkLink {
-    /// A connection on which nothing was said yet.
+    /// Wraps a connection on which nothing was sent yet.
     #[must_use]
     pub fn new(socket: StreamSocket) -> NetworkLink {
         NetworkLink {
@@ -55,25 +55,25 @@ impl NetworkLink {
         }
     }
 
-    /// True when everything that was sent has left.
+    /// True if the socket has taken everything that was sent.
     #[must_use]
     pub fn is_flushed(&self) -> bool {
         self.backlog.is_empty() && self.tls.as_ref().is_none_or(|tls| tls.is_flushed())
     }
 
-    /// True when bytes are on the socket as they are here.
+    /// True if the connection has neither TLS nor compression.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.tls.is_none() && self.compression.is_none()
     }
 
-    /// True when the other side is on this machine, and nobody in between can listen.
+    /// True for a Unix socket: the other side is on this machine, and the network cannot listen.
     #[must_use]
     pub fn is_local(&self) -> bool {
         matches!(self.socket, StreamSocket::Unix(_))
     }
 
-    /// True when the other side is on this machine, and the same user of it as this process.
+    /// True if the other side is on this machine and runs as the same user as this process.
     #[must_use]
     pub fn is_same_user(&self) -> bool {
         let StreamSocket::Unix(stream) = &self.socket else {
@@ -83,28 +83,27 @@ impl NetworkLink {
         uid.is_ok_and(|uid| uid == nix::unistd::geteuid().as_raw())
     }
 
-    /// True where both sides speak in compressed frames.
+    /// True if both sides use compressed frames.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
         self.compression.is_some()
     }
 
-    /// From here on both sides speak in compressed frames; `begun` are bytes of them that have come already. `commands`: the other
-    /// side is a server.
+    /// Starts compressed frames on both sides. `begun`: bytes of frames that have arrived already. `commands`: the other side is a server.
     pub fn compress(&mut self, algorithm: CompressionAlgorithm, commands: bool, begun: &[u8]) {
         let compressed = CompressionLayer::new(algorithm, commands, begun);
         self.compression = Some(Box::new(compressed));
     }
 
-    /// What is sent to the server from here on came in the client's last frame. Servers number a reply from the number of
-    /// frames that a command had, which are others here.
+    /// What is sent to the server from here on came in the client's last frame. Servers number a reply from the frame count of its command,
+    /// which differs here.
     pub fn follow_client_sequence(&mut self, client: &NetworkLink) {
         if let (Some(server), Some(client)) = (&mut self.compression, &client.compression) {
             server.packer.set_origin_seq(client.seq());
         }
     }
 
-    /// The number of the client's last frame, where both sides speak in frames; else 0.
+    /// The number of the client's last frame, if both sides use compression; else 0.
     #[must_use]
     pub fn client_frame_sequence(&self, client: &NetworkLink) -> u8 {
         match (&self.compression, &client.compression) {
@@ -113,34 +112,33 @@ impl NetworkLink {
         }
     }
 
-    /// The number with which the server would have begun the reply that it begins with this one, had the client's frames come
-    /// to it as they are.
+    /// The sequence number that the server's reply would have started with, had the server received the client's frames directly.
     #[must_use]
     pub fn direct_sequence(&self, seq: u8) -> u8 {
         let compressed = self.compression.as_ref();
         compressed.map_or(seq, |it| it.packer.origin_reply_seq(seq))
     }
 
-    /// The next frame has this number.
+    /// Sets the number of the next frame.
     pub fn set_next_sequence(&mut self, seq: u8) {
         if let Some(compressed) = &mut self.compression {
             compressed.packer.set_next_seq(seq);
         }
     }
 
-    /// Answers a client that wants TLS; `begun` are the bytes of its first message that have come already.
+    /// Accepts TLS from a client; `begun`: bytes of its first message that have arrived already.
     ///
     /// # Errors
-    /// When the connection fails, or the two sides cannot agree.
+    /// If the connection fails, or the handshake does.
     pub async fn accept_tls(&mut self, config: Arc<ServerConfig>, begun: &[u8]) -> io::Result<()> {
         self.tls = Some(Box::new(TlsLayer::server(config, begun)?));
         self.handshake().await
     }
 
-    /// Begins TLS with a server that was asked for it.
+    /// Starts TLS with a server that has agreed to it.
     ///
     /// # Errors
-    /// When the connection fails, or the two sides cannot agree.
+    /// If the connection fails, or the handshake does.
     pub async fn connect_tls(
         &mut self,
         config: Arc<ClientConfig>,
@@ -150,7 +148,7 @@ impl NetworkLink {
         self.handshake().await
     }
 
-    /// True where both sides have agreed on TLS.
+    /// True once the TLS handshake is complete.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| !tls.is_handshaking())
@@ -176,10 +174,10 @@ impl NetworkLink {
         }
     }
 
-    /// Ready when there may be something to read.
+    /// Ready if there may be something to read.
     ///
     /// # Errors
-    /// As the operating system says.
+    /// I/O errors.
     pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let unpacked = self.compression.as_deref();
         match &self.tls {
@@ -189,10 +187,10 @@ impl NetworkLink {
         }
     }
 
-    /// Ready when there may be room to write.
+    /// Ready if there may be room to write.
     ///
     /// # Errors
-    /// As the operating system says.
+    /// I/O errors.
     pub fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket.poll_writable(context)
     }
@@ -200,7 +198,7 @@ impl NetworkLink {
     /// Waits until there may be something to read.
     ///
     /// # Errors
-    /// As the operating system says.
+    /// I/O errors.
     pub async fn readable(&self) -> io::Result<()> {
         poll_fn(|context| self.poll_readable(context)).await
     }
@@ -208,15 +206,15 @@ impl NetworkLink {
     /// Waits until there may be room to write.
     ///
     /// # Errors
-    /// As the operating system says.
+    /// I/O errors.
     pub async fn writable(&self) -> io::Result<()> {
         poll_fn(|context| self.poll_writable(context)).await
     }
 
-    /// Reads what is there: 0 bytes when the other side has said that no more will come.
+    /// Reads what is available; 0 bytes: the other side has shut down writing.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing is there; others as the operating system says.
+    /// `WouldBlock` if nothing is available; other I/O errors.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let (socket, tls) = (&mut self.socket, &mut self.tls);
         match &mut self.compression {
@@ -225,10 +223,10 @@ impl NetworkLink {
         }
     }
 
-    /// Writes what the socket takes, and keeps the rest.
+    /// Writes what the socket takes, and buffers the remainder.
     ///
     /// # Errors
-    /// When the connection failed.
+    /// If the connection failed.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let frames;
         let mut rest = match &mut self.compression {
@@ -249,10 +247,10 @@ impl NetworkLink {
         Ok(())
     }
 
-    /// Writes of what was kept as much as the socket takes.
+    /// Writes as much of the buffered bytes as the socket takes.
     ///
     /// # Errors
-    /// When the connection failed.
+    /// If the connection failed.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.backlog.is_empty() {
             return match &mut self.tls {
@@ -271,14 +269,13 @@ impl NetworkLink {
         }
     }
 
-    /// True when the other side has ended, whatever is still to be read of it.
+    /// True if the other side has ended, whatever is still to be read.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.socket.has_ended()
     }
 
-    /// Ends the connection by a reset once the other side has what was sent. Between processes of one machine there are none:
-    /// there it is closed.
+    /// Resets the connection once the other side has everything that was sent. A Unix socket has no reset and is closed.
     pub async fn reset(self) {
         if self.socket.shrink_send_buffer().is_ok() {
             while !self.socket.has_room() {
@@ -288,15 +285,15 @@ impl NetworkLink {
         let _ = self.socket.reset_on_close();
     }
 
-    /// Forgets what the socket did not take.
+    /// Drops the buffered bytes.
     pub fn discard_backlog(&mut self) {
         self.backlog = Vec::new();
     }
 
-    /// Waits until everything that was sent has left.
+    /// Waits until the socket has taken everything.
     ///
     /// # Errors
-    /// When the connection failed.
+    /// If the connection failed.
     pub async fn flush_all(&mut self) -> io::Result<()> {
         while !self.is_flushed() {
             self.writable().await?;
@@ -305,19 +302,19 @@ impl NetworkLink {
         Ok(())
     }
 
-    /// Sends, and waits until it has left.
+    /// Sends, and waits until the socket has taken everything.
     ///
     /// # Errors
-    /// When the connection failed.
+    /// If the connection failed.
     pub async fn send_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.send(bytes)?;
         self.flush_all().await
     }
 
-    /// Waits for something to read and adds it: 0 bytes when the other side has said that no more will come.
+    /// Waits for bytes and appends them; 0 bytes: the other side has shut down writing.
     ///
     /// # Errors
-    /// When the connection failed.
+    /// If the connection failed.
     pub async fn read_more(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         loop {
             let held = into.len();
@@ -331,10 +328,10 @@ impl NetworkLink {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Sends everything, then shuts down writing.
     ///
     /// # Errors
-    /// When the connection failed.
+    /// If the connection failed.
     pub async fn shutdown_write(&mut self) -> io::Result<()> {
         self.flush_all().await?;
         if let Some(tls) = &mut self.tls {
@@ -345,7 +342,7 @@ impl NetworkLink {
     }
 }
 
-/// Reads what is there.
+/// Reads what is available, through TLS if any.
 fn read(
     socket: &mut StreamSocket,
     tls: &mut Option<Box<TlsLayer>>,
@@ -357,7 +354,7 @@ fn read(
     }
 }
 
-/// Writes what is taken at once.
+/// Writes what is taken at once, through TLS if any.
 fn write(
     socket: &mut StreamSocket,
     tls: &mut Option<Box<TlsLayer>>,
@@ -369,7 +366,7 @@ fn write(
     }
 }
 
-/// An idle session keeps no buffers.
+/// Frees a buffer that is empty, so that an idle session holds none.
 pub(crate) fn release_if_empty(buffer: &mut Vec<u8>) {
     if buffer.is_empty() && buffer.capacity() > IDLE_BYTES {
         *buffer = Vec::new();

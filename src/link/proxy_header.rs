@@ -1,4 +1,4 @@
-//! The PROXY protocol: a header in front of everything else, by which a load balancer says whom it speaks for.
+//! The PROXY protocol: a header before everything else, by which a load balancer reports the client's address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::NetworkLink;
 
-/// No header is longer: addresses take 52 bytes, the rest is for extensions.
+/// Longest header: addresses take 52 bytes, the rest is for extensions.
 const MAX_HEADER_BYTES: usize = 4 * 1024;
 
-/// Which form of the header a server is sent (`proxy_protocol.send`).
+/// The version of the header that the server is sent (`proxy_protocol.send`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProxyHeaderVersion {
@@ -24,10 +24,10 @@ pub enum ProxyHeaderVersion {
     V2,
 }
 
-/// Waits for a header, and returns whom it speaks for (`None`: itself) and what stands behind it.
+/// Waits for a header; returns the client's address (`None`: the balancer itself) and the bytes after the header.
 ///
 /// # Errors
-/// `InvalidData` when something else comes; others when the connection fails.
+/// `InvalidData` if it is no header; others if the connection fails.
 pub async fn read(link: &mut NetworkLink) -> io::Result<(Option<SocketAddr>, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {
@@ -40,10 +40,10 @@ pub async fn read(link: &mut NetworkLink) -> io::Result<(Option<SocketAddr>, Vec
     }
 }
 
-/// Whom a header speaks for, and its length; `None` while it is not all there.
+/// Parses a header: the client's address, and the header's length. `None`: incomplete.
 ///
 /// # Errors
-/// `InvalidData` when it is something else, or too long.
+/// `InvalidData` if it is no header, or too long.
 pub fn parse(bytes: &[u8]) -> io::Result<Option<(Option<SocketAddr>, usize)>> {
     let header = HeaderResult::parse(bytes);
     if header.is_incomplete() && bytes.len() < MAX_HEADER_BYTES {
@@ -61,8 +61,8 @@ pub fn parse(bytes: &[u8]) -> io::Result<Option<(Option<SocketAddr>, usize)>> {
     }
 }
 
-/// Body of the fuzz target `proxy_header`: any bytes are a header, the beginning of one, or refused; and what it is does not
-/// change with what stands behind it.
+/// Body of the fuzz target `proxy_header`: any bytes are a header, the start of one, or refused; the result does not depend on the bytes
+/// after it.
 #[doc(hidden)]
 pub fn fuzz(data: &[u8]) {
     if let Ok(Some((source, length))) = parse(data) {
@@ -89,7 +89,7 @@ fn source_v2(header: &v2::Header<'_>) -> Option<SocketAddr> {
     }
 }
 
-/// The header for a server: who the client is, and where it connected to; `None`: not known.
+/// The header for a server: the client's address, and the address it connected to; `None`: unknown.
 #[must_use]
 pub fn header(send: ProxyHeaderVersion, ends: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
     let ends = ends.map(|(source, destination)| same_family(source, destination));
@@ -112,7 +112,7 @@ pub fn header(send: ProxyHeaderVersion, ends: Option<(SocketAddr, SocketAddr)>) 
     }
 }
 
-/// Two addresses of one family.
+/// Converts two addresses to one family.
 fn same_family(source: SocketAddr, destination: SocketAddr) -> (SocketAddr, SocketAddr) {
     let [one, other] = [source, destination]
         .map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()));

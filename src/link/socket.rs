@@ -1,4 +1,4 @@
-//! A socket of either family that clients and servers meet on.
+//! A TCP or Unix socket of a client or a server.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
@@ -15,23 +15,21 @@ use tokio::net::{TcpStream, UnixStream};
 #[cfg(feature = "lab")]
 use super::memory::MemoryStream;
 
-/// True for an address that is the path of a socket, and not `HOST:PORT`.
+/// True for the path of a socket, as opposed to `HOST:PORT`.
 #[must_use]
 pub fn is_path(address: &str) -> bool {
     address.starts_with('/')
 }
 
-/// A side that has been silent for so long is asked whether it is there, then so often, so many times: a minute in all. The system's own
-/// times are two hours and more.
+/// TCP keepalive: a silent side is probed after 30 s and lost within a minute. The system's defaults are two hours and more.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// Small packets go out at once, and a side that vanished without a word is noticed within a minute. What a listener has, those have that it
-/// accepts.
+/// Sets TCP_NODELAY and keepalive, so that a vanished side is noticed within a minute. Accepted sockets inherit it from their listener.
 ///
 /// # Errors
-/// As the operating system says.
+/// I/O errors.
 pub fn configure_socket(socket: &impl AsFd) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_tcp_nodelay(true)?;
@@ -45,32 +43,32 @@ pub fn configure_socket(socket: &impl AsFd) -> io::Result<()> {
 /// A connected socket.
 #[derive(Debug)]
 pub enum StreamSocket {
-    /// Over the network.
+    /// TCP.
     Tcp(TcpStream),
-    /// Within the machine.
+    /// A Unix socket.
     Unix(UnixStream),
-    /// Within the thread.
+    /// A simulated connection within the thread.
     #[cfg(feature = "lab")]
     Memory(MemoryStream),
 }
 
-/// A socket that belongs to no runtime.
+/// A socket that belongs to no runtime yet.
 #[derive(Debug)]
 pub enum DetachedSocket {
-    /// Over the network.
+    /// TCP.
     Tcp(std::net::TcpStream),
-    /// Within the machine.
+    /// A Unix socket.
     Unix(std::os::unix::net::UnixStream),
-    /// Within the thread.
+    /// A simulated connection within the thread.
     #[cfg(feature = "lab")]
     Memory(MemoryStream),
 }
 
 impl DetachedSocket {
-    /// Gives it to the current runtime.
+    /// Registers the socket with the current runtime.
     ///
     /// # Errors
-    /// As the operating system says.
+    /// I/O errors.
     pub fn attach(self) -> io::Result<StreamSocket> {
         match self {
             DetachedSocket::Tcp(stream) => TcpStream::from_std(stream).map(StreamSocket::Tcp),
@@ -85,7 +83,7 @@ impl StreamSocket {
     /// Connects to an address (`HOST:PORT`, or the path of a socket), within `limit`.
     ///
     /// # Errors
-    /// As the operating system says; a timeout is `TimedOut`.
+    /// I/O errors; a timeout is `TimedOut`.
     pub async fn dial(address: &str, limit: Duration) -> io::Result<StreamSocket> {
         #[cfg(feature = "lab")]
         if let Some(dialed) = MemoryStream::dial(address) {
@@ -106,10 +104,10 @@ impl StreamSocket {
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
     }
 
-    /// The address that a client connected to, over the network.
+    /// The local address; `None`: not TCP.
     ///
     /// # Errors
-    /// As the operating system says.
+    /// I/O errors.
     pub fn local_addr(&self) -> io::Result<Option<SocketAddr>> {
         match self {
             StreamSocket::Tcp(stream) => stream.local_addr().map(Some),
@@ -137,7 +135,7 @@ impl StreamSocket {
         }
     }
 
-    /// Says that nothing more will be written.
+    /// Shuts down the write side.
     pub(super) fn shutdown_write(&self) -> io::Result<()> {
         let how = std::net::Shutdown::Write;
         match self {
@@ -152,19 +150,19 @@ impl StreamSocket {
     }
 }
 
-/// What of this is so now, beside errors and ends, as the system says without being waited for.
-fn poll_events(socket: &impl AsFd, wanted: PollFlags) -> PollFlags {
-    let mut sockets = [PollFd::new(socket, wanted)];
-    // What cannot be asked has not happened.
-    let asked = poll(&mut sockets, Some(&Timespec::default()));
-    match asked {
+/// Which of these events, errors and hang-ups are pending; does not wait.
+fn poll_events(socket: &impl AsFd, events: PollFlags) -> PollFlags {
+    let mut sockets = [PollFd::new(socket, events)];
+    // If the poll fails, no event is pending.
+    let polled = poll(&mut sockets, Some(&Timespec::default()));
+    match polled {
         Ok(_) => sockets.map(|socket| socket.revents())[0],
         Err(_) => PollFlags::empty(),
     }
 }
 
 impl StreamSocket {
-    /// True when the other side has ended, whatever is still to be read of it.
+    /// True if the other side has ended, whatever is still to be read.
     pub(super) fn has_ended(&self) -> bool {
         let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         match self {
@@ -175,8 +173,7 @@ impl StreamSocket {
         }
     }
 
-    /// Has the system keep so little for the other side that what it says of room to write tells whether the other side has
-    /// all but the last small packet.
+    /// Shrinks the send buffer so far that room to write means: the other side has all but the last small packet.
     pub(super) fn shrink_send_buffer(&self) -> io::Result<()> {
         match self {
             StreamSocket::Tcp(stream) => SockRef::from(stream).set_send_buffer_size(1),
@@ -186,7 +183,7 @@ impl StreamSocket {
         }
     }
 
-    /// True when there is room to write.
+    /// True if there is room to write.
     pub(super) fn has_room(&self) -> bool {
         let room = PollFlags::OUT | PollFlags::HUP | PollFlags::ERR;
         match self {
@@ -197,7 +194,7 @@ impl StreamSocket {
         }
     }
 
-    /// Closing it will be a reset, as far as its kind has such a thing.
+    /// Has closing the socket send a reset; no effect on a Unix socket.
     pub(super) fn reset_on_close(&self) -> io::Result<()> {
         match self {
             StreamSocket::Tcp(stream) => SockRef::from(stream).set_linger(Some(Duration::ZERO)),
@@ -207,7 +204,7 @@ impl StreamSocket {
         }
     }
 
-    /// Does `what` if the socket is ready for it, as far as the runtime knows.
+    /// Runs `what` if the runtime considers the socket ready.
     pub(super) fn try_io<T>(
         &self,
         interest: Interest,
@@ -216,22 +213,22 @@ impl StreamSocket {
         match self {
             StreamSocket::Tcp(stream) => stream.try_io(interest, || what(stream.as_fd())),
             StreamSocket::Unix(stream) => stream.try_io(interest, || what(stream.as_fd())),
-            // The system has nothing to do with it.
+            // The runtime does not poll this kind.
             #[cfg(feature = "lab")]
             StreamSocket::Memory(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }
 
-/// Reads what is there; `WouldBlock` when nothing is.
+/// Reads what is available; `WouldBlock` if nothing is.
 impl Read for StreamSocket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         #[cfg(feature = "lab")]
         if let StreamSocket::Memory(stream) = self {
             return stream.try_read(into);
         }
-        // A read that left room has left nothing behind: to the runtime it is one that found nothing, so that it does not ask the
-        // system again before something has come.
+        // A read that did not fill the buffer has drained the socket. It clears the runtime's readiness, which saves a second read that
+        // would find nothing.
         let mut left_room = None;
         let room = into.len();
         let read = self.try_io(Interest::READABLE, |socket| {
@@ -246,7 +243,7 @@ impl Read for StreamSocket {
     }
 }
 
-/// Writes what the system takes; `WouldBlock` when it takes nothing.
+/// Writes what the system takes; `WouldBlock` if it takes nothing.
 impl Write for StreamSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         #[cfg(feature = "lab")]

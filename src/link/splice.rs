@@ -1,7 +1,7 @@
-//! Bytes that nobody looks at go from one socket to the other within the system (`splice`): they are not copied.
+//! Moves bytes that need no reading from one socket to the other within the kernel (`splice`), without a copy.
 //!
-//! Each thread has one pipe for it. It is empty again behind every call: what the second socket did not take is read out of it
-//! and waits as what was sent in other ways does.
+//! Each thread has one pipe. It is empty after every call: bytes that the second socket did not take are read out of it into the link's
+//! backlog.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,7 +12,7 @@ use tokio::io::Interest;
 
 use super::NetworkLink;
 
-/// Bytes that are moved at a time, and that may have to wait for the second socket. The system may allow a pipe less.
+/// Bytes moved at a time; as many may have to wait for the second socket. The system may allow a smaller pipe.
 const PIPE_BYTES: usize = 256 * 1024;
 
 thread_local! {
@@ -27,17 +27,17 @@ struct SplicePipe {
 /// Why nothing was moved.
 #[derive(Debug)]
 pub enum SpliceStop {
-    /// There is nothing at the moment.
+    /// Nothing is available now.
     Empty,
-    /// These two cannot be joined in this way: read and write.
+    /// These two sockets cannot be spliced: read and write instead.
     Unsupported,
-    /// There will be nothing more.
+    /// The source has ended or failed.
     Source(io::Error),
-    /// The second one failed.
+    /// The destination failed.
     Destination,
 }
 
-/// Moves what is there, and at most `most` bytes, from one link to another that has nothing waiting. Returns how many.
+/// Moves at most `most` available bytes to a link that has nothing buffered. Returns how many.
 ///
 /// # Errors
 /// See [`SpliceStop`].
@@ -56,7 +56,7 @@ pub fn splice_bytes(
         };
         let moved = pipe.fill_from(from, most)?;
         if pipe.drain_to(to, moved).is_err() {
-            // With what is left in it.
+            // Drop the pipe with its remaining bytes.
             *slot = None;
             to.discard_backlog();
             return Err(SpliceStop::Destination);
@@ -103,17 +103,24 @@ impl SplicePipe {
     }
 
     fn drain_to(&self, to: &mut NetworkLink, bytes: usize) -> io::Result<()> {
-        let mut left = bytes;
-        while left > 0 {
+        let mut remaining = bytes;
+        while remaining > 0 {
             let given = to.socket.try_io(Interest::WRITABLE, |socket| {
                 let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
-                Ok(splice(&self.read_end, None, socket, None, left, flags)?)
+                Ok(splice(
+                    &self.read_end,
+                    None,
+                    socket,
+                    None,
+                    remaining,
+                    flags,
+                )?)
             });
             match given {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(given) => left -= given,
+                Ok(given) => remaining -= given,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return self.buffer_remainder(to, left);
+                    return self.buffer_remainder(to, remaining);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -122,16 +129,16 @@ impl SplicePipe {
         Ok(())
     }
 
-    /// What the socket did not take waits in the link.
-    fn buffer_remainder(&self, to: &mut NetworkLink, mut left: usize) -> io::Result<()> {
+    /// Buffers in the link what the socket did not take.
+    fn buffer_remainder(&self, to: &mut NetworkLink, mut remaining: usize) -> io::Result<()> {
         let held = to.backlog.len();
-        to.backlog.resize(held + left, 0);
-        while left > 0 {
+        to.backlog.resize(held + remaining, 0);
+        while remaining > 0 {
             let end = to.backlog.len();
-            let room = to.backlog.get_mut(end - left..).unwrap_or_default();
+            let room = to.backlog.get_mut(end - remaining..).unwrap_or_default();
             match rustix::io::read(&self.read_end, room)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => left -= read,
+                read => remaining -= read,
             }
         }
         Ok(())

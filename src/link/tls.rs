@@ -1,4 +1,4 @@
-//! TLS on a socket that never waits: bytes in, bytes out, and what is still to be done in between.
+//! TLS on a socket that never waits.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerCon
 
 use super::StreamSocket;
 
-/// Ciphertext that is kept for a socket that takes no more.
+/// Ciphertext buffered for a socket that takes no more.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// One TLS connection.
 #[derive(Debug)]
 pub(super) struct TlsLayer {
     connection: Connection,
-    /// Bytes that are deciphered and not read yet.
+    /// Deciphered bytes that are not read yet.
     readable: usize,
 }
 
 impl TlsLayer {
-    /// The side of who was connected to. `begun`: what the other side has said already.
+    /// The server side of a connection. `begun`: bytes that the client has sent already.
     pub(super) fn server(config: Arc<ServerConfig>, begun: &[u8]) -> io::Result<TlsLayer> {
         let connection = ServerConnection::new(config).map_err(io::Error::other)?;
         let mut tls = TlsLayer::new(connection.into());
@@ -32,7 +32,7 @@ impl TlsLayer {
         Ok(tls)
     }
 
-    /// The side of who connects.
+    /// The client side of a connection.
     pub(super) fn client(
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
@@ -49,26 +49,26 @@ impl TlsLayer {
         }
     }
 
-    /// True while the two sides have not agreed on keys.
+    /// True until the handshake is complete.
     pub(super) fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
 
-    /// True when there is something to read already.
+    /// True if deciphered bytes are available.
     pub(super) fn is_readable(&self) -> bool {
         self.readable > 0
     }
 
-    /// True when everything that was written has reached the socket.
+    /// True if the socket has taken everything that was written.
     pub(super) fn is_flushed(&self) -> bool {
         !self.connection.wants_write()
     }
 
-    /// Takes what the socket has, once.
+    /// Reads once from the socket.
     pub(super) fn read_records(&mut self, socket: &mut StreamSocket) -> io::Result<()> {
         let taken = self.connection.read_tls(socket)?;
         let processed = self.process();
-        // An alert, or the next step of the agreement.
+        // Sends an alert, or the next handshake message.
         self.flush(socket)?;
         processed?;
         if taken == 0 && self.is_handshaking() {
@@ -93,7 +93,7 @@ impl TlsLayer {
                     self.readable = self.readable.saturating_sub(read);
                     return Ok(read);
                 }
-                // Many clients close without a word; what was said before is authentic.
+                // Many clients close without close_notify; what arrived before is authentic.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.read_records(socket)?
@@ -113,7 +113,7 @@ impl TlsLayer {
         Ok(written)
     }
 
-    /// Hands to the socket what it takes.
+    /// Writes to the socket what it takes.
     pub(super) fn flush(&mut self, socket: &mut StreamSocket) -> io::Result<()> {
         while self.connection.wants_write() {
             match self.connection.write_tls(socket) {
@@ -125,7 +125,7 @@ impl TlsLayer {
         Ok(())
     }
 
-    /// Says that nothing more will be written.
+    /// Announces the end of writing.
     pub(super) fn send_close_notify(&mut self) {
         self.connection.send_close_notify();
     }

@@ -1,5 +1,4 @@
-//! How the log's lines are written: what others have named, said or made fail stands in them as [`shown`], so that nobody writes a line of
-//! their own.
+//! The format of log lines. Names, texts and errors from outside are escaped ([`shown`]), so that nobody can forge a line.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -12,7 +11,7 @@ use tracing_subscriber::fmt::format::{self, FormatFields, Writer};
 use crate::sql::display_escape::is_hidden;
 use crate::sql::{escape_hidden, escape_hidden_in_json, escape_hidden_in_lines};
 
-/// Fields of a line of text: the message, `name=value` of all others, and the section of a settings file in lines of its own.
+/// Fields of a text line: the message, `name=value` of the others, and a settings file's section in lines of its own.
 #[must_use]
 pub fn fields() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
     format::debug_fn(field).delimited(" ")
@@ -22,13 +21,13 @@ fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt:
     let value = format!("{value:?}");
     match field.name() {
         "message" => write!(writer, "{}", escape_hidden(&value)),
-        // Headwater wrote its lines, to be pasted; none of them is somebody else's.
+        // Headwater wrote these lines, to be pasted; none comes from outside.
         "section" => write!(writer, "\n{}", escape_hidden_in_lines(&value)),
         name => write!(writer, "{name}={}", escape_hidden(&value)),
     }
 }
 
-/// Where lines of JSON go.
+/// A writer for lines of JSON.
 #[derive(Clone, Debug)]
 pub struct JsonLogWriter<W>(pub W);
 
@@ -40,7 +39,7 @@ impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for JsonLogWriter<W> {
     }
 }
 
-/// One of them, which is written at once.
+/// One line of JSON, written at once.
 #[derive(Debug)]
 pub struct JsonLineWriter<W>(W);
 

@@ -1,7 +1,7 @@
-//! The process's own log: how much is said, counted before it is throttled.
+//! The process's own log: counts messages, and throttles them by call site.
 //!
-//! Clients can cause lines without end: of each place in the program where a line is made (its call site), the first few in a minute are
-//! written, and how many more there were is said once that minute is over. Nothing is left out without its count.
+//! Clients can cause any number of lines. Of each call site the first few in a minute are written; the number suppressed is logged once
+//! that minute is over.
 
 mod line_format;
 mod throttle;
@@ -22,21 +22,21 @@ use self::throttle::{CallSites, LineDecision, SuppressedLines};
 
 use crate::clock;
 
-/// Of lines that sessions cause so many are written of a call site in an interval.
+/// Lines written of one call site in an interval, if sessions cause them.
 const MAX_SESSION_LINES: u32 = 10;
-/// Of all others, which settings and the server bound: one for each definition in each database, for example.
+/// The same for other lines, which settings and the server bound: for example one for each definition in each database.
 const MAX_OTHER_LINES: u32 = 100;
-/// Debug lines are asked for, and all of them are wanted.
+/// Debug lines are switched on by the operator and are not throttled.
 const THROTTLED_LEVEL: Level = Level::INFO;
-/// So often it is looked whether an interval is over.
+/// How often finished intervals are looked for.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// By this the line that says how many were left out is known: it is neither counted nor left out itself.
+/// The target of the line that reports suppressed lines: that line is neither counted nor suppressed.
 const SUMMARY: &str = "headwater::logging::summary";
 
-/// What was said, and what was left out.
+/// Counts of written and suppressed messages.
 #[derive(Debug)]
 pub struct LogState {
-    /// What the settings have written.
+    /// The level that the settings write.
     level: RwLock<LevelFilter>,
     warnings: AtomicU64,
     errors: AtomicU64,
@@ -45,7 +45,7 @@ pub struct LogState {
 }
 
 impl LogState {
-    /// Nothing yet. What is above this level is not written, and counted nevertheless.
+    /// Starts empty. Messages above this level are counted and not written.
     #[must_use]
     pub fn new(level: LevelFilter) -> LogState {
         LogState {
@@ -57,7 +57,7 @@ impl LogState {
         }
     }
 
-    /// So much has to come here for everything to be counted.
+    /// The level that has to reach this layer so that everything is counted.
     #[must_use]
     pub fn required_level(&self) -> LevelFilter {
         self.level().max(LevelFilter::WARN)
@@ -67,25 +67,25 @@ impl LogState {
         *self.level.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So much is written from now on.
+    /// Sets the level that is written from now on.
     pub fn set_level(&self, level: LevelFilter) {
         *self.level.write().unwrap_or_else(PoisonError::into_inner) = level;
     }
 
-    /// How many warnings and errors there were, by their level, written or not.
+    /// Numbers of warnings and errors, by level, written or not.
     #[must_use]
     pub fn message_counts(&self) -> [(&'static str, u64); 2] {
         [("warn", &self.warnings), ("error", &self.errors)]
             .map(|(level, count)| (level, count.load(Ordering::Relaxed)))
     }
 
-    /// How many lines were left out because many more like them were written.
+    /// Number of suppressed lines.
     #[must_use]
     pub fn suppressed(&self) -> u64 {
         self.suppressed.load(Ordering::Relaxed)
     }
 
-    /// Says for good what was left out.
+    /// Logs what was suppressed, until the process ends.
     pub async fn report_suppressed(&self) -> std::convert::Infallible {
         let mut looks = tokio::time::interval(REPORT_INTERVAL);
         loop {
@@ -95,7 +95,7 @@ impl LogState {
         }
     }
 
-    /// Says what was left out up to now: the process ends.
+    /// Logs what was suppressed up to now: the process ends.
     pub fn report_remainder(&self) {
         let rest = self.sites().take_remainder(clock::now());
         rest.iter().for_each(log_suppressed);
@@ -140,7 +140,7 @@ fn log_suppressed(left_out: &SuppressedLines) {
     }
 }
 
-/// Counts what is said, and leaves out what is said too often.
+/// Counts messages, and suppresses those of a call site over its limit.
 #[derive(Debug)]
 pub struct ThrottleLayer(pub std::sync::Arc<LogState>);
 
@@ -161,7 +161,7 @@ where
         if level > THROTTLED_LEVEL {
             return true;
         }
-        // Sessions alone have spans.
+        // Only sessions have spans.
         let most = match context.lookup_current() {
             Some(_) => MAX_SESSION_LINES,
             None => MAX_OTHER_LINES,
@@ -178,7 +178,7 @@ where
     }
 }
 
-/// What an event says, without its fields.
+/// The message of an event, without its fields.
 fn message(event: &Event<'_>) -> String {
     #[derive(Default)]
     struct MessageVisitor(String);

@@ -33,8 +33,8 @@ impl<'a> MakeWriter<'a> for LogBuffer {
     }
 }
 
-/// What is written, line by line, of what is said meanwhile.
-fn lines(level: LevelFilter, said: impl FnOnce(&LogState)) -> Vec<String> {
+/// Runs the closure, and returns the lines that were written.
+fn lines(level: LevelFilter, log: impl FnOnce(&LogState)) -> Vec<String> {
     let (messages, written) = (Arc::new(LogState::new(level)), LogBuffer::default());
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(messages.required_level())
@@ -45,7 +45,7 @@ fn lines(level: LevelFilter, said: impl FnOnce(&LogState)) -> Vec<String> {
         .with_writer(written.clone())
         .finish()
         .with(ThrottleLayer(Arc::clone(&messages)));
-    tracing::subscriber::with_default(subscriber, || said(&messages));
+    tracing::subscriber::with_default(subscriber, || log(&messages));
     let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
     text.lines().map(|line| line.trim().to_owned()).collect()
 }
@@ -117,7 +117,7 @@ fn warnings_are_counted_where_they_are_not_written() {
 }
 
 #[test]
-fn an_interval_that_ends_with_the_next_line_is_told_of_too() {
+fn an_interval_that_ends_with_the_next_line_is_reported_too() {
     let (mut sites, begun) = (CallSites::default(), Instant::now());
     let site = tracing::subscriber::with_default(tracing_subscriber::registry(), || {
         let span = tracing::info_span!("anything");
@@ -149,7 +149,7 @@ fn forged() -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn nobody_writes_a_line_of_their_own_into_the_text_log() {
+fn no_text_forges_a_line_of_the_text_log() {
     for text in forged() {
         let lines = lines(LevelFilter::INFO, |_| {
             tracing::error_span!("session", account = %text).in_scope(|| {
@@ -165,7 +165,7 @@ fn nobody_writes_a_line_of_their_own_into_the_text_log() {
 }
 
 #[test]
-fn nobody_writes_a_line_of_their_own_into_the_json_log() {
+fn no_text_forges_a_line_of_the_json_log() {
     for text in forged() {
         let written = LogBuffer::default();
         let subscriber = tracing_subscriber::fmt()
@@ -178,10 +178,10 @@ fn nobody_writes_a_line_of_their_own_into_the_json_log() {
         });
         let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         assert_eq!(line.lines().count(), 1, "{line}");
-        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&line).unwrap();
         let shown = crate::sql::escape_hidden(&text).into_owned();
-        assert_eq!(told["fields"]["name"], shown);
-        assert_eq!(told["fields"]["message"], format!("in database {shown}"));
-        assert_eq!(told["span"]["account"], shown);
+        assert_eq!(json["fields"]["name"], shown);
+        assert_eq!(json["fields"]["message"], format!("in database {shown}"));
+        assert_eq!(json["span"]["account"], shown);
     }
 }

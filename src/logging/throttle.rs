@@ -1,4 +1,4 @@
-//! Which lines are written, by their call sites. `now` is an argument.
+//! Which lines are written, by call site. `now` is an argument.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use tracing::Level;
 use tracing::callsite::Identifier;
 
-/// In so long the first few lines of a call site are written.
+/// The interval in which the first few lines of a call site are written.
 pub(super) const INTERVAL: Duration = Duration::from_secs(60);
-/// So much of a line is said again with the count of those like it, in characters.
+/// Length of the example line in a summary, in characters.
 const EXAMPLE_CHARS: usize = 200;
 
-/// Lines of each call site in the interval that runs for it. There are no more of them than places in the program.
+/// Counts by call site, in the interval that runs for it. There are no more entries than call sites in the program.
 #[derive(Debug, Default)]
 pub(super) struct CallSites {
     sites: HashMap<Identifier, CallSite>,
-    /// Of intervals that are over, and of which nothing was said yet.
+    /// Counts of finished intervals, not reported yet.
     unreported: Vec<SuppressedLines>,
 }
 
@@ -25,30 +25,29 @@ struct CallSite {
     begun: Instant,
     written: u32,
     suppressed: u64,
-    /// The first that was left out.
+    /// The first suppressed line.
     example: String,
 }
 
-/// Whether a line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineDecision {
     Write,
     Suppress,
 }
 
-/// Lines that were left out.
+/// Suppressed lines of one call site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SuppressedLines {
     pub(super) level: Level,
     pub(super) count: u64,
-    /// In so long.
+    /// The interval's length.
     pub(super) within: Duration,
-    /// One of them.
+    /// One of the lines.
     pub(super) example: String,
 }
 
 impl CallSites {
-    /// A line is to be written, of which there are to be no more than `most` in an interval.
+    /// Decides about a line of a call site that may have `most` in an interval.
     pub(super) fn admit(
         &mut self,
         (callsite, level): (Identifier, Level),
@@ -75,7 +74,7 @@ impl CallSites {
         LineDecision::Suppress
     }
 
-    /// What was left out in intervals that are over by now.
+    /// Takes the counts of intervals that are over.
     pub(super) fn take_finished(&mut self, now: Instant) -> Vec<SuppressedLines> {
         let over = self.sites.extract_if(|_, site| site.is_over(now));
         self.unreported
@@ -83,7 +82,7 @@ impl CallSites {
         std::mem::take(&mut self.unreported)
     }
 
-    /// What was left out up to now.
+    /// Takes all counts up to now.
     pub(super) fn take_remainder(&mut self, now: Instant) -> Vec<SuppressedLines> {
         let mut rest = std::mem::take(&mut self.unreported);
         let sites = self.sites.drain();

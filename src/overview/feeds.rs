@@ -1,4 +1,4 @@
-//! Definitions and feeds, whether each is answered from memory, and what became of their statements.
+//! Definitions and feeds, whether each is answered from memory, and how their statements were answered.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(super) fn feeds(shared: &SharedState) -> OverviewTable {
         };
         let all: u64 = feed.counted.iter().map(|(_, times)| times).sum();
         let from_memory = of(&["kept", "narrowed"]);
-        // What the settings name they have.
+        // Feeds that the settings name have their section there.
         let section = || match feed.is_discovered {
             true => OverviewCell::lines(&feed.section),
             false => OverviewCell::Null,
@@ -108,9 +108,9 @@ fn definitions(shared: &SharedState, table: &mut OverviewTable) {
         .calls()
         .outcome_counts(catalogue.definitions());
     for (number, definition) in catalogue.in_use() {
-        let own = || became.iter().filter(|it| it.definition == Some(number));
-        let all: u64 = own().map(|it| it.calls).sum();
-        let memory = own().filter(|it| it.answer == CallAnswer::Memory.name());
+        let outcomes = || became.iter().filter(|it| it.definition == Some(number));
+        let all: u64 = outcomes().map(|it| it.calls).sum();
+        let memory = outcomes().filter(|it| it.answer == CallAnswer::Memory.name());
         let memory: u64 = memory.map(|it| it.calls).sum();
         let mut row = |database: OverviewCell, from: &str, cause: Option<RelayCause>| {
             let (why_not, reason, cure) = cause_cells(cause);
@@ -128,24 +128,24 @@ fn definitions(shared: &SharedState, table: &mut OverviewTable) {
             ]);
         };
         let databases = catalogue.checked_databases().into_iter();
-        let own = databases.filter(|(of, _)| *of == number);
+        let checked = databases.filter(|(of, _)| *of == number);
         let mut known = false;
-        for (_, database) in own {
+        for (_, database) in checked {
             let Some((verdict, _)) = catalogue.last_verdict(number, &database) else {
                 continue;
             };
             known = true;
             let name = String::from_utf8_lossy(&database).into_owned().into();
             let (from, cause) = match &*verdict {
-                DefinitionVerdict::Relay(found) => {
+                DefinitionVerdict::Relay(relay_reason) => {
                     let cause = RelayCause::of_reason(CallRelayReason::Definition);
-                    ("server", Some(cause.with_text(found.to_string())))
+                    ("server", Some(cause.with_text(relay_reason.to_string())))
                 }
                 DefinitionVerdict::Accelerate(facts) => answer_source(shared, number, facts),
             };
             row(name, from, cause);
         }
-        // Who has feeds alone asked for no timeline.
+        // A configuration with feeds only needs no timeline definition.
         let is_wanted = !shared.classic_by_default || shared.feeds.is_none();
         if !known && is_wanted {
             let cause = RelayCause::of_reason(CallRelayReason::Unchecked);
@@ -155,7 +155,7 @@ fn definitions(shared: &SharedState, table: &mut OverviewTable) {
     }
 }
 
-/// Where an accelerated definition is answered from, and what is in the way of more.
+/// What answers an accelerated definition, and what prevents a better answer.
 fn answer_source(
     shared: &SharedState,
     number: DefinitionId,
@@ -181,7 +181,7 @@ fn answer_source(
     ("memory", in_part)
 }
 
-/// What is in the way, the name that counters have for it, and what mends it.
+/// The reason in words, its label in counters, and the remedy.
 fn cause_cells(cause: Option<RelayCause>) -> (OverviewCell, OverviewCell, OverviewCell) {
     match cause {
         None => ("".into(), OverviewCell::Null, OverviewCell::Null),
@@ -189,7 +189,7 @@ fn cause_cells(cause: Option<RelayCause>) -> (OverviewCell, OverviewCell, Overvi
     }
 }
 
-/// One row for each template that is remembered, those first on which the server spends most.
+/// One row for each cached template; those on which the server spends most time come first.
 pub(super) fn statements(shared: &SharedState) -> OverviewTable {
     let mut table = OverviewTable::with_columns(&[
         "statement",
@@ -210,11 +210,11 @@ pub(super) fn statements(shared: &SharedState) -> OverviewTable {
         return table;
     };
     let mut templates = feeds.templates();
-    // Of what is not known how long it takes, those come first that the server was sent most often.
+    // If the time is unknown, the templates sent to the server most often come first.
     let sent = |it: &TemplateOverview| it.total().saturating_sub(it.times("kept"));
     templates.sort_by_key(|it| Reverse((it.spent.unwrap_or_default(), sent(it))));
-    for seen in templates {
-        let relayed = seen
+    for template in templates {
+        let relayed = template
             .counted
             .iter()
             .filter(|(name, _)| !STATEMENTS.contains(name));
@@ -226,19 +226,28 @@ pub(super) fn statements(shared: &SharedState) -> OverviewTable {
         let cure =
             cure.map(|why| crate::session::statement_explanation::plain_text(why.explanation().2));
         table.add([
-            seen.shown.as_str().into(),
-            seen.feed.clone().into(),
-            seen.database.as_str().into(),
-            seen.total().into(),
-            seen.times("kept").into(),
-            seen.times("narrowed").into(),
+            template.shown.as_str().into(),
+            template.feed.clone().into(),
+            template.database.as_str().into(),
+            template.total().into(),
+            template.times("kept").into(),
+            template.times("narrowed").into(),
             all.into(),
             why_not.into(),
             cure.into(),
-            seen.times.map(|(directly, _)| directly / 1_000.0).into(),
-            seen.times.map(|(_, narrowed)| narrowed / 1_000.0).into(),
-            seen.spent.map(|spent| spent as f64 / 1_000_000.0).into(),
-            hex_digest(seen.digest).into(),
+            template
+                .times
+                .map(|(directly, _)| directly / 1_000.0)
+                .into(),
+            template
+                .times
+                .map(|(_, narrowed)| narrowed / 1_000.0)
+                .into(),
+            template
+                .spent
+                .map(|spent| spent as f64 / 1_000_000.0)
+                .into(),
+            hex_digest(template.digest).into(),
         ]);
     }
     table

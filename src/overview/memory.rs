@@ -1,10 +1,10 @@
-//! What memory holds, and its bounds.
+//! The contents of memory, and its limits.
 
 use super::process::ProcessStats;
 use crate::session::overview_table::{OverviewCell, OverviewTable};
 use crate::session::shared_state::SharedState;
 
-/// One row for each kind of thing that is kept.
+/// One row for each kind of entry.
 pub(super) fn memory(shared: &SharedState) -> OverviewTable {
     let mut table = OverviewTable::with_columns(&[
         "name",

@@ -1,12 +1,12 @@
-//! How Headwater is, as tables: for clients (`SHOW HEADWATER ...`), for the admin port (`/api/...`) and for Prometheus. It reads what
-//! sessions have counted and decides nothing.
+//! Headwater's state as tables: for clients (`SHOW HEADWATER ...`), the admin port (`/api/...`) and Prometheus. It only reads what sessions
+//! have counted.
 //!
-//! | module | what it tells |
+//! | module | what it reports |
 //! |---|---|
-//! | `metrics` | everything that is counted, as Prometheus reads it |
-//! | `process` | what the system says of the process |
+//! | `metrics` | every metric, as Prometheus reads it |
+//! | `process` | the operating system's numbers of the process |
 //! | `feeds` | definitions and feeds, and templates of statements |
-//! | `memory` | what memory holds, and its bounds |
+//! | `memory` | the contents of memory, and its limits |
 //! | `sessions` | client sessions |
 //! | `upstreams` | the servers |
 
@@ -22,7 +22,7 @@ use crate::session::shared_state::SharedState;
 use crate::session::show_statements::OverviewSource;
 use crate::statement::HeadwaterTable;
 
-/// Makes the tables.
+/// Builds the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct OverviewBuilder;
 
@@ -40,7 +40,7 @@ impl OverviewSource for OverviewBuilder {
     }
 }
 
-/// Everything that is counted, by the names of the metrics. Who asks has been let in by the server, so it is there.
+/// Every value, by the names of the metrics. The client has logged in, so the server is up.
 fn status(shared: &SharedState) -> OverviewTable {
     let mut table = OverviewTable::with_columns(&["name", "value"]);
     for (name, value) in metrics::flat_values(shared, true) {

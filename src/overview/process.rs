@@ -1,9 +1,9 @@
-//! What the system says of the process: its own numbers, under the names that all exporters give them.
+//! The operating system's numbers of the process, under the names that all exporters use.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Numbers of this process, as far as the system tells them.
+/// Numbers of this process, as far as the system reports them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProcessStats {
     /// Processor time, in seconds.
@@ -13,11 +13,11 @@ pub(crate) struct ProcessStats {
     pub(crate) open_files: Option<u64>,
     pub(crate) max_open_files: Option<u64>,
     pub(crate) threads: Option<u64>,
-    /// Since 1970, in seconds.
+    /// In seconds since 1970.
     pub(crate) start_time: Option<f64>,
 }
 
-/// Fields of `/proc/self/stat` behind the name, which ends with the last bracket.
+/// Fields of `/proc/self/stat` after the name, which ends with the last bracket.
 const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
 const THREADS: usize = 17;
@@ -25,11 +25,11 @@ const VIRTUAL: usize = 20;
 const RESIDENT_PAGES: usize = 21;
 
 impl ProcessStats {
-    /// As it is now; it has run for so many seconds.
+    /// Reads the current numbers; `runs`: the seconds since the start.
     pub(crate) fn now(runs: f64) -> ProcessStats {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        let behind = stat.rsplit_once(") ").map_or("", |(_, behind)| behind);
-        let fields: Vec<u64> = behind
+        let after_name = stat.rsplit_once(") ").map_or("", |(_, behind)| behind);
+        let fields: Vec<u64> = after_name
             .split_whitespace()
             .map(|field| field.parse().unwrap_or_default())
             .collect();
@@ -51,7 +51,7 @@ impl ProcessStats {
                 .zip(page)
                 .map(|(pages, page)| pages * page),
             virtual_bytes: field(VIRTUAL),
-            // The folder that is read is one of them.
+            // The open directory is one of them.
             open_files: fs::read_dir("/proc/self/fd")
                 .ok()
                 .map(|files| (files.count() as u64).saturating_sub(1)),

@@ -3,7 +3,7 @@
 use crate::session::overview_table::{OverviewCell, OverviewTable};
 use crate::session::shared_state::SharedState;
 
-/// One row a session, the oldest first.
+/// One row for each session, oldest first.
 pub(super) fn sessions(shared: &SharedState) -> OverviewTable {
     let mut table = OverviewTable::with_columns(&[
         "id",

@@ -1,4 +1,4 @@
-//! The servers: what each is, where there are several.
+//! The servers, and the role of each if there are several.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::session::overview_table::{OverviewCell, OverviewTable};
 use crate::session::shared_state::SharedState;
 use crate::upstreams::unfit_reason;
 
-/// One row a server, in the order of the list. Of one that is the only one nothing is asked.
+/// One row for each server, in the order of the list. A single server is not probed.
 pub(super) fn upstreams(shared: &SharedState) -> OverviewTable {
     let mut table = OverviewTable::with_columns(&[
         "server",
@@ -19,9 +19,9 @@ pub(super) fn upstreams(shared: &SharedState) -> OverviewTable {
         "read_only",
         "says",
     ]);
-    for (place, (server, status)) in shared.upstreams.statuses().into_iter().enumerate() {
+    for (index, (server, status)) in shared.upstreams.statuses().into_iter().enumerate() {
         let cells = match status {
-            Some(status) => server_cells(server, &status, &shared.upstreams.ports_led_to(place)),
+            Some(status) => server_cells(server, &status, &shared.upstreams.ports_led_to(index)),
             None => [
                 server.into(),
                 "primary".into(),
@@ -37,7 +37,7 @@ pub(super) fn upstreams(shared: &SharedState) -> OverviewTable {
     table
 }
 
-/// `leads`: the ports whose clients are led to it, each with since when.
+/// `leads`: the ports that lead their clients to it, each with the start time.
 fn server_cells(
     server: &str,
     status: &ServerStatus,
@@ -49,16 +49,16 @@ fn server_cells(
         | ServerObservation::Unreachable(_)
         | ServerObservation::Refused(_) => OverviewCell::Null,
     };
-    let says = match &status.observation {
+    let observation_cell = match &status.observation {
         ServerObservation::Reported(facts) if facts.primary_fault().is_none() => OverviewCell::Null,
-        seen => unfit_reason(seen).as_str().into(),
+        observation => unfit_reason(observation).as_str().into(),
     };
     let ports: Vec<&str> = leads.iter().map(|(port, _)| *port).collect();
     let serves = match ports.is_empty() {
         true => OverviewCell::Null,
         false => ports.join(", ").into(),
     };
-    // The first of them is `relay_listener`, where that leads there.
+    // The first port is `relay_listener`, if it leads there.
     let since = leads.first().and_then(|(_, since)| *since);
     [
         server.into(),
@@ -67,6 +67,6 @@ fn server_cells(
         serves,
         since.map(|it| clock::since(it).as_secs_f64()).into(),
         read_only,
-        says,
+        observation_cell,
     ]
 }

@@ -1,4 +1,4 @@
-//! What goes on beside the sessions: memory, comparisons, checks of definitions.
+//! Background tasks of a generation: the log follower, comparisons, checks of definitions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use crate::timeline::check::DefinitionVerdict;
 use crate::timeline::definition::{DefinitionId, TimelineDefinition};
 use crate::upstreams::{self, ServerChangeListener, Upstreams};
 
-/// All of it, under way.
+/// The running tasks.
 #[derive(Debug)]
 pub(super) struct BackgroundTasks(Vec<JoinHandle<()>>);
 
 impl BackgroundTasks {
-    /// `watch`: what watches the servers, where there are several.
+    /// `watch`: the task that watches the servers, if there are several.
     pub(super) fn start(
         current: &Arc<CurrentGeneration>,
         inboxes: &mut TaskInboxes,
@@ -46,7 +46,7 @@ impl BackgroundTasks {
         ])
     }
 
-    /// That, and names are read as the server does that is followed.
+    /// Adds a task that reads names in the case of the followed server.
     pub(super) fn with_name_case_updates(
         mut self,
         current: &CurrentGeneration,
@@ -71,7 +71,7 @@ impl BackgroundTasks {
     }
 }
 
-/// Watches several servers, where there are any: for the sessions of each set, those on the primary first.
+/// Watches the servers, if there are several: first those of the sessions on the primary, then those of each replica port.
 pub(super) fn watch_servers(
     upstreams: Arc<Upstreams>,
     account: UpstreamAccount,
@@ -86,7 +86,7 @@ pub(super) fn watch_servers(
     upstreams::run(upstreams, account, followers.into())
 }
 
-/// What is known of the server that was followed.
+/// Reacts to a change of the followed server.
 struct FailoverHandler {
     current: Arc<CurrentGeneration>,
     announced: watch::Receiver<bool>,
@@ -107,7 +107,7 @@ impl ServerChangeListener for FailoverHandler {
             && !other
             && binlog.suspension().is_some()
         {
-            // Who waits to try again need not.
+            // Clients that wait to try again need not wait longer.
             binlog.change_primary();
         }
         if shared.catalogue.service.is_none() || !shared.accelerate {
@@ -131,7 +131,7 @@ impl ServerChangeListener for FailoverHandler {
     }
 }
 
-/// Keeps memory coherent with the server, where there is any.
+/// Keeps memory coherent with the server, if there is memory.
 async fn follow_log(current: Arc<CurrentGeneration>, inbox: Option<BinlogInbox>) {
     let binlog = current.shared().binlog.clone();
     let (Some(binlog), Some(inbox)) = (binlog, inbox) else {
@@ -140,12 +140,12 @@ async fn follow_log(current: Arc<CurrentGeneration>, inbox: Option<BinlogInbox>)
     let changes = async {
         loop {
             binlog.changed.notified().await;
-            // Its epoch is counted already.
+            // The epoch of this log is counted already.
             let shared = current.shared();
             if let Some(feeds) = &shared.feeds {
                 feeds.refresh();
             }
-            // Before the next call asks for it. What fails is tried again by that.
+            // Check before the next call needs it. That call retries what fails.
             for (definition, database) in shared.catalogue.checked_databases() {
                 let _ = shared.catalogue.check_due(definition, &database).await;
             }
@@ -154,7 +154,7 @@ async fn follow_log(current: Arc<CurrentGeneration>, inbox: Option<BinlogInbox>)
     tokio::join!(Arc::clone(&binlog).run(inbox), changes);
 }
 
-/// Follows the data nodes of Spider nodes, where there are any.
+/// Follows the data nodes of Spider nodes, if there are any.
 async fn follow_nodes(current: Arc<CurrentGeneration>, inbox: Option<spread::SpreadInbox>) {
     let spread = current.shared().spread.clone();
     if let (Some(spread), Some(inbox)) = (spread, inbox) {
@@ -162,7 +162,7 @@ async fn follow_nodes(current: Arc<CurrentGeneration>, inbox: Option<spread::Spr
     }
 }
 
-/// Looks at the tables and templates of feeds, where there are any.
+/// Probes the tables and templates of feeds, if there are any.
 pub(super) async fn probe_feeds(shared: Arc<SharedState>, inbox: feeds::FeedInbox) {
     if let Some(feeds) = &shared.feeds {
         let every = Duration::from_millis(shared.limits.recheck_ms.max(100));
@@ -170,7 +170,7 @@ pub(super) async fn probe_feeds(shared: Arc<SharedState>, inbox: feeds::FeedInbo
     }
 }
 
-/// Has the real procedure run beside a share of the calls, where that is wished for.
+/// Runs the real procedure for a share of the calls, if the settings request it.
 async fn run_comparisons(current: Arc<CurrentGeneration>, inbox: Option<shadow::ShadowInbox>) {
     let binlog = current.shared().binlog.clone();
     if let (Some(binlog), Some(inbox)) = (binlog, inbox) {
@@ -182,7 +182,7 @@ async fn run_comparisons(current: Arc<CurrentGeneration>, inbox: Option<shadow::
     }
 }
 
-/// Says once which calls are not compared for want of a right, where nobody asked for comparisons.
+/// Logs once which calls cannot be compared for want of a privilege, if comparisons are on by default.
 pub(super) async fn report_uncompared(shared: &SharedState) {
     let (Some(shadow), Some(service)) = (&shared.shadow, &shared.catalogue.service) else {
         return;
@@ -243,7 +243,7 @@ pub(super) async fn check_definitions(shared: &SharedState) {
                 }
                 for database in databases {
                     let mut checked = catalogue.check(number, &database).await;
-                    // What held up the database before says nothing about this one.
+                    // The failure for the previous database does not predict this one's.
                     if matches!(checked, Err(ServiceError::FailedRecently)) {
                         tokio::time::sleep(ServiceError::RETRY).await;
                         checked = catalogue.check(number, &database).await;
@@ -259,8 +259,7 @@ pub(super) async fn check_definitions(shared: &SharedState) {
     }
 }
 
-/// Says that a definition's tables are nowhere. Whoever has not named the classic timeline need not have it, and who has feeds does not ask
-/// for it.
+/// Logs that a definition's tables are nowhere. Silent for the classic timeline that no setting names, also where feeds are configured.
 fn report_missing_tables(shared: &SharedState, definition: &TimelineDefinition) {
     let TimelineDefinition {
         name,
@@ -284,14 +283,14 @@ fn report_missing_tables(shared: &SharedState, definition: &TimelineDefinition) 
     }
 }
 
-/// Says why a definition is not checked, unless that was said where it happened.
+/// Logs why a definition is not checked, unless that was logged already.
 fn report_unchecked(definition: &TimelineDefinition, error: &ServiceError) {
     if !error.was_logged() {
         tracing::warn!("definition {}: {error}", definition.name);
     }
 }
 
-/// Has memory filled now, and not with the first calls, where that is wished for and memory answers.
+/// Fills memory now, not at the first calls, if the settings request it and memory answers.
 fn preload(
     shared: &SharedState,
     number: DefinitionId,
@@ -309,7 +308,7 @@ fn preload(
     }
 }
 
-/// Checks what is in use again, every `limits.recheck_ms`, where there is a service account.
+/// Checks the definitions in use again, every `limits.recheck_ms`, if there is a service account.
 async fn recheck(current: Arc<CurrentGeneration>) {
     let mut failing = false;
     loop {

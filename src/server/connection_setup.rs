@@ -1,4 +1,4 @@
-//! One client that has come: whom it speaks for, its connection to the server, or why it has none.
+//! A new client: its address, its connection to the server, or the error that it gets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,22 +22,22 @@ use crate::upstreams::ListenerRoute;
 use crate::wire::packet;
 use crate::wire::response::ErrPacket;
 
-/// ER_CONNECT_TO_FOREIGN_DATA_SOURCE. Not the 2003 with which clients say the like themselves: MariaDB's take that for no error of a
-/// server, and report a malformed packet.
+/// ER_CONNECT_TO_FOREIGN_DATA_SOURCE. Not 2003, which clients use themselves: MariaDB's clients do not accept it from a server, and report
+/// a malformed packet.
 const CANNOT_CONNECT: u16 = 1429;
 /// ER_CON_COUNT_ERROR.
 pub(super) const TOO_MANY_CONNECTIONS: u16 = 1040;
-/// A server that could not be connected to, and is the primary still, is tried again after so long.
+/// Delay before another attempt to connect to a server that is still the primary.
 const DIAL_RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// A turn to connect to the server: so many connections are made at a time.
+/// Permit to connect to the server: bounds the connections being made at a time.
 pub(super) struct DialPermit {
     permits: Arc<Semaphore>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl DialPermit {
-    /// Waits for one.
+    /// Waits for a permit.
     pub(super) async fn acquire(turns: &Arc<Semaphore>) -> DialPermit {
         let turns = Arc::clone(turns);
         let turn = DialPermit {
@@ -51,7 +51,7 @@ impl DialPermit {
         self.permit = None;
     }
 
-    /// Waits for one, where it was given back.
+    /// Waits for a permit again, if it was released.
     pub(super) async fn reacquire(self) -> DialPermit {
         let DialPermit {
             permits: turns,
@@ -59,7 +59,7 @@ impl DialPermit {
         } = self;
         let taken = match taken {
             Some(taken) => Some(taken),
-            // They are never closed.
+            // The semaphore is never closed.
             None => Arc::clone(&turns).acquire_owned().await.ok(),
         };
         DialPermit {
@@ -71,7 +71,7 @@ impl DialPermit {
 
 pub(super) type AddressPair = Option<(SocketAddr, SocketAddr)>;
 
-/// Between whom a connection is, where that matters to somebody.
+/// Both addresses of a connection, if a setting needs them.
 pub(super) fn address_pair(
     settings: &ProxyProtocolSection,
     source: Option<SocketAddr>,
@@ -83,12 +83,12 @@ pub(super) fn address_pair(
     Some((source?, socket.local_addr().ok()??))
 }
 
-/// True where a connection begins with whom it speaks for.
+/// True if the connection has to start with a PROXY header.
 pub(super) fn expects_proxy_header(ends: AddressPair, settings: &ProxyProtocolSection) -> bool {
     ends.is_some_and(|(source, _)| settings.trusts(source.ip()))
 }
 
-/// Whom a connection speaks for, and what it has said behind that: who is trusted with it says so first.
+/// The client's address, and the bytes after the PROXY header; only trusted peers send a header.
 pub(super) async fn read_proxy_header(
     client: &mut NetworkLink,
     ends: AddressPair,
@@ -96,14 +96,14 @@ pub(super) async fn read_proxy_header(
 ) -> io::Result<(AddressPair, Vec<u8>)> {
     match ends {
         Some((source, destination)) if expects_proxy_header(ends, settings) => {
-            let (told, begun) = proxy_header::read(client).await?;
-            Ok((Some((told.unwrap_or(source), destination)), begun))
+            let (client_address, begun) = proxy_header::read(client).await?;
+            Ok((Some((client_address.unwrap_or(source), destination)), begun))
         }
         _ => Ok((ends, Vec::new())),
     }
 }
 
-/// Gives a client a connection to the server, and moves its bytes until either ends.
+/// Connects a client to the server, and relays its bytes until either side ends.
 pub(super) async fn serve(
     (mut client, source, begun): (NetworkLink, Option<SocketAddr>, Vec<u8>),
     (entry, header, turn): (&ListenerRoute, &[u8], DialPermit),
@@ -111,7 +111,7 @@ pub(super) async fn serve(
     draining: DrainSignal,
 ) {
     match address_permit(source, current) {
-        Ok(place) => admission.set_address_permit(place),
+        Ok(permit) => admission.set_address_permit(permit),
         Err(message) => return refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await,
     }
     let limit = Duration::from_millis(current.shared().limits.connect_ms);
@@ -120,11 +120,11 @@ pub(super) async fn serve(
     match dialled {
         Ok((backend, aim)) => {
             upstreams.reach.connection_succeeded();
-            let place = aim.index;
+            let index = aim.index;
             let session = Session::new(client, source, begun, (backend, aim), current, admission);
             let ended = Box::pin(session.run(draining)).await;
             if matches!(ended, SessionEnd::ServerClosed(_)) {
-                upstreams.wake(place);
+                upstreams.wake(index);
             }
         }
         Err(error) if is_out_of_files(&error) => {
@@ -141,8 +141,8 @@ pub(super) async fn serve(
     }
 }
 
-/// Connects to the server that is followed. Where there are several, one is waited for, and one that cannot be connected to is tried again
-/// while there is time: another one may be followed by then.
+/// Connects to the followed server. If there are several, waits for one to be followed, and retries within the time limit: another one may
+/// be followed by then.
 async fn dial(
     entry: &ListenerRoute,
     header: &[u8],
@@ -152,19 +152,19 @@ async fn dial(
     let target = &entry.target;
     let until = clock::now() + limit;
     loop {
-        let left = until.saturating_duration_since(clock::now());
+        let remaining = until.saturating_duration_since(clock::now());
         let aim = match target.select() {
             Some(aim) => aim,
             None => {
-                // Others may want to be refused.
+                // Clients that have to be refused may need the permit.
                 turn.release();
-                let aim = target.select_within(left).await;
+                let aim = target.select_within(remaining).await;
                 turn = turn.reacquire().await;
                 aim.ok_or_else(|| io::Error::other(entry.unavailable_reason()))?
             }
         };
         let dialled = async {
-            let mut backend = BackendConnection::dial(aim.server.address(), left).await?;
+            let mut backend = BackendConnection::dial(aim.server.address(), remaining).await?;
             backend.link.send(header)?;
             Ok::<_, io::Error>(backend)
         };
@@ -188,7 +188,7 @@ async fn dial(
     }
 }
 
-/// A place among those of an address, where these are limited; or what is said where there is none.
+/// A permit of the client's address, if these are limited; else the error for the client.
 fn address_permit(
     source: Option<SocketAddr>,
     current: &CurrentGeneration,
@@ -199,15 +199,15 @@ fn address_permit(
         return Ok(None);
     };
     let address = source.ip().to_canonical();
-    let place = shared.addresses.acquire(address, most);
-    place.map(Some).ok_or_else(|| {
+    let permit = shared.addresses.acquire(address, most);
+    permit.map(Some).ok_or_else(|| {
         format!(
             "Too many connections: {address} already has {most} in Headwater (limits.sessions_per_address = {most})"
         )
     })
 }
 
-/// An ERR in place of the greeting. Servers send no SQLSTATE there, since nothing is agreed on yet.
+/// Sends an ERR instead of the greeting. Servers send no SQLSTATE there, since no capabilities are agreed yet.
 pub(super) async fn refuse(client: &mut NetworkLink, code: u16, message: &str) {
     let error = ErrPacket {
         code,
@@ -217,7 +217,7 @@ pub(super) async fn refuse(client: &mut NetworkLink, code: u16, message: &str) {
     let mut payload = Vec::new();
     error.write(&mut payload);
     let packet = packet::encode_first(&payload);
-    // A client that does not read is not waited for.
+    // Do not wait for a client that does not read.
     let _ = tokio::time::timeout(Duration::from_secs(1), async {
         let _ = client.send_all(&packet).await;
         let _ = client.shutdown_write().await;

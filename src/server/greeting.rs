@@ -1,4 +1,4 @@
-//! Which server it is, by its greeting.
+//! The server's version and product, from its greeting.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::wire::capability::Capabilities;
 use crate::wire::handshake::{ServerGreeting, login_with_flags, ssl_request};
 use crate::wire::packet;
 
-/// Says which server it is and what of the settings it makes void, or that there is none.
+/// Logs the server's version and the settings that it makes void, or that no server answers.
 pub(super) async fn announce_server(entry: &ListenerRoute, shared: &SharedState) {
     let limit = Duration::from_millis(shared.limits.connect_ms);
     let Some(aim) = entry.target.select_within(limit).await else {
@@ -46,14 +46,14 @@ pub(super) async fn announce_server(entry: &ListenerRoute, shared: &SharedState)
     }
 }
 
-/// Says that clients are offered TLS by a certificate that nobody asked for; or takes it back, where the server's side cannot have TLS.
+/// Logs that clients are offered TLS by a generated certificate; withdraws it if the server's side cannot have TLS.
 async fn announce_generated_certificate(
     aim: &SelectedServer,
     shared: &SharedState,
     limit: Duration,
 ) {
     let transport = &shared.transport;
-    let Some(own) = transport.acceptor.as_ref().and_then(TlsAcceptor::generated) else {
+    let Some(certificate) = transport.acceptor.as_ref().and_then(TlsAcceptor::generated) else {
         return;
     };
     let server = &aim.server;
@@ -61,22 +61,22 @@ async fn announce_generated_certificate(
         Err(error)
             if is_disagreement(&error)
                 && transport.session_policy.tls.is_optional()
-                && own.withdraw() =>
+                && certificate.withdraw() =>
         {
             tracing::warn!(
                 "no TLS with the server (upstream_tls): {error}; {}",
-                own.withdrawal()
+                certificate.withdrawal()
             );
         }
         Err(error) => tracing::warn!("no TLS with the server (upstream_tls): {error}"),
         Ok(()) => tracing::info!(
             "clients are offered TLS by a certificate that Headwater has made, {}. Those who verify it need another one (tls.cert, tls.key)",
-            own.location_text()
+            certificate.location_text()
         ),
     }
 }
 
-/// Whether TLS with a server begins, as with a client's sessions.
+/// Tries a TLS handshake with a server, as a session makes it.
 pub(crate) async fn try_tls(
     upstream: &str,
     connector: &TlsConnector,
@@ -113,7 +113,7 @@ pub(crate) async fn try_tls(
     tried.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
-/// True for a server that has TLS.
+/// True if the server offers TLS.
 pub(crate) fn has_tls(greeting: &ServerGreeting) -> bool {
     greeting.capabilities.contains(Capabilities::SSL)
 }
@@ -129,7 +129,7 @@ pub(crate) fn product_version(greeting: &ServerGreeting) -> String {
     format!("{product} {}", version.trim_start_matches("5.5.5-"))
 }
 
-/// Reads a server's greeting, to know it by name.
+/// Connects, and reads the server's greeting.
 pub(crate) async fn greet(upstream: &str, limit: Duration) -> io::Result<ServerGreeting> {
     let mut backend = BackendConnection::dial(upstream, limit).await?;
     let greeted = tokio::time::timeout(limit, read_greeting(&mut backend)).await;

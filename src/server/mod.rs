@@ -2,11 +2,11 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `state_builder` | settings become what sessions share |
-//! | `reload` | settings are read again |
-//! | `background_tasks` | what goes on beside the sessions |
-//! | `greeting` | which server it is |
-//! | `connection_setup` | one client's arrival |
+//! | `state_builder` | builds the shared state from settings |
+//! | `reload` | reads settings again |
+//! | `background_tasks` | tasks beside the sessions |
+//! | `greeting` | the server's version |
+//! | `connection_setup` | a new client's connections |
 
 mod background_tasks;
 mod connection_setup;
@@ -64,27 +64,27 @@ use crate::sockets::InheritedSockets;
 use crate::tls::{TlsError, TlsMode};
 use crate::upstreams::ListenerRoute;
 
-/// As many as can be counted where all are waited for.
+/// The most permits that can be acquired at once.
 const MAX_SESSIONS: usize = (u32::MAX >> 4) as usize;
-/// A port that takes nobody is complained of so often.
+/// Interval of the warning that a port cannot accept clients.
 const ACCEPT_WARNING_INTERVAL: Duration = Duration::from_secs(60);
-/// So long sessions that were let be beside another process may end between two commands at last.
+/// Time for sessions with session state, which continued after a takeover, to end between two commands.
 const FINAL_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A bound listener and all that its sessions share.
+/// A bound listener and everything that its sessions share.
 #[derive(Debug)]
 pub struct ProxyServer {
     listener: ClientListener,
     entry: Arc<ListenerRoute>,
     /// Further ports.
     additional_ports: Vec<AdditionalPort>,
-    /// What is shared by the sessions of each port for replicas.
+    /// The shared state of each replica port.
     replica_listeners: Vec<ReplicaListener>,
-    /// Who asks them what they are, where there are several.
+    /// The account that probes the servers, if there are several.
     account: Option<UpstreamAccount>,
     current: Arc<CurrentGeneration>,
     session_permits: Arc<Semaphore>,
-    /// Room for those that have no place any more.
+    /// Permits of sessions that gave up their other permits.
     linger_permits: Arc<Semaphore>,
     capacity: SessionCapacity,
     shards: ShardPool,
@@ -94,17 +94,17 @@ pub struct ProxyServer {
     inboxes: TaskInboxes,
     template_inbox: Option<feeds::FeedInbox>,
     background_tasks: Vec<BackgroundTasks>,
-    /// True once all that can be told before clients come is told, and definitions are checked.
+    /// True once everything to report before the first client is logged, and definitions are checked.
     announced: watch::Sender<bool>,
-    /// Where the next process asks for the sockets, if the one before was asked there.
+    /// The control socket for the next process, inherited if this process took over.
     control: Option<UnixListener>,
-    /// The files of sockets are the next process's to remove.
+    /// True once the next process removes the sockets' files.
     files_handed_over: Arc<AtomicBool>,
-    /// The file of the clients' socket is a service manager's.
+    /// The service manager owns the file of the clients' socket.
     file_is_external: bool,
 }
 
-/// A further port: where its clients are led to, and what their sessions share.
+/// A further port: the server it leads to, and the state its sessions share.
 #[derive(Debug)]
 struct AdditionalPort {
     listener: ClientListener,
@@ -112,7 +112,7 @@ struct AdditionalPort {
     current: Arc<CurrentGeneration>,
 }
 
-/// What is shared by the sessions of a port for replicas, and what is to go on beside them.
+/// The shared state of a replica port, and its background tasks.
 #[derive(Debug)]
 struct ReplicaListener {
     listen: String,
@@ -122,7 +122,7 @@ struct ReplicaListener {
     template_inbox: Option<feeds::FeedInbox>,
 }
 
-/// When a session has TLS on its legs.
+/// Which legs of a session have TLS.
 pub(crate) fn tls_legs(settings: &ServeSettings) -> TlsPolicy {
     let (tls, upstream) = (&settings.tls, &settings.upstream_tls);
     TlsPolicy {
@@ -142,7 +142,7 @@ pub(crate) fn tls_legs(settings: &ServeSettings) -> TlsPolicy {
     }
 }
 
-/// The user whose accounts have to be kept from clients of the server at this address; `None` where it asks for passwords of all.
+/// The user whose accounts network clients may not use, since the server at this socket asks it for no password; else `None`.
 fn process_user(upstream: &str) -> Result<Option<ProcessUser>, ServeError> {
     if !is_path(upstream) {
         return Ok(None);
@@ -163,7 +163,7 @@ pub enum ServeError {
     Listen {
         /// The address.
         listen: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A further port cannot be opened.
@@ -171,7 +171,7 @@ pub enum ServeError {
     AdditionalPort {
         /// The address.
         listen: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The socket cannot be opened.
@@ -179,10 +179,10 @@ pub enum ServeError {
     Socket {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Nobody knows whom the server's socket would take clients for.
+    /// The process's user has no name, so the account that the server's socket would log clients in to is unknown.
     #[error(
         "the operating system has no name for the user {uid} that Headwater runs as, which the server takes all clients for at its \
          socket: give the user a name, or have --upstream (HEADWATER_UPSTREAM, upstream) be HOST:PORT"
@@ -196,22 +196,22 @@ pub enum ServeError {
     Admin {
         /// The address.
         listen: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A thread cannot be started.
     #[error("cannot start another thread (--threads, HEADWATER_THREADS, threads)")]
     Threads {
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// They could not be numbered.
+    /// Too many definitions.
     #[error(
         "more than {MOST_DEFINITIONS} different sections [[definition]] were read since the start, those that are gone or were changed included: \
          start Headwater again, with fewer of them"
     )]
     Definitions,
-    /// There can be no TLS as it is set.
+    /// The TLS settings cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
@@ -225,7 +225,7 @@ impl ProxyServer {
         ProxyServer::bind_on(&mut InheritedSockets::default(), settings, None, None).await
     }
 
-    /// The same on sockets that are open already, as far as there are some, where settings can be read again while it runs.
+    /// As [`ProxyServer::bind`], on inherited sockets where there are some; the settings can be reloaded.
     ///
     /// # Errors
     /// As [`ProxyServer::bind`].
@@ -237,7 +237,7 @@ impl ProxyServer {
         ProxyServer::bind_on(sockets, settings, None, Some(source)).await
     }
 
-    /// The same, where SELECTs are counted as they go by.
+    /// As [`ProxyServer::bind`]; relayed SELECTs are counted.
     ///
     /// # Errors
     /// As [`ProxyServer::bind`].
@@ -276,24 +276,24 @@ impl ProxyServer {
             })?;
         let shards = ShardPool::start(settings.worker_threads())
             .map_err(|source| ServeError::Threads { source })?;
-        let (lasting, room, inboxes) = PersistentState::new(settings, tally)?;
+        let (state, room, inboxes) = PersistentState::new(settings, tally)?;
         let BuiltGeneration {
             shared,
             template_inbox: templates,
-        } = lasting.build(settings, None)?;
+        } = state.build(settings, None)?;
         let current = Arc::new(CurrentGeneration::new(shared));
-        let upstreams = lasting.upstreams();
+        let upstreams = state.upstreams();
         let entry = Arc::new(upstreams.primary_route());
-        let mut sets = vec![(Arc::clone(&current), lasting.clone())];
+        let mut sets = vec![(Arc::clone(&current), state.clone())];
         let mut replicas = Vec::new();
         for ((listen, _), entry) in replica_listeners(settings).zip(upstreams.replica_routes()) {
-            let (lasting, inboxes) = lasting.for_replica_port(settings, &entry.target);
+            let (replica_state, inboxes) = state.for_replica_port(settings, &entry.target);
             let BuiltGeneration {
                 shared,
                 template_inbox: templates,
-            } = lasting.build(settings, None)?;
+            } = replica_state.build(settings, None)?;
             let current = Arc::new(CurrentGeneration::new(shared));
-            sets.push((Arc::clone(&current), lasting));
+            sets.push((Arc::clone(&current), replica_state));
             replicas.push(ReplicaListener {
                 listen: listen.to_owned(),
                 entry: Arc::new(entry),
@@ -302,15 +302,15 @@ impl ProxyServer {
                 template_inbox: templates,
             });
         }
-        let doors =
+        let ports =
             additional_ports(sockets, settings, backlog, (&entry, &current), &replicas).await?;
         Ok(ProxyServer {
             listener,
             entry,
-            additional_ports: doors,
+            additional_ports: ports,
             replica_listeners: replicas,
-            account: lasting.account(),
-            session_permits: lasting.session_permits(),
+            account: state.account(),
+            session_permits: state.session_permits(),
             linger_permits: SessionAdmission::linger_permits(),
             capacity: room,
             shards,
@@ -328,7 +328,7 @@ impl ProxyServer {
         })
     }
 
-    /// The same with a port where operators look in, where one is wished for, or open already.
+    /// Opens the admin port, or uses the inherited one, if the settings have one.
     ///
     /// # Errors
     /// When that port cannot be opened.
@@ -348,20 +348,20 @@ impl ProxyServer {
         Ok(ProxyServer { admin, ..self })
     }
 
-    /// The same, whose metrics tell of this log.
+    /// Exports this log's counts as metrics.
     #[must_use]
     pub fn with_log_state(self, messages: Arc<LogState>) -> ProxyServer {
         let _ = self.current.shared().log_state.set(messages);
         self
     }
 
-    /// By which it can be felt that all threads run.
+    /// A probe for whether all threads run.
     #[must_use]
     pub fn liveness_probe(&self) -> LivenessProbe {
         self.shards.liveness_probe()
     }
 
-    /// By which settings are read again.
+    /// Reads the settings again.
     #[must_use]
     pub fn reloader(&self) -> Arc<SettingsReloader> {
         Arc::clone(&self.reloader)
@@ -370,28 +370,28 @@ impl ProxyServer {
     /// The address that clients connect to.
     ///
     /// # Errors
-    /// As the operating system says.
+    /// I/O errors.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// What its sessions share now.
+    /// The current generation of the shared state.
     #[must_use]
     pub fn shared(&self) -> Arc<SharedState> {
         self.current.shared()
     }
 
-    /// Where that is found as it is later.
+    /// The holder of the current generation.
     #[must_use]
     pub fn current(&self) -> Arc<CurrentGeneration> {
         Arc::clone(&self.current)
     }
 
-    /// Says where it listens, what it stands in front of, and what it accelerates. Clients need not wait for it.
+    /// Logs the ports, the server, and what is accelerated. Clients need not wait for it.
     pub fn announce(&self) -> impl Future<Output = ()> + Send + use<> {
         let address = self.local_addr();
         let (entry, shared) = (Arc::clone(&self.entry), self.shared());
-        let doors: Vec<SocketAddr> = self
+        let addresses: Vec<SocketAddr> = self
             .additional_ports
             .iter()
             .filter_map(|door| door.listener.local_addr().ok())
@@ -416,7 +416,7 @@ impl ProxyServer {
                 let (socket, sessions) = (socket.unwrap_or_default(), room.sessions);
                 tracing::info!("listening on {address}{socket}, with room for {sessions} sessions");
             }
-            for address in doors {
+            for address in addresses {
                 tracing::info!("listening on {address} as well (listener)");
             }
             if let Some(admin) = admin {
@@ -456,8 +456,7 @@ impl ProxyServer {
         }
     }
 
-    /// Accepts clients until `stop_feed_probes` resolves; then lets commands and transactions in flight end,
-    /// for at most `limits.drain_ms`.
+    /// Accepts clients until `stop` resolves; then waits for commands and transactions in flight, for at most `limits.drain_ms`.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let drain = DrainTrigger::default();
         self.start_admin(drain.signal());
@@ -484,7 +483,7 @@ impl ProxyServer {
                 },
             }
         }
-        // Who finds the port closed shall not find a session at rest that goes on.
+        // Drain before the port closes: a client that finds it closed must not find an idle session that continues.
         drain.begin();
         drop(self.listener);
         self.additional_ports.clear();
@@ -495,7 +494,7 @@ impl ProxyServer {
         let replicas = self.replica_listeners.iter().map(|it| it.current.shared());
         for shared in [Arc::clone(&shared)].into_iter().chain(replicas) {
             if let Some(binlog) = &shared.binlog {
-                // Nobody follows the log any more.
+                // The log is not followed any more.
                 binlog.discard_memory();
             }
         }
@@ -505,7 +504,7 @@ impl ProxyServer {
         let ended = || self.session_permits.acquire_many(all);
         let mut in_time = tokio::time::timeout(limit, ended()).await.is_ok();
         if !in_time && shared.handed_over.load(Ordering::Relaxed) {
-            // Who was let be is busy now, or not: it ends behind its command, if that ends soon.
+            // Sessions with session state end after their current command, if it ends soon.
             shared.grace_period_over.store(true, Ordering::Relaxed);
             in_time = tokio::time::timeout(FINAL_DRAIN_TIMEOUT, ended())
                 .await
@@ -520,7 +519,7 @@ impl ProxyServer {
         }
     }
 
-    /// Has go on beside the sessions what does, from now on.
+    /// Starts the background tasks.
     async fn start_background(&mut self) {
         if !self.background_tasks.is_empty() {
             return;
@@ -550,20 +549,20 @@ impl ProxyServer {
     }
 
     fn start_admin(&mut self, draining: DrainSignal) {
-        let seen = AdminContext {
+        let context = AdminContext {
             current: self.current(),
             reloader: self.reloader(),
             upstreams: Arc::clone(&self.entry.upstreams),
             draining,
             runtime: tokio::runtime::Handle::current(),
         };
-        let started = self.admin.take().map(|admin| admin.start(seen));
+        let started = self.admin.take().map(|admin| admin.start(context));
         if let Some(Err(error)) = started {
             tracing::error!("no admin port: {error}");
         }
     }
 
-    /// The next client, once there is a turn to connect to the server for it.
+    /// Accepts the next client, once there is a permit to connect to the server for it.
     async fn accept_next(
         &self,
         connecting: &Arc<Semaphore>,
@@ -572,16 +571,16 @@ impl ProxyServer {
         if self.additional_ports.is_empty() {
             return (self.listener.accept().await, None, turn);
         }
-        let doors = self.additional_ports.iter();
-        let doors = select_all(doors.map(|door| Box::pin(door.listener.accept())));
+        let ports = self.additional_ports.iter();
+        let accepting = select_all(ports.map(|door| Box::pin(door.listener.accept())));
         let (accepted, door) = tokio::select! {
             accepted = self.listener.accept() => (accepted, None),
-            (accepted, door, _) = doors => (accepted, Some(door)),
+            (accepted, door, _) = accepting => (accepted, Some(door)),
         };
         (accepted, door, turn)
     }
 
-    /// `door`: which of the further ports it came to.
+    /// `door`: the further port that it came to.
     fn admit(
         &self,
         accepted: AcceptedClient,
@@ -618,7 +617,7 @@ impl ProxyServer {
             let span = || session_span(source, None, None);
             let limit = Duration::from_millis(current.shared().limits.connect_ms);
             if expects_proxy_header(ends, &proxy_protocol) {
-                // It has a time of its own for what it says first.
+                // The PROXY header has its own time limit.
                 turn.release();
             }
             let spoken =
@@ -631,7 +630,7 @@ impl ProxyServer {
                     let server = (&*entry, &*header, turn.reacquire().await);
                     serve(session, server, (&current, admission), draining).await;
                 }
-                // A balancer that looks whether somebody is there.
+                // A balancer's health check.
                 Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {}
                 Ok(Err(error)) => log_in!(span(), WARN, "a client is let go: {error}"),
                 Err(_) => log_in!(

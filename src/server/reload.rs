@@ -1,5 +1,4 @@
-//! Settings are read again while clients are connected: what can be put in force is, what needs a restart is named, and a mistake changes
-//! nothing.
+//! Reloads settings while clients are connected: applies those that can change, names those that need a restart; a mistake changes nothing.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -18,49 +17,49 @@ use crate::session::current_generation::CurrentGeneration;
 use crate::session::shared_state::SharedState;
 use crate::sql::NameCase;
 
-/// New definitions and feeds are looked at for so long before they are in force. What is not known by then is found out when it is asked for.
+/// Time to probe new definitions and feeds before they are in force; what is unknown by then is probed on first use.
 const FIRST_PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where settings come from.
+/// The source of settings.
 pub trait SettingsSource: Debug + Send + Sync {
-    /// Reads them again.
+    /// Reads the settings again.
     ///
     /// # Errors
-    /// What is wrong with them, for people.
+    /// What is wrong with the settings, for people.
     fn read(&self) -> Result<ServeSettings, String>;
 
-    /// Has the log say so much from now on.
+    /// Sets the log's level.
     fn set_log_level(&self, level: LogLevel);
 }
 
-/// What was done about settings that were read again.
+/// The outcome of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReloadOutcome {
-    /// What differs.
+    /// The settings that differ.
     #[serde(flatten)]
     pub changes: SettingChanges,
-    /// Definitions, and kept rows, that are answered again after an answer had differed.
+    /// Number of definitions, and of cached rows, that are served again after an answer had differed.
     pub trusted_again: usize,
 }
 
-/// Reads settings again.
+/// Reloads settings.
 #[derive(Debug)]
 pub struct SettingsReloader {
     source: Option<Box<dyn SettingsSource>>,
-    /// What sessions share, and what that is made of: of those on the primary first, then of those of each port for replicas.
+    /// The generations and the state they are built from: first of the sessions on the primary, then of each replica port.
     generations: Vec<(Arc<CurrentGeneration>, PersistentState)>,
-    /// The process was started to relay every call.
+    /// The process was started with --relay-only.
     relay_only: bool,
     state: Mutex<ReloadState>,
 }
 
 #[derive(Debug)]
 struct ReloadState {
-    /// As they were written.
+    /// As written in the file.
     written: ServeSettings,
-    /// The same, in force.
+    /// As in force.
     settings: ServeSettings,
-    /// Looks at the tables of the feeds that are in force, for each set.
+    /// The probe of the feeds' tables, for each generation.
     feed_probes: Vec<Option<AbortHandle>>,
 }
 
@@ -82,25 +81,25 @@ impl SettingsReloader {
         }
     }
 
-    /// Looks at the tables of feeds from now on.
+    /// Starts to probe the tables of feeds.
     pub(super) async fn start_feed_probes(&self, templates: Vec<Option<feeds::FeedInbox>>) {
         let sets = self.generations.iter().zip(templates);
-        let looking = sets.map(|((current, _), inbox)| spawn_feed_probe(current.shared(), inbox));
-        self.state.lock().await.feed_probes = looking.collect();
+        let probes = sets.map(|((current, _), inbox)| spawn_feed_probe(current.shared(), inbox));
+        self.state.lock().await.feed_probes = probes.collect();
     }
 
-    /// Ends that.
+    /// Stops the probes.
     pub(super) async fn stop_feed_probes(&self) {
-        let looking = std::mem::take(&mut self.state.lock().await.feed_probes);
-        for looking in looking.into_iter().flatten() {
-            looking.abort();
+        let probes = std::mem::take(&mut self.state.lock().await.feed_probes);
+        for probe in probes.into_iter().flatten() {
+            probe.abort();
         }
     }
 
-    /// Reads the settings, certificates and keys again, and says in the log what became of them.
+    /// Reads the settings, certificates and keys again, and logs the outcome.
     ///
     /// # Errors
-    /// What is wrong with them. Then nothing has changed.
+    /// What is wrong with the settings. Then nothing has changed.
     pub async fn reload(&self) -> Result<ReloadOutcome, String> {
         let reloaded = self.reload_quietly().await;
         match &reloaded {
@@ -130,7 +129,7 @@ impl SettingsReloader {
         })
     }
 
-    /// Reads names of databases and tables from now on as the server does.
+    /// Reads names of databases and tables in the server's case from now on.
     pub(super) async fn set_name_case(&self, case: NameCase) {
         let mut state = self.state.lock().await;
         if state.settings.case == case {
@@ -148,27 +147,27 @@ impl SettingsReloader {
         }
     }
 
-    /// Builds anew what sessions share, and has it replace what they shared. Returns how much is trusted again.
+    /// Builds new generations, and puts them in force. Returns how many definitions and rows are trusted again.
     async fn apply_settings(
         &self,
         state: &mut ReloadState,
         settings: ServeSettings,
     ) -> Result<usize, String> {
         let mut built = Vec::with_capacity(self.generations.len());
-        for (current, lasting) in &self.generations {
+        for (current, persistent) in &self.generations {
             let before = current.shared();
-            let made = lasting.build(&settings, Some((&before, &state.settings)));
-            built.push((before, made.map_err(|error| with_causes(&error))?));
+            let generation = persistent.build(&settings, Some((&before, &state.settings)));
+            built.push((before, generation.map_err(|error| with_causes(&error))?));
         }
         let same_definitions = settings.definitions == state.settings.definitions;
         let mut trusted_again = 0;
         for (at, (set, (before, built))) in self.generations.iter().zip(built).enumerate() {
-            let looking = state.feed_probes.get_mut(at).and_then(Option::take);
+            let probe = state.feed_probes.get_mut(at).and_then(Option::take);
             let renewed =
-                apply_generation(set, (&before, built), &settings, same_definitions, looking);
-            let (looking, trusted) = renewed.await;
-            if let Some(place) = state.feed_probes.get_mut(at) {
-                *place = looking;
+                apply_generation(set, (&before, built), &settings, same_definitions, probe);
+            let (probe, trusted) = renewed.await;
+            if let Some(slot) = state.feed_probes.get_mut(at) {
+                *slot = probe;
             }
             trusted_again += trusted;
         }
@@ -177,16 +176,16 @@ impl SettingsReloader {
     }
 }
 
-/// Puts what was built in force. Returns what looks at the tables of feeds from now on, and how much is trusted again.
+/// Puts a built generation in force. Returns its feed probe, and how many definitions and rows are trusted again.
 async fn apply_generation(
-    (current, lasting): &(Arc<CurrentGeneration>, PersistentState),
+    (current, persistent): &(Arc<CurrentGeneration>, PersistentState),
     (before, built): (&Arc<SharedState>, BuiltGeneration),
     settings: &ServeSettings,
     same_definitions: bool,
-    mut looking: Option<AbortHandle>,
+    mut probe: Option<AbortHandle>,
 ) -> (Option<AbortHandle>, usize) {
     let shared = Arc::new(built.shared);
-    lasting.apply(settings);
+    persistent.apply(settings);
     if !same_definitions {
         let _ = tokio::time::timeout(FIRST_PROBE_TIMEOUT, check_definitions(&shared)).await;
     }
@@ -197,7 +196,7 @@ async fn apply_generation(
             let looked = looked.wait_for(|looked| *looked);
             let _ = tokio::time::timeout(FIRST_PROBE_TIMEOUT, looked).await;
         }
-        if let Some(before) = std::mem::replace(&mut looking, next) {
+        if let Some(before) = std::mem::replace(&mut probe, next) {
             before.abort();
         }
     }
@@ -211,7 +210,7 @@ async fn apply_generation(
     {
         feeds.retire();
     }
-    (looking, shared.trust_again())
+    (probe, shared.trust_again())
 }
 
 fn spawn_feed_probe(

@@ -1,4 +1,4 @@
-//! Settings become what sessions share: at the start, and each time they are read again.
+//! Builds the shared state from settings: at the start, and at each reload.
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
@@ -39,7 +39,7 @@ use crate::spread::{self, SpreadMemory};
 use crate::tls::TlsAcceptor;
 use crate::upstreams::{ListenerRole, ListenerRoute, Upstreams};
 
-/// What lasts as long as the process does, whatever settings are read again: for the clients that are led to one server.
+/// State that lives as long as the process, over all reloads, for the clients of one server.
 #[derive(Clone, Debug)]
 pub(super) struct PersistentState {
     services: ServerServices,
@@ -59,7 +59,7 @@ pub(super) struct PersistentState {
     login_errors: Arc<LoginErrorCounter>,
 }
 
-/// What asks one server, and keeps what it says.
+/// The services that query one server, and the state they collect.
 #[derive(Clone, Debug)]
 struct ServerServices {
     account: Option<UpstreamAccount>,
@@ -69,16 +69,16 @@ struct ServerServices {
     shadow: Option<Arc<Shadow>>,
 }
 
-/// The ports for replicas.
+/// The replica ports.
 pub(super) fn replica_listeners(
     settings: &ServeSettings,
 ) -> impl Iterator<Item = (&str, ListenerRole)> {
     let listeners = settings.listeners.iter();
-    let posts = listeners.filter(|it| it.role != ListenerRole::Primary);
-    posts.map(|it| (it.listen.as_str(), it.role))
+    let replica_ports = listeners.filter(|it| it.role != ListenerRole::Primary);
+    replica_ports.map(|it| (it.listen.as_str(), it.role))
 }
 
-/// The further ports that are handed over, or new ones.
+/// Binds the further ports, or uses the inherited ones.
 pub(super) async fn additional_ports(
     sockets: &mut InheritedSockets,
     settings: &ServeSettings,
@@ -86,7 +86,7 @@ pub(super) async fn additional_ports(
     (entry, current): (&Arc<ListenerRoute>, &Arc<CurrentGeneration>),
     replicas: &[ReplicaListener],
 ) -> Result<Vec<AdditionalPort>, ServeError> {
-    let mut doors = Vec::with_capacity(settings.listeners.len());
+    let mut ports = Vec::with_capacity(settings.listeners.len());
     for ListenerSection { listen, .. } in &settings.listeners {
         let given = take_at(&mut sockets.additional_ports, listen);
         let opened = ClientListener::bind_port(given, listen, backlog).await;
@@ -96,18 +96,18 @@ pub(super) async fn additional_ports(
         })?;
         let of_replicas = replicas.iter().find(|it| it.listen == *listen);
         let (entry, current) = of_replicas.map_or((entry, current), |it| (&it.entry, &it.current));
-        doors.push(AdditionalPort {
+        ports.push(AdditionalPort {
             listener,
             entry: Arc::clone(entry),
             current: Arc::clone(current),
         });
     }
-    Ok(doors)
+    Ok(ports)
 }
 
 impl ServerServices {
     fn new(settings: &ServeSettings, target: &UpstreamTarget) -> (ServerServices, TaskInboxes) {
-        // Each port for replicas has memory of its own.
+        // Each replica port has its own memory.
         let bounds = match replica_listeners(settings).count() {
             0 => settings.binlog,
             others => memory::fit_limits(
@@ -150,7 +150,7 @@ impl ServerServices {
         let patience = Duration::from_millis(settings.limits.check_ms);
         let service = account.clone();
         let service = service.map(|account| Arc::new(ServiceConnection::new(account, patience)));
-        let kept = ServerServices {
+        let services = ServerServices {
             account,
             service,
             binlog,
@@ -162,11 +162,11 @@ impl ServerServices {
             spread: nodes,
             shadow: comparisons,
         };
-        (kept, inboxes)
+        (services, inboxes)
     }
 }
 
-/// What the tasks beside the sessions are told by.
+/// The inboxes of the background tasks.
 #[derive(Debug)]
 pub(super) struct TaskInboxes {
     pub(super) binlog: Option<BinlogInbox>,
@@ -174,10 +174,10 @@ pub(super) struct TaskInboxes {
     pub(super) shadow: Option<shadow::ShadowInbox>,
 }
 
-/// What is made of settings.
+/// A generation built from settings.
 pub(super) struct BuiltGeneration {
     pub(super) shared: SharedState,
-    /// Of feeds that were made anew.
+    /// For feeds that were built anew.
     pub(super) template_inbox: Option<feeds::FeedInbox>,
 }
 
@@ -187,13 +187,13 @@ impl PersistentState {
         tally: Option<Arc<Mutex<StatementTally>>>,
     ) -> Result<(PersistentState, SessionCapacity, TaskInboxes), ServeError> {
         let servers = settings.upstream.all();
-        let posts: Vec<(&str, ListenerRole)> = replica_listeners(settings).collect();
+        let replica_ports: Vec<(&str, ListenerRole)> = replica_listeners(settings).collect();
         let section = settings.failover;
-        let upstreams = Upstreams::new(servers, &settings.upstream_tls, section, &posts)?;
-        let (kept, inboxes) = ServerServices::new(settings, upstreams.target());
+        let upstreams = Upstreams::new(servers, &settings.upstream_tls, section, &replica_ports)?;
+        let (services, inboxes) = ServerServices::new(settings, upstreams.target());
         let room = SessionCapacity::detect(settings.limits.sessions.min(MAX_SESSIONS));
-        let lasting = PersistentState {
-            services: kept,
+        let state = PersistentState {
+            services,
             upstreams: Arc::new(upstreams),
             tally,
             session_permits: (Arc::new(Semaphore::new(room.sessions)), room.sessions),
@@ -209,40 +209,37 @@ impl PersistentState {
             advice: Arc::default(),
             login_errors: Arc::default(),
         };
-        Ok((lasting, room, inboxes))
+        Ok((state, room, inboxes))
     }
 
-    /// The same for the clients of a port for replicas: what is known of a server is of another one there.
+    /// The same for a replica port, whose clients use another server.
     pub(super) fn for_replica_port(
         &self,
         settings: &ServeSettings,
         target: &UpstreamTarget,
     ) -> (PersistentState, TaskInboxes) {
-        let (kept, inboxes) = ServerServices::new(settings, target);
-        let lasting = PersistentState {
-            services: kept,
+        let (services, inboxes) = ServerServices::new(settings, target);
+        let state = PersistentState {
+            services,
             login_errors: Arc::default(),
             ..self.clone()
         };
-        (lasting, inboxes)
+        (state, inboxes)
     }
 
-    /// The servers.
     pub(super) fn upstreams(&self) -> Arc<Upstreams> {
         Arc::clone(&self.upstreams)
     }
 
-    /// The service account, where there is one.
     pub(super) fn account(&self) -> Option<UpstreamAccount> {
         self.services.account.clone()
     }
 
-    /// Room for sessions.
     pub(super) fn session_permits(&self) -> Arc<Semaphore> {
         Arc::clone(&self.session_permits.0)
     }
 
-    /// What sessions share by these settings. What was known `before` is known still.
+    /// Builds the shared state for these settings. Keeps the knowledge of the generation `before`.
     pub(super) fn build(
         &self,
         settings: &ServeSettings,
@@ -330,7 +327,7 @@ impl PersistentState {
         })
     }
 
-    /// The feeds of these settings: the same as before where nothing that concerns them differs.
+    /// Builds the feeds. Returns the previous ones if no setting that concerns them differs.
     fn build_feeds(
         &self,
         settings: &ServeSettings,
@@ -357,7 +354,7 @@ impl PersistentState {
         (Some(feeds), Some(templates))
     }
 
-    /// Has what lasts obey settings that are in force now.
+    /// Applies settings to the persistent state.
     pub(super) fn apply(&self, settings: &ServeSettings) {
         if let Some(shadow) = &self.services.shadow {
             let ShadowSampling {
@@ -376,7 +373,7 @@ impl PersistentState {
     }
 }
 
-/// What feeds are made of.
+/// The settings that feeds are built from.
 fn feed_settings(settings: &ServeSettings) -> impl PartialEq + '_ {
     let limits = &settings.limits;
     (

@@ -1,4 +1,4 @@
-//! What a process does that takes over from another one, and lets a third one take over from it.
+//! The steps of a process that takes over from another one, and later offers its own sockets.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -10,12 +10,12 @@ use crate::clock;
 use crate::config::TakeoverSection;
 use crate::session::shared_state::SharedState;
 
-/// So often it is looked whether memory is ready.
+/// Interval of polling whether memory is ready.
 const WARM_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ProxyServer {
-    /// Gets ready for calls while the other process goes on, for `takeover.warm_ms` at most, and then takes its place. Nothing has
-    /// happened to the other one if this is dropped before.
+    /// Warms up while the other process continues, for `takeover.warm_ms` at most, then takes over. If dropped before, the other process is
+    /// unaffected.
     pub async fn take_over(&mut self, predecessor: PredecessorProcess, section: &TakeoverSection) {
         self.start_background().await;
         let began = clock::now();
@@ -32,10 +32,10 @@ impl ProxyServer {
         self.files_handed_over.store(false, Ordering::Relaxed);
     }
 
-    /// What another process may take over, where it may.
+    /// Offers the sockets to the next process, if the settings allow it.
     ///
     /// # Errors
-    /// The socket that it would ask at cannot be opened.
+    /// The control socket cannot be opened.
     pub fn offer(
         &mut self,
         section: &TakeoverSection,
@@ -45,12 +45,12 @@ impl ProxyServer {
         };
         let copies = || {
             let (port, local) = self.listener.duplicate_sockets()?;
-            let doors = self
+            let ports = self
                 .additional_ports
                 .iter()
                 .map(|door| door.listener.duplicate_sockets());
-            let doors = doors.map(|copies| Ok(copies?.0));
-            let doors = doors.collect::<io::Result<_>>()?;
+            let ports = ports.map(|copies| Ok(copies?.0));
+            let ports = ports.collect::<io::Result<_>>()?;
             let admin = self
                 .admin
                 .as_ref()
@@ -58,7 +58,7 @@ impl ProxyServer {
                 .transpose()?;
             Ok(SocketCopies {
                 port,
-                additional_ports: doors,
+                additional_ports: ports,
                 local,
                 admin,
                 file_is_external: self.file_is_external,
@@ -68,24 +68,24 @@ impl ProxyServer {
             path: path.clone(),
             source,
         })?;
-        let (shared, kept) = (self.shared(), self.files_handed_over.clone());
-        TakeoverOffer::new(path, self.control.take(), copies, shared, kept).map(Some)
+        let (shared, files_handed_over) = (self.shared(), self.files_handed_over.clone());
+        TakeoverOffer::new(path, self.control.take(), copies, shared, files_handed_over).map(Some)
     }
 
-    /// Definitions and feeds are checked, the server's log is followed, and what is loaded at the start is there.
+    /// Waits until definitions and feeds are checked, the server's log is followed, and memory is preloaded.
     async fn wait_until_warm(&self) {
         let mut announced = self.announced.subscribe();
         let _ = announced.wait_for(|announced| *announced).await;
         wait_for_memory(&self.shared()).await;
         for replicas in &self.replica_listeners {
-            // Without a replica there is nothing to follow.
+            // Without a replica there is no log to follow.
             if replicas.entry.target.select().is_some() {
                 wait_for_memory(&replicas.current.shared()).await;
             }
         }
     }
 
-    /// Why it is not warm.
+    /// Why memory is not warm.
     fn cold_reason(&self) -> String {
         if !*self.announced.borrow() {
             return "definitions are not checked yet".to_owned();
@@ -93,7 +93,7 @@ impl ProxyServer {
         let shared = self.shared();
         let binlog = shared.binlog.as_ref();
         match binlog.and_then(|binlog| binlog.suspension()) {
-            Some(aside) => format!("nothing is answered from memory: {}", aside.text),
+            Some(suspension) => format!("nothing is answered from memory: {}", suspension.text),
             None => {
                 "feeds are not looked at, or timelines are not loaded (index.preload)".to_owned()
             }
@@ -101,7 +101,7 @@ impl ProxyServer {
     }
 }
 
-/// Waits until the memory of one server is.
+/// Waits until the memory of one server is ready.
 async fn wait_for_memory(shared: &SharedState) {
     let Some(binlog) = &shared.binlog else {
         return;
@@ -117,7 +117,7 @@ async fn wait_for_memory(shared: &SharedState) {
     }
 }
 
-/// What sessions may be at that have not ended in time.
+/// What sessions that have not ended in time may be doing.
 pub(super) fn remaining_sessions(shared: &SharedState) -> &'static str {
     match shared.handed_over.load(Ordering::Relaxed) {
         true => "busy, or with something of their own,",

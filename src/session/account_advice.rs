@@ -1,4 +1,4 @@
-//! What is said to the operator about an account whose calls are relayed for the way in which its app connects.
+//! Advice in the log about accounts whose calls are relayed because of how their app connects.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -11,14 +11,14 @@ use super::log_span::log_in;
 
 use crate::clock;
 
-/// An account is told of again after so long.
+/// Interval at which the advice for an account is repeated.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Accounts of which it is remembered that they were told of; the one that was told of longest ago makes room.
+/// Accounts whose advice is remembered; the oldest makes room.
 const MAX_ACCOUNTS: NonZeroUsize = NonZeroUsize::new(1_000).expect("above 0");
-/// So much of an account's name is remembered and said, in bytes; servers have names of up to 128 characters.
+/// Bytes of an account's name that are remembered and logged; servers have names of up to 128 characters.
 const NAME_BYTES: usize = 512;
 
-/// Who was told of, and when.
+/// The accounts advised about, each with the time.
 #[derive(Debug)]
 pub struct AccountAdvice(Mutex<LruCache<Vec<u8>, Instant>>);
 
@@ -29,7 +29,7 @@ impl Default for AccountAdvice {
 }
 
 impl AccountAdvice {
-    /// A call of this account is relayed because its session has autocommit off.
+    /// Logs that calls of this account are relayed because its sessions have autocommit off.
     pub fn warn_autocommit_off(&self, account: &[u8], span: impl FnOnce() -> Span) {
         let account = account.get(..NAME_BYTES).unwrap_or(account);
         if self.is_due(account, clock::now()) {
@@ -44,12 +44,12 @@ impl AccountAdvice {
     }
 
     fn is_due(&self, account: &[u8], now: Instant) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let lately = |at: &Instant| now.duration_since(*at) < REPEAT_INTERVAL;
-        if told.peek(account).is_some_and(lately) {
+        let mut advised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_recent = |at: &Instant| now.duration_since(*at) < REPEAT_INTERVAL;
+        if advised.peek(account).is_some_and(is_recent) {
             return false;
         }
-        told.put(account.to_vec(), now);
+        advised.put(account.to_vec(), now);
         true
     }
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_is_told_of_once_an_hour_and_each_by_itself() {
+    fn an_account_is_logged_once_an_hour_and_each_separately() {
         let (advice, began) = (AccountAdvice::default(), Instant::now());
         assert!(advice.is_due(b"app", began));
         assert!(!advice.is_due(b"app", began + Duration::from_secs(3_599)));

@@ -1,5 +1,5 @@
-//! What lets a session in: its places among all, and among those of its address and of its account. Who has lost its server gives them
-//! back, though its client has not read what the server said at the end.
+//! The permits that admit a session: one of all, one of its address, one of its account. A session that lost its server returns them,
+//! though its client has not read the server's last bytes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::quota::QuotaPermit;
 
-/// So many sessions are there beside those that have places, for as long as their clients may read.
+/// Sessions without permits that may exist while their clients read.
 const MAX_LINGERING: usize = 64;
 
-/// See the module.
+/// The permits of one session.
 #[derive(Debug)]
 pub struct SessionAdmission {
     session_permit: Option<OwnedSemaphorePermit>,
     address_permit: Option<QuotaPermit<IpAddr>>,
     account_permit: Option<QuotaPermit<Box<[u8]>>>,
     linger_permits: Arc<Semaphore>,
-    /// Taken in place of the others.
+    /// Held instead of the other permits.
     linger_permit: Option<OwnedSemaphorePermit>,
 }
 
 impl SessionAdmission {
-    /// Room for those who have given their places back.
+    /// Permits for sessions that have returned the others.
     #[must_use]
     pub fn linger_permits() -> Arc<Semaphore> {
         Arc::new(Semaphore::new(MAX_LINGERING))
     }
 
-    /// With a place among all.
+    /// Starts with a permit of all sessions.
     #[must_use]
     pub fn new(of_all: OwnedSemaphorePermit, lingering: Arc<Semaphore>) -> SessionAdmission {
         SessionAdmission {
@@ -41,21 +41,21 @@ impl SessionAdmission {
         }
     }
 
-    /// Another one, among those of its address, where these are limited.
-    pub fn set_address_permit(&mut self, place: Option<QuotaPermit<IpAddr>>) {
-        self.address_permit = place;
+    /// Adds the permit of its address, if these are limited.
+    pub fn set_address_permit(&mut self, permit: Option<QuotaPermit<IpAddr>>) {
+        self.address_permit = permit;
     }
 
-    /// The same of its account.
-    pub(super) fn set_account_permit(&mut self, place: Option<QuotaPermit<Box<[u8]>>>) {
-        self.account_permit = place;
+    /// Adds the permit of its account, if these are limited.
+    pub(super) fn set_account_permit(&mut self, permit: Option<QuotaPermit<Box<[u8]>>>) {
+        self.account_permit = permit;
     }
 
     pub(super) fn has_account_permit(&self) -> bool {
         self.account_permit.is_some()
     }
 
-    /// Gives all of them back, once and if there is room to linger without.
+    /// Returns all permits, once, if a linger permit is free.
     pub(super) fn release(&mut self) {
         if self.session_permit.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! What became of calls, by definition and by who answered: for those who watch.
+//! Counters of calls, by definition and answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use super::call_relay_reason::CallRelayReason;
 use crate::catalogue::MOST_DEFINITIONS;
 use crate::timeline::definition::{DefinitionId, TimelineDefinition};
 
-/// Who answered a call.
+/// What answered a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum CallAnswer {
@@ -15,14 +15,14 @@ pub enum CallAnswer {
     Memory,
     /// Lookups on the client's connection.
     Lookups,
-    /// The server's procedure, on Headwater's behalf.
+    /// The server's procedure, run by Headwater.
     Procedure,
     /// An error that interrupted the lookups.
     Interrupted,
 }
 
 impl CallAnswer {
-    /// Each with its name, in the order of their numbers.
+    /// Every answer with its name, in the order of their numbers.
     pub const ALL: [(CallAnswer, &'static str); 4] = [
         (CallAnswer::Memory, "memory"),
         (CallAnswer::Lookups, "lookups"),
@@ -30,7 +30,7 @@ impl CallAnswer {
         (CallAnswer::Interrupted, "interrupted"),
     ];
 
-    /// Its name.
+    /// The name in metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         let mut all = CallAnswer::ALL.into_iter();
@@ -49,10 +49,10 @@ impl From<ServedCallSource> for CallAnswer {
     }
 }
 
-/// Calls since the start.
+/// Numbers of calls since the start.
 #[derive(Debug)]
 pub struct CallCounters {
-    /// One for each definition, and the last for calls of which it is not known whose they are.
+    /// One for each definition, and the last for calls of unknown definitions.
     by_definition: Box<[DefinitionCounters]>,
 }
 
@@ -62,20 +62,20 @@ struct DefinitionCounters {
     relayed: [AtomicU64; CallRelayReason::ALL.len()],
 }
 
-/// Calls of a definition that became the same.
+/// A number of calls with one outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallOutcomeCount {
-    /// `None`: it is not known.
+    /// `None`: unknown.
     pub definition: Option<DefinitionId>,
-    /// Who answered; `relayed` stands for the server.
+    /// What answered; `relayed` stands for the server.
     pub answer: &'static str,
-    /// Why the server did; empty where it did not.
+    /// Why the call was relayed; empty if it was not.
     pub reason: &'static str,
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
 }
 
-/// The server answered a call as it came.
+/// The answer's name if the server answered the relayed call.
 pub const RELAYED: &str = "relayed";
 
 impl Default for CallCounters {
@@ -89,33 +89,33 @@ impl Default for CallCounters {
 }
 
 impl CallCounters {
-    /// A call was answered by Headwater.
+    /// Counts a served call.
     pub fn answered(&self, definition: Option<DefinitionId>, answer: CallAnswer) {
         let counter = self
             .counters_of(definition)
-            .and_then(|own| own.answered.get(answer as usize));
+            .and_then(|counters| counters.answered.get(answer as usize));
         if let Some(counter) = counter {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// A call was answered by the server, for this reason.
+    /// Counts a relayed call, by its reason.
     pub fn relayed(&self, definition: Option<DefinitionId>, reason: CallRelayReason) {
         let counter = self
             .counters_of(definition)
-            .and_then(|own| own.relayed.get(reason as usize));
+            .and_then(|counters| counters.relayed.get(reason as usize));
         if let Some(counter) = counter {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many calls of all definitions the server answered for this reason.
+    /// Number of calls relayed for this reason, over all definitions.
     #[must_use]
     pub fn relayed_for(&self, reason: CallRelayReason) -> u64 {
         let counters = self
             .by_definition
             .iter()
-            .filter_map(|own| own.relayed.get(reason as usize));
+            .filter_map(|of_definition| of_definition.relayed.get(reason as usize));
         counters
             .map(|counter| counter.load(Ordering::Relaxed))
             .sum()
@@ -128,8 +128,8 @@ impl CallCounters {
         }
     }
 
-    /// What became of calls: every answer of every definition in use, and each reason for which one was relayed. Definitions that are
-    /// retired count with the one of their name that is in use.
+    /// The numbers of calls: every answer of every definition in use, and each relay reason that occurred. Retired definitions count with
+    /// the one of their name that is in use.
     #[must_use]
     pub fn outcome_counts(&self, definitions: &[TimelineDefinition]) -> Vec<CallOutcomeCount> {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -139,18 +139,18 @@ impl CallCounters {
             .by_definition
             .iter()
             .enumerate()
-            .flat_map(|(number, own)| {
+            .flat_map(|(number, counters)| {
                 let definition = (number < last).then(|| current_by_name(number, definitions));
-                let answered = CallAnswer::ALL.iter().zip(&own.answered);
+                let answered = CallAnswer::ALL.iter().zip(&counters.answered);
                 let answered =
                     answered.map(move |((_, answer), counter)| (*answer, "", count(counter)));
-                let relayed = CallRelayReason::ALL.iter().zip(&own.relayed);
+                let relayed = CallRelayReason::ALL.iter().zip(&counters.relayed);
                 let relayed =
                     relayed.map(move |(why, counter)| (RELAYED, why.label(), count(counter)));
                 let always = in_use(number);
                 answered
                     .chain(relayed)
-                    // What cannot be told of a definition that is not known would be zero for ever.
+                    // Zeros only for answers of definitions in use: others could stay zero for ever.
                     .filter(move |(_, reason, calls)| *calls > 0 || always && reason.is_empty())
                     .map(move |(answer, reason, calls)| CallOutcomeCount {
                         definition: definition.map(DefinitionId),
@@ -161,12 +161,12 @@ impl CallCounters {
             });
         let mut all: Vec<CallOutcomeCount> = Vec::new();
         for became in each {
-            let same = |own: &&mut CallOutcomeCount| {
-                (own.definition, own.answer, own.reason)
+            let same = |existing: &&mut CallOutcomeCount| {
+                (existing.definition, existing.answer, existing.reason)
                     == (became.definition, became.answer, became.reason)
             };
             match all.iter_mut().find(same) {
-                Some(own) => own.calls += became.calls,
+                Some(existing) => existing.calls += became.calls,
                 None => all.push(became),
             }
         }
@@ -174,13 +174,13 @@ impl CallCounters {
     }
 }
 
-/// The definition of the same name that is in use, or the first one that was.
+/// The definition of the same name that is in use, or else the first of that name.
 fn current_by_name(number: usize, definitions: &[TimelineDefinition]) -> usize {
-    let Some(own) = definitions.get(number) else {
+    let Some(definition) = definitions.get(number) else {
         return number;
     };
     let named = || definitions.iter().enumerate();
-    let mut named = named().filter(|(_, other)| other.name == own.name);
+    let mut named = named().filter(|(_, other)| other.name == definition.name);
     let first = named.clone().next();
     let used = named.find(|(_, other)| !other.retired);
     used.or(first).map_or(number, |(at, _)| at)
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_told_by_definition_answer_and_reason() {
+    fn calls_are_counted_by_definition_answer_and_reason() {
         for (place, (answer, _)) in CallAnswer::ALL.iter().enumerate() {
             assert_eq!(*answer as usize, place);
         }
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(told, expected);
         // Each answer of each definition is there from the start.
         assert_eq!(became.len(), 2 * CallAnswer::ALL.len() + 2);
-        // One that was changed goes on counting under its name.
+        // A changed definition continues to count under its name.
         definitions = vec![named("a", true), named("b", false), named("a", false)];
         calls.relayed(Some(DefinitionId(2)), CallRelayReason::InTransaction);
         let became = calls.outcome_counts(&definitions);

@@ -1,4 +1,4 @@
-//! How a session's connections are closed: nothing that was said is lost, nobody is waited for in vain.
+//! Closes a session's connections: delivers everything that was sent, with a time limit.
 
 use std::io;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use crate::link::NetworkLink;
 use crate::wire::packet::{self, HEADER_BYTES, PacketHeader};
 use crate::wire::response::ErrPacket;
 
-/// ER_SERVER_SHUTDOWN: what a server tells whoever waits for an answer when it is stopped.
+/// ER_SERVER_SHUTDOWN: a stopping server sends it to clients that wait for an answer.
 const SERVER_SHUTDOWN: u16 = 1053;
-/// How long a side that neither reads nor closes is waited for at the end.
+/// How long to wait at the end for a side that neither reads nor closes.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Passes on that the client has closed its side: the server answers what it was sent, and closes.
     pub(super) async fn close_inbound(&mut self) {
-        // The start of a packet that will never be whole: the server has it judged, not us.
+        // The server judges the incomplete packet.
         let rest = std::mem::take(&mut self.client_in);
         self.inbound = InboundState::Closed;
-        // When this fails the server has closed already, and reading will show it.
+        // If this fails, the server has closed already, which the next read reports.
         let closing = async {
             let _ = self.backend.link.send_all(&rest).await;
             let _ = self.backend.link.shutdown_write().await;
@@ -28,7 +28,7 @@ impl Session {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
     }
 
-    /// Lets either side have what was meant for it.
+    /// Delivers to each side what was sent to it, then closes.
     pub(super) async fn close_connections(mut self, ended: &SessionEnd) {
         self.end_login(ended).await;
         match ended {
@@ -37,7 +37,7 @@ impl Session {
                 return self.finish_client(reset).await;
             }
             SessionEnd::Refused => return self.finish_client(false).await,
-            // It had its time.
+            // Its time has passed already.
             SessionEnd::Stalled { .. } => return,
             SessionEnd::ServerMoved => {
                 self.leave_server().await;
@@ -52,7 +52,7 @@ impl Session {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, rest).await;
     }
 
-    /// The server is followed no more. It ends what was begun there; a client that waits for an answer is told that none will come.
+    /// The server is not followed any more. It ends what was begun there; a client that waits for an answer gets an error.
     async fn leave_server(&mut self) {
         self.backend.link.discard_backlog();
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.backend.link.shutdown_write()).await;
@@ -77,9 +77,8 @@ impl Session {
         }
     }
 
-    /// The server is gone. A client gets its last words though it reads slowly, as it would from the server's own system. What
-    /// it still sends is dropped, not left unread: closing then would reset the connection, and the reset could overtake those
-    /// words.
+    /// The server is gone. A slow client still gets the last bytes, as from the server's own system. Its further input is read and dropped:
+    /// unread bytes would make close send a reset, which could overtake the last bytes.
     async fn finish_client(mut self, reset: bool) {
         let limit = Duration::from_millis(self.shared.limits.last_words_ms);
         let at_once = limit.min(CLOSE_TIMEOUT);
@@ -94,7 +93,7 @@ impl Session {
             Err(_) => return self.shared.counters.add(SessionEvent::ClientStalled),
         }
         let closing = async {
-            // Its server has ended so, and its next command would fail with it.
+            // The server ended by a reset, and the client's next command would fail with it.
             if reset {
                 return self.client.reset().await;
             }
@@ -106,7 +105,7 @@ impl Session {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
     }
 
-    /// Waits until the client has taken what waits for it, or has left.
+    /// Waits until the client has taken the buffered bytes, or has closed.
     async fn flush_client(&mut self) -> io::Result<()> {
         while !self.client.is_flushed() {
             tokio::select! {
@@ -122,13 +121,13 @@ impl Session {
     }
 }
 
-/// What is left to read.
+/// Whether more input follows.
 enum InputRemainder {
     More,
     End,
 }
 
-/// Reads once and forgets.
+/// Reads once and drops the bytes.
 fn discard_input(link: &mut NetworkLink) -> io::Result<InputRemainder> {
     match link.read(&mut [0; 4096]) {
         Ok(0) => Ok(InputRemainder::End),

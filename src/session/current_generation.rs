@@ -1,4 +1,4 @@
-//! The generation of [`SharedState`] that is in force: what is made when settings are read again takes the place of what was before.
+//! The generation of [`SharedState`] that is in force; a reload replaces it.
 //!
 //! A generation never changes. A session takes the newer one between two commands, so a command has one from its first byte to the last.
 
@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::shared_state::SharedState;
 
-/// What is in force.
+/// Holds the generation in force.
 #[derive(Debug)]
 pub struct CurrentGeneration {
     shared: RwLock<Arc<SharedState>>,
@@ -15,7 +15,7 @@ pub struct CurrentGeneration {
 }
 
 impl CurrentGeneration {
-    /// The first generation.
+    /// Starts with the first generation.
     #[must_use]
     pub fn new(shared: SharedState) -> CurrentGeneration {
         CurrentGeneration {
@@ -24,26 +24,26 @@ impl CurrentGeneration {
         }
     }
 
-    /// What is in force now.
+    /// The state in force.
     #[must_use]
     pub fn shared(&self) -> Arc<SharedState> {
         self.with_generation().0
     }
 
-    /// The same, and which one it is.
+    /// The state in force, and its number.
     #[must_use]
     pub fn with_generation(&self) -> (Arc<SharedState>, u64) {
         let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
         (Arc::clone(&shared), self.generation())
     }
 
-    /// Which one is in force.
+    /// The number of the generation in force.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Puts another one in force, and returns the one before.
+    /// Puts another generation in force, and returns the previous one.
     pub fn replace(&self, shared: Arc<SharedState>) -> Arc<SharedState> {
         let mut now = self.shared.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *now, shared);

@@ -1,19 +1,17 @@
-//! When a session ends because its process does.
+//! When a session ends because its process drains.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::state::Session;
 
-/// Where another process takes the clients that come, a session ends once it has been quiet for so long: a client in the middle of
-/// something is not cut short between two commands.
+/// After a takeover, a session ends once it has been quiet for so long, so that a client between two related commands is not cut off.
 const QUIET_PERIOD: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// How long it is to go on as things stand, while the process drains. `None`: until what it does now has ended.
+    /// How long the session may continue while the process drains. `None`: until its current command has ended.
     ///
-    /// Where nobody else takes clients, each moment is one without service, and it ends between two commands at once, as a server's
-    /// sessions do.
+    /// Without a takeover, it ends between two commands at once, as a server's sessions do: until the process restarts there is no service.
     pub(super) fn drain_delay(&mut self) -> Option<Duration> {
         if !self.machine.is_at_rest() || !self.client.is_flushed() {
             return None;

@@ -1,9 +1,8 @@
 //! Moves the bytes of one session between its two sockets, and carries out the machine's steps.
 //!
-//! Buffers: what is read lands in a scratch buffer of the thread and is written on from there.
-//! A session keeps only what could not be written at once (then that side is not read any more:
-//! a slow client slows the server, and the other way round) and the start of an unfinished packet. Long rows are not read at
-//! all where nothing is between the sockets (`long_row_mode`).
+//! Buffers: reads go into a scratch buffer of the thread and are written on from there. A session keeps only what could not be written at
+//! once (then that side is not read any more, so a slow client slows the server, and vice versa) and the start of an unfinished packet.
+//! Long rows are not read where nothing is between the sockets (`long_row_mode`).
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -24,14 +23,14 @@ use crate::wire::response::ErrPacket;
 
 /// ER_TOO_MANY_USER_CONNECTIONS.
 const TOO_MANY_USER_CONNECTIONS: u16 = 1203;
-/// Bytes read at a time; one buffer a thread, shared by its sessions.
+/// Bytes read at a time; one buffer for each thread, shared by its sessions.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
 }
 
-/// What can be done.
+/// What a session can do next.
 enum ReadyEvent {
     ServerReadable,
     ClientReadable,
@@ -42,7 +41,7 @@ enum ReadyEvent {
     DrainSignalled,
 }
 
-/// Tells that the process drains: once, and then no more.
+/// Fires once when the process drains.
 struct DrainAlarm<'f, F> {
     drain: DrainSignal,
     given: Pin<&'f mut F>,
@@ -50,7 +49,7 @@ struct DrainAlarm<'f, F> {
 }
 
 enum AlarmState {
-    /// Nobody has listened yet.
+    /// Not polled yet.
     Unpolled,
     /// It will wake the session.
     Armed,
@@ -62,7 +61,7 @@ impl<F: Future<Output = ()>> DrainAlarm<'_, F> {
         self.drain.is_given()
     }
 
-    /// Listens once, so as to be woken, and from then on only looks whether there is something.
+    /// Polls the signal once, to be woken; then only reads its flag.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let ready = match self.state {
             AlarmState::Fired => false,
@@ -81,14 +80,14 @@ impl<F: Future<Output = ()>> DrainAlarm<'_, F> {
 }
 
 impl Session {
-    /// Runs until either side ends, until the session is at rest after the signal to `drain`, or until its server is followed no more.
+    /// Runs until either side ends, until the session is idle after the signal to `drain`, or until its server is not followed any more.
     pub async fn run(mut self, drain: DrainSignal) -> SessionEnd {
         let moved = self.aim.server_change.clone();
         let ended = moved
             .run_unless_changed(pin!(self.run_until_end(drain)))
             .await;
         let ended = ended.unwrap_or(SessionEnd::ServerMoved);
-        // The client was to have it in any case.
+        // The client was due to get it in any case.
         let _ = self.send_deferred();
         let span = tracing::enabled!(tracing::Level::DEBUG).then(|| self.span());
         self.close_connections(&ended).await;
@@ -123,7 +122,7 @@ impl Session {
         }
     }
 
-    /// Carries out every step that can be taken with the bytes at hand.
+    /// Takes every step that is possible with the bytes at hand.
     async fn advance(&mut self) -> Result<(), SessionEnd> {
         self.relay_server_inbox()?;
         loop {
@@ -131,7 +130,7 @@ impl Session {
             if !self.backend.link.is_flushed() || self.client_in.is_empty() {
                 break;
             }
-            // Who does not read replies is not answered further ones.
+            // A client that does not read replies gets no further ones.
             if !self.client.is_flushed() && self.machine.commands().is_some() {
                 self.holding = true;
                 break;
@@ -144,9 +143,10 @@ impl Session {
                     break;
                 }
                 ClientStep::Pass(length) => self.relay_from_client(length.get())?,
-                ClientStep::Replace(length, own) => {
-                    self.client_in.splice(..length.get(), own.iter().copied());
-                    self.relay_from_client(own.len())?;
+                ClientStep::Replace(length, replacement) => {
+                    self.client_in
+                        .splice(..length.get(), replacement.iter().copied());
+                    self.relay_from_client(replacement.len())?;
                 }
                 ClientStep::Renumber => {
                     if let Some(seq) = self.client_in.get_mut(HEADER_BYTES - 1) {
@@ -162,8 +162,10 @@ impl Session {
                     self.send_to_client(&error)?;
                     return Err(SessionEnd::Refused);
                 }
-                ClientStep::Call(asked) => self.serve_call(*asked).await?,
-                ClientStep::FollowUp(length, tail) => self.serve_follow_up(length, &tail).await?,
+                ClientStep::Call(request) => self.serve_call(*request).await?,
+                ClientStep::FollowUp(length, follow_up) => {
+                    self.serve_follow_up(length, &follow_up).await?
+                }
                 ClientStep::Batch(part) => self.serve_batch(*part).await?,
                 ClientStep::Feed(length, effects) => self.serve_feed(length, effects).await?,
                 ClientStep::Execution(length, effects, executed) => {
@@ -173,13 +175,15 @@ impl Session {
                     self.serve_named_execution(length, effects, executed)
                         .await?;
                 }
-                ClientStep::HeadwaterStatement(length, own) => self.serve_show(length, own).await?,
+                ClientStep::HeadwaterStatement(length, statement) => {
+                    self.serve_show(length, statement).await?
+                }
                 ClientStep::ReplaceStatementId(id) => self.set_statement_id(id),
                 ClientStep::Flush { diagnostics } => self.flush_pending(diagnostics).await?,
             }
             self.relay_server_inbox()?;
         }
-        // Nothing more comes of what is there.
+        // No further step is possible with these bytes.
         self.send_deferred()?;
         if self.inbound == InboundState::Closing && self.backend.link.is_flushed() && !self.holding
         {
@@ -193,12 +197,12 @@ impl Session {
         Ok(())
     }
 
-    /// Takes settings that were read again, between two commands.
+    /// Takes reloaded settings, between two commands.
     fn take_generation(&mut self) {
         if self.current.generation() == self.generation {
             return;
         }
-        // Who logs in goes on with what its greeting told.
+        // A login continues with the settings of its greeting.
         if self.machine.commands().is_some() && self.machine.is_at_rest() {
             (self.shared, self.generation) = self.current.with_generation();
             self.update_slow_timer();
@@ -212,7 +216,7 @@ impl Session {
         self.machine.client(&self.client_in, classify)
     }
 
-    /// True when a client that has closed its side said before that it would, and nothing is to come for it.
+    /// True if the client sent COM_QUIT, has closed its side, and nothing is due to it.
     fn has_left(&mut self) -> bool {
         let quit = self.machine.commands().is_some_and(|it| it.has_quit());
         quit && self.client_in.is_empty() && self.client.is_flushed()
@@ -227,7 +231,7 @@ impl Session {
             self.stall.mark_taken();
         }
         self.record_activity();
-        // By hand, since this is all that most statements need: a `select!` of futures costs as much as what they lead to.
+        // Polled by hand, since most statements need only this: a `select!` of futures costs as much as the work it leads to.
         match poll_fn(|context| self.poll_ready(alarm, context)).await? {
             ReadyEvent::ServerReadable => self.read_server(),
             ReadyEvent::ClientReadable => self.read_client(),
@@ -252,7 +256,7 @@ impl Session {
     where
         F: Future<Output = ()>,
     {
-        // First, so that no command is begun behind it.
+        // First, so that no command begins after the signal.
         if alarm.poll(context).is_ready() {
             return Poll::Ready(Ok(ReadyEvent::DrainSignalled));
         }
@@ -300,13 +304,13 @@ impl Session {
         Poll::Pending
     }
 
-    /// What it does, for those who watch.
+    /// Publishes what the session does, for the overview.
     pub(super) fn record_activity(&mut self) {
         let doing = self.machine.activity();
         if self.record.activity() == SessionActivity::LoggingIn
             && doing != SessionActivity::LoggingIn
         {
-            // Also where the login goes on unread.
+            // Also for a login that is relayed unread.
             self.login_deadline = None;
             let (thread, account) = (self.machine.thread_id(), self.machine.account());
             self.record.set_login(thread, account);
@@ -340,7 +344,7 @@ impl Session {
                 self.client_in.extend_from_slice(bytes);
                 return Ok(());
             }
-            // The common case: whole commands that go straight on, never copied.
+            // The common case: whole commands that are relayed at once, never copied.
             let none = self.update_function_knowledge();
             let catalogue = &self.shared.catalogue;
             let passed = self
@@ -385,7 +389,7 @@ impl Session {
         })
     }
 
-    /// How the server has ended where nothing more is to be read: a reset is told once, and may have been told to who wrote.
+    /// The kind of the server's end if nothing more is to be read: a reset is reported once, possibly to a write.
     fn server_end_kind(&self) -> io::ErrorKind {
         match self.inbound {
             InboundState::Refused { reset: true } => io::ErrorKind::ConnectionReset,
@@ -393,7 +397,7 @@ impl Session {
         }
     }
 
-    /// Shows the machine what waits from the server, and passes it on.
+    /// Gives the machine the server's bytes, and passes them on.
     fn relay_server_inbox(&mut self) -> Result<(), SessionEnd> {
         if !self.backend.inbox.is_empty() {
             let inbox = std::mem::take(&mut self.backend.inbox);
@@ -426,8 +430,8 @@ impl Session {
                     self.send_to_client(rest.get(..length.get()).unwrap_or_default())?;
                     passed += length.get();
                 }
-                ServerStep::Replace(length, own) => {
-                    self.send_to_client(&own)?;
+                ServerStep::Replace(length, replacement) => {
+                    self.send_to_client(&replacement)?;
                     passed += length.get();
                 }
                 ServerStep::Refuse(error) => {
@@ -436,7 +440,7 @@ impl Session {
                 }
             }
             if let Some(frames) = self.machine.take_compression_frames() {
-                // A side speaks in frames from here on, also in what has come already.
+                // A side uses compressed frames from here on, also for bytes that have arrived already.
                 if let Some(algorithm) = frames.client {
                     let begun = std::mem::take(&mut self.client_in);
                     self.client.compress(algorithm, false, &begun);
@@ -451,7 +455,7 @@ impl Session {
         Ok(passed)
     }
 
-    /// A reply that begins has the numbers that it would have without Headwater, whose frames are not the client's.
+    /// Gives a reply's frames the numbers that it would have without Headwater.
     fn number_as_direct(&mut self, bytes: &[u8]) {
         let Some(commands) = self.machine.commands() else {
             return;
@@ -464,41 +468,41 @@ impl Session {
         }
     }
 
-    /// How many frames the waiting command has had before its last one, where the server would count them.
+    /// How many frames the waiting command had before its last one, if the server counts them.
     pub(super) fn frames_before_last(&self) -> u8 {
         self.backend.link.client_frame_sequence(&self.client)
     }
 
-    /// Has all sessions know what a reply tells of the procedures, before its client hears it.
+    /// Publishes a reply's effects on the procedures to all sessions, before its client receives it.
     fn publish_reply_effects(&mut self) {
         let Some(commands) = self.machine.commands() else {
             return;
         };
-        if let Some(lesson) = commands.take_metadata_sample() {
-            lesson.record(clock::now());
+        if let Some(sample) = commands.take_metadata_sample() {
+            sample.record(clock::now());
         }
         if commands.take_definition_touched() {
             self.shared.catalogue.expire();
         }
         if commands.take_definer_denied()
-            && let Some(place) = &self.relayed_procedure
+            && let Some(location) = &self.relayed_procedure
         {
             let catalogue = &self.shared.catalogue;
-            let rights = catalogue.definer_rights(place.definition, &place.database);
-            rights.run_was_denied(place.form);
+            let rights = catalogue.definer_rights(location.definition, &location.database);
+            rights.run_was_denied(location.form);
         }
     }
 
-    /// Its login has ended well, unless there are as many sessions of this account as there may be.
+    /// The login has succeeded; takes the account's permit, or refuses the client.
     fn take_account_permit(&mut self, end: &[u8]) -> Result<(), SessionEnd> {
         self.login_deadline = None;
         let most = self.shared.limits.sessions_per_account;
         let Some(account) = self.machine.account().filter(|_| most > 0) else {
             return Ok(());
         };
-        let place = self.shared.accounts.acquire(account.into(), most);
-        if place.is_some() {
-            self.admission.set_account_permit(place);
+        let permit = self.shared.accounts.acquire(account.into(), most);
+        if permit.is_some() {
+            self.admission.set_account_permit(permit);
             return Ok(());
         }
         let name = String::from_utf8_lossy(account).into_owned();
@@ -515,13 +519,13 @@ impl Session {
         let seq = end.get(HEADER_BYTES - 1).copied().unwrap_or_default();
         packet::encode(seq, &payload, &mut packet);
         self.send_to_client(&packet)?;
-        // The server has let it in, and shall not take this for a connection that broke.
+        // The server has admitted it, and must not count it as a broken connection.
         let quit = packet::encode_first(&[Command::Quit.byte()]);
         let _ = self.backend.link.send(&quit);
         Err(SessionEnd::Refused)
     }
 
-    /// The client has had its time.
+    /// The client's time to log in has passed.
     fn login_timed_out(&mut self) -> Result<(), SessionEnd> {
         self.login_deadline = None;
         let limit_ms = self.shared.limits.login_ms;
@@ -530,7 +534,7 @@ impl Session {
         Err(ended)
     }
 
-    /// Looks how a login has ended.
+    /// Observes how a login has ended.
     fn observe_login(&mut self, bytes: &[u8]) {
         if self.machine.commands().is_some() {
             self.is_logging_in = false;
@@ -540,7 +544,7 @@ impl Session {
         }
     }
 
-    /// Writes to the client, behind whatever waits for it already.
+    /// Writes to the client, after the bytes that wait already.
     pub(super) fn send_to_client(&mut self, bytes: &[u8]) -> Result<(), SessionEnd> {
         self.record.add_to_client(bytes.len());
         if self.deferred_reply.is_empty() {
@@ -551,7 +555,7 @@ impl Session {
         self.client.send(&all).map_err(|_| SessionEnd::ClientLeft)
     }
 
-    /// Writes what was to go together with something that does not come.
+    /// Writes what was deferred for a reply that does not follow.
     fn send_deferred(&mut self) -> Result<(), SessionEnd> {
         match self.deferred_reply.is_empty() {
             true => Ok(()),
@@ -559,7 +563,7 @@ impl Session {
         }
     }
 
-    /// Passes the first `length` waiting bytes of the client on.
+    /// Passes on the first `length` buffered bytes of the client.
     pub(super) fn relay_from_client(&mut self, length: usize) -> Result<(), SessionEnd> {
         self.server_was_queried = true;
         self.note_transaction_start();
@@ -574,7 +578,7 @@ impl Session {
         Ok(())
     }
 
-    /// The server has closed, and may have said why: that is still to be read.
+    /// The server has closed, and may have sent the reason, which is still to be read.
     fn refuse_inbound(&mut self, error: &io::Error) {
         let reset = error.kind() == io::ErrorKind::ConnectionReset;
         self.inbound = InboundState::Refused { reset };

@@ -1,4 +1,4 @@
-//! An execution of a feed's statement: as its text, but for what was prepared.
+//! Executions of a feed's prepared statement: treated as its text, except for what was prepared.
 
 use super::feed_decision::{FeedDecision, InternalReply, MetadataSample, PrepareRequest};
 use super::feed_statements::WaitingPacket;
@@ -8,7 +8,7 @@ use crate::statement::StatementEffects;
 use crate::wire::packet::HEADER_BYTES;
 
 impl Session {
-    /// Answers the execution whose packet waits, or has it go on as it is.
+    /// Serves the waiting execution, or relays it.
     pub(super) async fn serve_execution(
         &mut self,
         length: usize,
@@ -23,7 +23,7 @@ impl Session {
             .await
     }
 
-    /// The same by its name.
+    /// Serves or relays an EXECUTE of a named statement.
     pub(super) async fn serve_named_execution(
         &mut self,
         length: usize,
@@ -38,7 +38,7 @@ impl Session {
             .await
     }
 
-    /// Prepares a statement of Headwater's own.
+    /// Prepares an internal statement.
     pub(super) async fn prepare_internal(
         &mut self,
         prepare: &PrepareRequest,
@@ -53,32 +53,33 @@ impl Session {
         self.run_in_place(&prepare.payload).await
     }
 
-    /// Has the execution that waits go on, with all that it relies on.
+    /// Relays the waiting execution, with everything it relies on.
     pub(super) fn relay_execution(
         &mut self,
         length: usize,
         effects: StatementEffects,
         statement: u32,
-        lesson: Option<MetadataSample>,
+        sample: Option<MetadataSample>,
     ) -> Result<(), SessionEnd> {
         let packet = self.client_in.get(HEADER_BYTES..length);
         let payload = packet.unwrap_or_default();
         let commands = self.machine.commands();
-        let own = commands.and_then(|it| it.relay_execution(statement, payload, effects, lesson));
-        let Some(own) = own else {
+        let rewritten =
+            commands.and_then(|it| it.relay_execution(statement, payload, effects, sample));
+        let Some(rewritten) = rewritten else {
             return self.relay_from_client(length);
         };
-        let whole = own.len();
-        self.client_in.splice(..length, own);
+        let whole = rewritten.len();
+        self.client_in.splice(..length, rewritten);
         self.relay_from_client(whole)
     }
 
-    /// Gives the packet that waits another statement's id.
+    /// Writes another statement id into the waiting packet.
     pub(super) fn set_statement_id(&mut self, id: u32) {
         const AT: usize = HEADER_BYTES + 1;
-        let own = id.to_le_bytes();
-        if let Some(named) = self.client_in.get_mut(AT..AT + own.len()) {
-            named.copy_from_slice(&own);
+        let id_bytes = id.to_le_bytes();
+        if let Some(named) = self.client_in.get_mut(AT..AT + id_bytes.len()) {
+            named.copy_from_slice(&id_bytes);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A feed's statement: carries out what the decision needs, and tells the client what it comes to.
+//! Statements of feeds: carries out the actions of their decision, and answers the client.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,17 +27,17 @@ use crate::session::feed_decision::metadata_samples::MetadataSamples;
 use crate::statement::StatementEffects;
 use crate::wire::packet::HEADER_BYTES;
 
-/// How often it is looked whether another statement has taught what one waits for.
+/// Interval of polling whether another statement has sampled the metadata that this one needs.
 const SAMPLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The packet that waits.
+/// The waiting packet.
 #[derive(Clone, Copy)]
 pub(super) struct WaitingPacket {
-    /// Its bytes, header included.
+    /// Its length in bytes, header included.
     pub(super) length: usize,
-    /// What it may do where it is relayed.
+    /// Its effects if it is relayed.
     pub(super) effects: StatementEffects,
-    /// It has more statements than the one that is decided about.
+    /// The statement's position, if the packet has several.
     pub(super) part: Option<BatchPart>,
 }
 
@@ -61,10 +61,10 @@ impl From<BatchPart> for WaitingPacket {
     }
 }
 
-/// What all sessions know of feeds.
+/// Shared knowledge of feeds.
 pub(super) struct SharedFeedKnowledge<'a> {
     pub(super) shared: &'a SharedState,
-    /// A statement came, and is not only asked about.
+    /// True if the statement arrived; false if it is only explained.
     pub(super) has_arrived: bool,
 }
 
@@ -92,7 +92,7 @@ impl FeedKnowledge for SharedFeedKnowledge<'_> {
     }
 }
 
-/// A page as the client is told it.
+/// The page in the client's form.
 pub(super) fn page_reply(page: PagePackets) -> CachedPage {
     CachedPage {
         packets: page.packets,
@@ -101,17 +101,17 @@ pub(super) fn page_reply(page: PagePackets) -> CachedPage {
     }
 }
 
-fn candidate_query(want: &FeedCandidateRequest) -> CandidateRequest {
+fn candidate_query(request: &FeedCandidateRequest) -> CandidateRequest {
     CandidateRequest {
-        readers: want.readers.clone(),
-        authors: want.authors.clone(),
-        range: want.range,
-        untied: want.untied,
+        readers: request.readers.clone(),
+        authors: request.authors.clone(),
+        range: request.range,
+        untied: request.untied,
     }
 }
 
 impl Session {
-    /// Answers the feed's statement whose packet waits, or has it go on as it is.
+    /// Serves the waiting feed statement, or relays it.
     pub(super) async fn serve_feed(
         &mut self,
         length: usize,
@@ -142,14 +142,14 @@ impl Session {
         }
     }
 
-    /// Carries out what a decision about the packet that waits needs.
+    /// Carries out the actions of a decision about the waiting packet.
     pub(super) async fn narrow(
         &mut self,
         waits: WaitingPacket,
         mut decision: FeedDecision,
     ) -> Result<(), SessionEnd> {
-        if let Some(met) = self.judge_unnamed(&decision) {
-            return self.relay_feed(waits, met, Some(&decision));
+        if let Some(relay_reason) = self.judge_unnamed(&decision) {
+            return self.relay_feed(waits, relay_reason, Some(&decision));
         }
         let mut input = FeedInput::Begin;
         let begun = clock::now();
@@ -184,11 +184,14 @@ impl Session {
                 FeedAction::Query(ask) => {
                     FeedInput::Answers(self.run_internal_queries(&ask).await?)
                 }
-                FeedAction::Candidates(want) => FeedInput::Candidates(self.candidates(&want).await),
-                FeedAction::Page(want) => {
+                FeedAction::Candidates(request) => {
+                    FeedInput::Candidates(self.candidates(&request).await)
+                }
+                FeedAction::Page(request) => {
                     let alone = waits.part.is_none();
                     FeedInput::CachedPage(
-                        self.compared_feed_page(&want, waits.length, alone).await?,
+                        self.compared_feed_page(&request, waits.length, alone)
+                            .await?,
                     )
                 }
                 FeedAction::Run(payload) => FeedInput::Reply(self.run_in_place(&payload).await?),
@@ -205,7 +208,7 @@ impl Session {
                     }
                     FeedInput::SampleAwaited
                 }
-                FeedAction::Reply(told) => return self.send_reply(waits, told, &decision, begun),
+                FeedAction::Reply(reply) => return self.send_reply(waits, reply, &decision, begun),
                 FeedAction::Relay(why) => {
                     let effects = match decision.is_plain() && waits.part.is_none() {
                         true => StatementEffects::NONE,
@@ -214,7 +217,7 @@ impl Session {
                     let waits = WaitingPacket { effects, ..waits };
                     return self.relay_feed(waits, Some(why), Some(&decision));
                 }
-                FeedAction::RelaySampled(lesson) => {
+                FeedAction::RelaySampled(sample) => {
                     self.shared.counters.add(SessionEvent::FeedSampled);
                     if let Some(template) = decision.template() {
                         template.count_outcome("learned");
@@ -222,7 +225,7 @@ impl Session {
                     let statement = decision.statement().unwrap_or_default();
                     let (length, effects) = (waits.length, StatementEffects::NONE);
                     let of = self.feed_and_digest(Some(&decision));
-                    let relayed = self.relay_execution(length, effects, statement, Some(lesson));
+                    let relayed = self.relay_execution(length, effects, statement, Some(sample));
                     self.note_relayed("feed", "learned", of);
                     return relayed;
                 }
@@ -230,8 +233,8 @@ impl Session {
         }
     }
 
-    /// Meets a statement that names no feed's messages. `None`: it names some; else it is relayed, and this is why if it would be one of
-    /// a feed that nobody named.
+    /// Handles a statement that names no known feed's messages. `None`: it names some. Else it is relayed; the inner value is the reason,
+    /// if it would belong to a feed that no setting names.
     fn judge_unnamed(&mut self, decision: &FeedDecision) -> Option<Option<FeedRelayReason>> {
         let feeds = Arc::clone(self.shared.feeds.as_ref()?);
         let commands = self.machine.commands()?;
@@ -240,15 +243,15 @@ impl Session {
             return None;
         }
         let database = commands.state.database();
-        let met = database.map(|database| feeds.classify_unmatched(database, text));
-        Some(match met {
+        let kind = database.map(|database| feeds.classify_unmatched(database, text));
+        Some(match kind {
             Some(UnmatchedTextKind::Suggested) => Some(FeedRelayReason::Suggested),
             Some(UnmatchedTextKind::Unseen(_)) => Some(FeedRelayReason::Unseen),
             Some(UnmatchedTextKind::Unknown) | None => None,
         })
     }
 
-    /// What is sent now may open a transaction's snapshot: notes what memory knew before it.
+    /// The next statement may open a transaction's snapshot: notes memory's state before it.
     pub(super) fn note_transaction_start(&mut self) {
         if self.shared.has_feeds()
             && let Some(commands) = self.machine.commands()
@@ -260,48 +263,50 @@ impl Session {
 
     pub(super) async fn candidates(
         &mut self,
-        want: &FeedCandidateRequest,
+        request: &FeedCandidateRequest,
     ) -> Result<CandidateSet, FeedRelayReason> {
         self.candidate_scope = None;
-        self.find_candidates(want)
+        self.find_candidates(request)
             .await
             .ok_or(FeedRelayReason::NotInMemory)?
     }
 
     async fn find_candidates(
         &mut self,
-        want: &FeedCandidateRequest,
+        request: &FeedCandidateRequest,
     ) -> Option<Result<CandidateSet, FeedRelayReason>> {
         let feeds = self.shared.feeds.as_ref()?;
         let binlog = Arc::clone(self.shared.binlog.as_ref()?);
-        let place = feeds.cached_timeline(want.template.feed, &want.template.database)?;
-        let standing = &self.machine.commands()?.state;
-        let identity = standing.server()?.to_vec();
-        let snapshot = standing.reads_a_snapshot();
-        let wish = candidate_query(want);
-        let candidates = binlog.candidates(&place, &identity, &wish).await?;
-        let found = CandidateSet {
+        let timeline = feeds.cached_timeline(request.template.feed, &request.template.database)?;
+        let state = &self.machine.commands()?.state;
+        let identity = state.server()?.to_vec();
+        let snapshot = state.reads_a_snapshot();
+        let candidate_request = candidate_query(request);
+        let candidates = binlog
+            .candidates(&timeline, &identity, &candidate_request)
+            .await?;
+        let candidate_set = CandidateSet {
             ids: candidates.messages.ids,
             exhaustive: candidates.messages.is_complete,
             tied: candidates.messages.ends_before_tie,
             authors: candidates.authors.len(),
             written_by: candidates.messages.authors,
-            author_lists: want
+            author_lists: request
                 .lists
                 .iter()
                 .map(|list| {
-                    let list = list.cache_key(&want.template, candidates.mark.generation());
+                    let list = list.cache_key(&request.template, candidates.mark.generation());
                     list.lookup(binlog.row_cache()?)
                 })
                 .collect(),
             generation: candidates.mark.generation(),
         };
-        let (readers, authors) = (wish.readers, candidates.authors);
+        let (readers, authors) = (candidate_request.readers, candidates.authors);
         let mark = match snapshot {
-            // Candidates of now are those of the snapshot if nothing has changed since before it.
+            // Current candidates are valid for the snapshot if nothing has changed since before it.
             true => {
                 let opened = self.transaction_mark?;
-                if !binlog.is_unchanged_since(&place, opened, &readers, &authors) {
+                if !binlog.is_unchanged_since(&timeline, opened, &readers, &authors) {
                     return Some(Err(FeedRelayReason::Changed));
                 }
                 opened
@@ -309,12 +314,12 @@ impl Session {
             false => candidates.mark,
         };
         self.candidate_scope = Some(CandidateScope {
-            timeline: place,
+            timeline,
             readers,
             authors,
             mark,
         });
-        Some(Ok(found))
+        Some(Ok(candidate_set))
     }
 
     pub(super) async fn run_in_place(
@@ -330,12 +335,12 @@ impl Session {
         };
         let limit = self.shared.limits.tail_bytes;
         self.server_was_queried = true;
-        let asked = self.note_query_sent();
+        let sent_at = self.note_query_sent();
         let read = self
             .backend
             .run_command(payload, capabilities, limit)
             .await?;
-        self.note_query_answered(asked);
+        self.note_query_answered(sent_at);
         Ok(InternalReply {
             bytes: read.bytes,
             rows: read.rows,
@@ -351,31 +356,31 @@ impl Session {
             return false;
         };
         let CandidateScope {
-            timeline: place,
+            timeline,
             readers,
             authors,
             mark,
         } = named_for;
-        let unchanged = binlog.unchanged(&place, mark, &readers, &authors).await;
+        let unchanged = binlog.unchanged(&timeline, mark, &readers, &authors).await;
         let unchanged = unchanged && self.confirm_trust(true);
-        self.proved_since = unchanged.then_some((place, mark));
+        self.proved_since = unchanged.then_some((timeline, mark));
         unchanged
     }
 
-    /// A page of rows that are kept. Where one is missing among those that were named already, nothing is proved for it.
-    pub(super) async fn cached_page(&mut self, want: &CachedPageRequest) -> Option<CachedPage> {
+    /// A page of cached rows. If a row is missing among those already named, skips the freshness proof.
+    pub(super) async fn cached_page(&mut self, request: &CachedPageRequest) -> Option<CachedPage> {
         let binlog = Arc::clone(self.shared.binlog.as_ref()?);
         let rows = Arc::clone(binlog.row_cache()?);
-        let place = Arc::clone(&self.candidate_scope.as_ref()?.timeline);
+        let timeline = Arc::clone(&self.candidate_scope.as_ref()?.timeline);
         let identity = self.machine.commands()?.state.server()?.to_vec();
         let of = PageSource {
-            timeline_id: place.id(),
-            cache_key: want.cache_key,
-            joined_tables: &want.joined_tables,
+            timeline_id: timeline.id(),
+            cache_key: request.cache_key,
+            joined_tables: &request.joined_tables,
         };
-        let part = (want.offset, want.limit);
-        let authors = want.lists.as_ref().map(|(_, authors)| &**authors);
-        let own_of = |ids: &[u64], authors: &[u64]| match &want.lists {
+        let part = (request.offset, request.limit);
+        let authors = request.lists.as_ref().map(|(_, authors)| &**authors);
+        let listed_ids_of = |ids: &[u64], authors: &[u64]| match &request.lists {
             None => Some(None),
             Some((lists, _)) => {
                 let lists = lists.iter().map(|list| list.lookup(&rows)?);
@@ -383,40 +388,40 @@ impl Session {
                 Some(Some(passing_messages(&lists, ids, authors)))
             }
         };
-        let own = own_of(&want.named, authors.unwrap_or_default())?;
-        let own = own.as_deref().unwrap_or(&want.named);
-        if !rows.has_page(of, own, want.exhaustive, part) {
+        let listed_ids = listed_ids_of(&request.named, authors.unwrap_or_default())?;
+        let listed_ids = listed_ids.as_deref().unwrap_or(&request.named);
+        if !rows.has_page(of, listed_ids, request.exhaustive, part) {
             return None;
         }
-        let frame = &want.envelope;
+        let frame = &request.envelope;
         let make = |named: &CandidateMessages| {
             let front = (frame.head_packets.clone(), frame.sequence);
-            let own = own_of(&named.ids, &named.authors)?;
-            let own = own.as_deref().unwrap_or(&named.ids);
-            rows.page(of, own, named.is_complete, part, front)
+            let listed_ids = listed_ids_of(&named.ids, &named.authors)?;
+            let listed_ids = listed_ids.as_deref().unwrap_or(&named.ids);
+            rows.page(of, listed_ids, named.is_complete, part, front)
         };
-        let wish = candidate_query(&want.candidates);
+        let candidate_request = candidate_query(&request.candidates);
         let proves = binlog.must_prove(self.server_was_queried) || self.relies_on_trust();
-        let page = binlog.cached_page(&place, &identity, &wish, proves, make);
+        let page = binlog.cached_page(&timeline, &identity, &candidate_request, proves, make);
         let page = page.await?;
         self.confirm_trust(proves).then(|| page_reply(page))
     }
 
-    /// Keeps what an answer says of messages, behind its proof.
+    /// Caches the rows of an answer, after its proof.
     fn cache_reply(&mut self, fill: &CacheFill, answer: &[u8]) {
         let proved = self.proved_since.take();
-        let standing = self.machine.commands().map(|it| &it.state);
-        if let (Some((place, mark)), Some(binlog)) = (proved, &self.shared.binlog)
-            && let Some(identity) = standing.and_then(|standing| standing.server())
+        let state = self.machine.commands().map(|it| &it.state);
+        if let (Some((timeline, mark)), Some(binlog)) = (proved, &self.shared.binlog)
+            && let Some(identity) = state.and_then(|standing| standing.server())
         {
-            binlog.cache_rows(&place, identity, mark, fill, answer);
+            binlog.cache_rows(&timeline, identity, mark, fill, answer);
         }
     }
 
     fn send_reply(
         &mut self,
         waits: WaitingPacket,
-        told: FeedReply,
+        reply: FeedReply,
         decision: &FeedDecision,
         begun: Instant,
     ) -> Result<(), SessionEnd> {
@@ -424,9 +429,9 @@ impl Session {
             mut bytes,
             outcome,
             narrowed,
-            from_cache: kept,
+            from_cache,
             fill,
-        } = told;
+        } = reply;
         if let Some(fill) = &fill {
             self.cache_reply(fill, &bytes);
         }
@@ -440,7 +445,7 @@ impl Session {
                 }
             },
         };
-        let (event, what, from) = match (kept, narrowed) {
+        let (event, what, from) = match (from_cache, narrowed) {
             (true, _) => (SessionEvent::FeedCached, "kept", "memory"),
             (false, true) => (SessionEvent::FeedNarrowed, "narrowed", "memory and server"),
             (false, false) => (SessionEvent::FeedSampled, "learned", "server"),
@@ -453,14 +458,14 @@ impl Session {
         }
         if let Some(took) = self.take_slow_duration() {
             let (of, digest) = self.feed_and_digest(Some(decision));
-            let own = AnsweredStatement {
+            let answered = AnsweredStatement {
                 owner: of,
                 digest,
                 bytes: Some(bytes.len()),
                 error: outcome.error_code(),
                 ..AnsweredStatement::new("feed", from)
             };
-            self.log_slow(&took, &own);
+            self.log_slow(&took, &answered);
         }
         if let Some((part, packets)) = promised {
             return self.send_first_reply(part, &mut bytes, &outcome, packets);
@@ -490,7 +495,7 @@ impl Session {
                 "a feed's statement is relayed"
             );
         }
-        // Before the packet goes, by which an execution is known.
+        // Before the packet is relayed, which resolves the execution's statement.
         let of = self.feed_and_digest(decision.filter(|_| why.is_some()));
         let reason = why.map_or("", FeedRelayReason::label);
         let kind = if why.is_some() { "feed" } else { "other" };

@@ -17,17 +17,16 @@ use crate::wire::command::{Command, query_payload};
 use crate::wire::reply::{ReplyFollower, ReplyOutcome};
 
 impl Session {
-    /// Puts what is pending on the server; with `diagnostics`, so that the counts and warnings are there for which the waiting command
-    /// asks.
+    /// Writes the pending ids to the server; with `diagnostics`, also the counts and warnings that the waiting command requests.
     pub(super) async fn flush_pending(&mut self, diagnostics: bool) -> Result<(), SessionEnd> {
         self.replay_found_rows().await?;
-        let asks = match diagnostics {
+        let scope = match diagnostics {
             true => FlushScope::Diagnostics {
                 found_rows: contains_ignoring_case(&self.client_in, "FOUND_ROWS"),
             },
             false => FlushScope::Tables,
         };
-        if let Some(settled) = self.run_flush(asks, 0).await?
+        if let Some(settled) = self.run_flush(scope, 0).await?
             && settled.written
         {
             self.shared.counters.add(SessionEvent::TableWritten);
@@ -35,18 +34,18 @@ impl Session {
         Ok(())
     }
 
-    /// Has the server run a SELECT that leaves what the one would have that it does not know of.
+    /// Runs a SELECT on the server that sets FOUND_ROWS() as the served one would have.
     async fn replay_found_rows(&mut self) -> Result<(), SessionEnd> {
         let Some(commands) = self.machine.commands() else {
             return Ok(());
         };
-        let Some(found) = commands.take_found_rows() else {
+        let Some(found_rows) = commands.take_found_rows() else {
             return Ok(());
         };
         let capabilities = commands.capabilities;
-        let payload = query_payload(found_rows_query(found).as_bytes(), capabilities);
+        let payload = query_payload(found_rows_query(found_rows).as_bytes(), capabilities);
         self.server_was_queried = true;
-        // A KILL QUERY that meets it was meant for another one: it is as if it had come between two.
+        // A KILL QUERY that hits it was meant for another statement and counts as having arrived between two.
         for _ in 0..INTERRUPTIONS {
             let read = self.backend.run_command(&payload, capabilities, 0).await?;
             let (Some(outcome), Some(commands)) = (read.outcome, self.machine.commands()) else {
@@ -65,7 +64,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the tables and passes the waiting packet on, in one write where that goes well.
+    /// Writes the tables and relays the waiting packet, in one write if that succeeds.
     ///
     /// Only for a statement that can be sent again.
     pub(super) async fn flush_and_relay(&mut self, length: usize) -> Result<(), SessionEnd> {
@@ -87,21 +86,21 @@ impl Session {
         Ok(())
     }
 
-    /// Has what is pending put on the server; `length`: of the waiting packet. `None` where nothing is.
+    /// Flushes what is pending; `length`: of the waiting packet. `None`: nothing is pending.
     async fn run_flush(
         &mut self,
-        asks: FlushScope,
+        scope: FlushScope,
         length: usize,
     ) -> Result<Option<FlushOutcome>, SessionEnd> {
         let settling = self
             .machine
             .commands()
-            .and_then(|commands| PendingFlush::begin(commands, asks));
+            .and_then(|commands| PendingFlush::begin(commands, scope));
         let Some(mut settling) = settling else {
             return Ok(None);
         };
         let mut input = FlushInput::Begin;
-        let asked = self.note_query_sent();
+        let sent_at = self.note_query_sent();
         loop {
             let Some(commands) = self.machine.commands() else {
                 return Ok(None);
@@ -142,7 +141,7 @@ impl Session {
                         .outcome,
                 ),
                 FlushAction::Done(settled) => {
-                    self.note_query_answered(asked);
+                    self.note_query_answered(sent_at);
                     if settled.procedure_ran {
                         self.shared.counters.add(SessionEvent::ProcedureRedone);
                     }

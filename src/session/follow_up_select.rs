@@ -1,5 +1,5 @@
-//! A tail whose result table is pending: answered from rows that are kept, or by a statement of ours that goes out in its place, and
-//! whose reply is looked at before the client is told.
+//! A follow-up SELECT whose result table is pending: answered from cached rows, or by an internal statement in its place, whose reply is
+//! examined before the client gets it.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::wire::capability::Capabilities;
 use crate::wire::packet::HEADER_BYTES;
 use crate::wire::reply::ReplyOutcome;
 
-/// What is kept of replies to tails, for all sessions.
+/// The cached rows of follow-up SELECTs, for all sessions.
 #[derive(Debug)]
 pub struct FollowUpTemplates {
     section: RowsSection,
     templates: TemplateCaches,
 }
 
-/// Texts of tails whose rows are kept.
+/// Texts of follow-up SELECTs whose rows are cached.
 const TEMPLATE_CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 
 impl FollowUpTemplates {
-    /// Nothing yet.
+    /// An empty cache.
     #[must_use]
     pub fn new(section: RowsSection) -> FollowUpTemplates {
         FollowUpTemplates {
@@ -42,7 +42,7 @@ impl FollowUpTemplates {
         }
     }
 
-    /// What is kept for this text, about messages of this table; `None`: nothing ever is.
+    /// The cached rows for this text, about messages of this table; `None`: its rows are never cached.
     #[must_use]
     pub fn cached_rows(
         &self,
@@ -56,35 +56,34 @@ impl FollowUpTemplates {
     }
 }
 
-/// Where the messages of a tail are kept, and the moment before it.
+/// The memory that holds a follow-up SELECT's messages, and the moment before the SELECT.
 pub(super) struct FollowUpLocation {
     binlog: Arc<Binlog>,
     timeline: Arc<CachedTimeline>,
-    /// The session's server, which is the one whose log is followed.
+    /// The session's server, whose log is followed.
     identity: Vec<u8>,
     mark: ReplicationMark,
 }
 
 impl Session {
-    /// Answers the tail whose packet waits; where the reply could differ from the real join's, the
-    /// table is written and the packet goes on as it is.
+    /// Serves the waiting follow-up SELECT. If the reply could differ from the real join's, writes the table and relays the packet.
     pub(super) async fn serve_follow_up(
         &mut self,
         length: usize,
-        tail: &FollowUpSelect,
+        follow_up: &FollowUpSelect,
     ) -> Result<(), SessionEnd> {
-        let Some(own) = self.served_follow_up(tail) else {
+        let Some(served) = self.served_follow_up(follow_up) else {
             return self.flush_and_relay(length).await;
         };
         let memory = self.follow_up_location();
         if let Some(memory) = &memory {
-            let made = self
-                .compared_follow_up_page(&own, memory, (length, tail))
+            let built = self
+                .compared_follow_up_page(&served, memory, (length, follow_up))
                 .await?;
             if let Some(EnvelopedPage {
                 page: paged,
                 envelope: frame,
-            }) = made
+            }) = built
             {
                 let rows = paged.rows;
                 let (mut bytes, outcome) = paged.reply(&frame);
@@ -93,19 +92,20 @@ impl Session {
                 return self.reply_in_place(&mut bytes, Some(&outcome));
             }
         }
-        let Some((payload, capabilities)) = self.follow_up_statement(&own, length, tail) else {
+        let Some((payload, capabilities)) = self.follow_up_statement(&served, length, follow_up)
+        else {
             return self.flush_and_relay(length).await;
         };
         let limit = self.shared.limits.tail_bytes;
         self.server_was_queried = true;
         let begun = clock::now();
-        let asked = self.note_query_sent();
+        let sent_at = self.note_query_sent();
         let mut read = self
             .backend
             .run_command(&payload, capabilities, limit)
             .await?;
-        self.note_query_answered(asked);
-        let reply = own.judge(read.outcome.as_ref(), read.rows, read.bytes.is_some());
+        self.note_query_answered(sent_at);
+        let reply = served.judge(read.outcome.as_ref(), read.rows, read.bytes.is_some());
         let Some(bytes) = read
             .bytes
             .as_mut()
@@ -116,9 +116,9 @@ impl Session {
         };
         match &read.outcome {
             Some(ReplyOutcome::Ok(_)) => {
-                own.put_flags(bytes, capabilities);
+                served.put_flags(bytes, capabilities);
                 if let Some(memory) = memory {
-                    self.cache_follow_up(&own, tail, memory, bytes, begun);
+                    self.cache_follow_up(&served, follow_up, memory, bytes, begun);
                 }
                 self.follow_up_answered(length, SessionEvent::FollowUpVirtual);
             }
@@ -130,7 +130,7 @@ impl Session {
         self.reply_in_place(bytes, read.outcome.as_ref())
     }
 
-    /// A tail was answered so.
+    /// Logs a served follow-up SELECT, if it was slow.
     fn log_slow_follow_up(
         &mut self,
         from: &'static str,
@@ -144,18 +144,18 @@ impl Session {
                 .commands()
                 .and_then(|it| it.tables.pending.as_ref());
             let definition = pending.map(|pending| pending.definition);
-            let own = AnsweredStatement {
+            let answered = AnsweredStatement {
                 owner: slow_statements::definition_name(&self.shared, definition),
                 rows: Some(rows),
                 bytes: Some(bytes),
                 error: outcome.error_code(),
                 ..AnsweredStatement::new("tail", from)
             };
-            self.log_slow(&took, &own);
+            self.log_slow(&took, &answered);
         }
     }
 
-    /// The tail is answered, and its packet gone: what it leaves behind is the session's.
+    /// The follow-up SELECT is answered: consumes its packet, and records its effects on the session.
     fn follow_up_answered(&mut self, length: usize, event: SessionEvent) {
         let text = self.client_in.drain(..length).skip(HEADER_BYTES).collect();
         if let Some(commands) = self.machine.commands()
@@ -166,7 +166,7 @@ impl Session {
         self.shared.counters.add(event);
     }
 
-    /// Where messages of the call before the tail are kept, if it was looked for there.
+    /// The memory of the messages of the preceding call, if the call requested it.
     fn follow_up_location(&mut self) -> Option<FollowUpLocation> {
         self.shared
             .follow_ups
@@ -175,65 +175,63 @@ impl Session {
         let commands = self.machine.commands()?;
         let definition = commands.tables.pending.as_ref()?.definition;
         let RequestedPage {
-            timeline: place,
-            request: want,
-            ..
+            timeline, request, ..
         } = self.requested_page.as_ref()?;
-        let same =
-            want.definition == definition && commands.state.database() == Some(&want.database[..]);
+        let same = request.definition == definition
+            && commands.state.database() == Some(&request.database[..]);
         let binlog = self.shared.binlog.as_ref().filter(|_| same)?;
-        // One that reads what is not committed has none.
+        // A session that reads uncommitted rows has none.
         let identity = commands.state.server()?.to_vec();
-        let mark = binlog.mark_of(place, &identity)?;
+        let mark = binlog.mark_of(timeline, &identity)?;
         Some(FollowUpLocation {
             binlog: Arc::clone(binlog),
-            timeline: Arc::clone(place),
+            timeline: Arc::clone(timeline),
             identity,
             mark,
         })
     }
 
-    /// The page made of rows that are kept, if all of them are.
+    /// The page of cached rows, if all of them are cached.
     pub(super) async fn cached_follow_up(
         &mut self,
-        own: &ServedFollowUp,
+        served: &ServedFollowUp,
         memory: &FollowUpLocation,
     ) -> Option<EnvelopedPage> {
         let FollowUpLocation {
             binlog,
-            timeline: place,
+            timeline,
             identity,
             mark,
         } = memory;
         let ttl = self.shared.privileges_ttl;
         let commands = self.machine.commands()?;
-        let want = own.page_request(commands, mark.generation(), ttl, clock::now())?;
+        let page_request = served.page_request(commands, mark.generation(), ttl, clock::now())?;
         let FollowUpPageRequest {
             cache_key: variant,
             envelope: frame,
-        } = want;
+        } = page_request;
         let rows = binlog.row_cache()?;
         let of = PageSource {
-            timeline_id: place.id(),
+            timeline_id: timeline.id(),
             cache_key: variant,
             joined_tables: &[],
         };
-        let part = (0, own.limit);
+        let part = (0, served.limit);
         let mut page = None;
-        // Where one is missing, nothing is proved for it.
-        if rows.has_page(of, &own.ids, own.whole, part) {
+        // If a row is missing, skip the freshness proof.
+        if rows.has_page(of, &served.ids, served.whole, part) {
             let make = || {
                 let front = (frame.head_packets.clone(), frame.sequence);
-                rows.page(of, &own.ids, own.whole, part, front)
+                rows.page(of, &served.ids, served.whole, part, front)
             };
             let proves = !self.is_proved() && binlog.must_prove(self.server_was_queried);
             let proves = proves || self.relies_on_trust();
             page = binlog
-                .read_consistently(place, identity, proves, make)
+                .read_consistently(timeline, identity, proves, make)
                 .await;
             page = page.filter(|_| self.confirm_trust(proves));
         }
-        own.note_page_attempt(page.is_some());
+        served.note_page_attempt(page.is_some());
         let paged = page_reply(page?);
         Some(EnvelopedPage {
             page: paged,
@@ -241,8 +239,8 @@ impl Session {
         })
     }
 
-    /// True where what waits is the rest of a command whose call was answered from memory just now: that was proved to be fresh behind
-    /// the command, and the server has been asked nothing since.
+    /// True if the waiting SELECT is the remainder of a command whose call was just answered from memory, with a proof after the command
+    /// began, and the server has been sent nothing since.
     fn is_proved(&mut self) -> bool {
         let rest = self
             .machine
@@ -251,11 +249,11 @@ impl Session {
         rest && self.call_was_proved && !self.server_was_queried
     }
 
-    /// Keeps what the server's reply says of messages.
+    /// Caches the rows of the server's reply.
     fn cache_follow_up(
         &mut self,
-        own: &ServedFollowUp,
-        tail: &FollowUpSelect,
+        served: &ServedFollowUp,
+        follow_up: &FollowUpSelect,
         memory: FollowUpLocation,
         reply: &[u8],
         begun: Instant,
@@ -268,18 +266,18 @@ impl Session {
         if commands.state.assumes_no_functions() {
             return;
         }
-        if let Some(fill) = own.cache_fill(tail, reply, commands, generation, begun) {
+        if let Some(fill) = served.cache_fill(follow_up, reply, commands, generation, begun) {
             let FollowUpLocation {
                 binlog,
-                timeline: place,
+                timeline,
                 identity,
                 mark,
             } = memory;
-            binlog.cache_rows_later(place, identity, mark, fill, reply.to_vec());
+            binlog.cache_rows_later(timeline, identity, mark, fill, reply.to_vec());
         }
     }
 
-    /// Tells the client the reply to a statement of ours, as one to its own, whose packet is gone by now.
+    /// Sends the client the reply to an internal statement as the reply to its own, whose packet is consumed already.
     pub(super) fn reply_in_place(
         &mut self,
         bytes: &mut [u8],
@@ -296,22 +294,25 @@ impl Session {
         self.send_to_client(bytes)
     }
 
-    /// What is needed to answer the tail that waits.
-    fn served_follow_up(&mut self, tail: &FollowUpSelect) -> Option<ServedFollowUp> {
+    /// Everything needed to serve the waiting follow-up SELECT.
+    fn served_follow_up(&mut self, follow_up: &FollowUpSelect) -> Option<ServedFollowUp> {
         let commands = self.machine.commands()?;
         let known = SharedCallKnowledge::new(&self.shared, &self.definer_rights);
-        ServedFollowUp::new(tail, commands, &known)
+        ServedFollowUp::new(follow_up, commands, &known)
     }
 
-    /// The statement of ours in the place of the tail that waits.
+    /// The internal statement that replaces the waiting follow-up SELECT.
     pub(super) fn follow_up_statement(
         &mut self,
-        own: &ServedFollowUp,
+        served: &ServedFollowUp,
         length: usize,
-        tail: &FollowUpSelect,
+        follow_up: &FollowUpSelect,
     ) -> Option<(Vec<u8>, Capabilities)> {
         let capabilities = self.machine.commands()?.capabilities;
         let packet = self.client_in.get(HEADER_BYTES..length)?;
-        Some((own.statement(tail, packet, capabilities)?, capabilities))
+        Some((
+            served.statement(follow_up, packet, capabilities)?,
+            capabilities,
+        ))
     }
 }

@@ -1,20 +1,20 @@
-//! What a session takes for granted of the server's stored functions: a SELECT can do anything by one, such as hide a table by a temporary
-//! one. That there was none when a SELECT ran is certain only once the log has been heard up to a moment behind it.
+//! A session's trust that the server has no stored functions. A SELECT can do anything by one, such as hide a table by a temporary one.
+//! That none existed when a SELECT ran is certain only once the log has been received up to a later moment.
 
 use super::state::Session;
 
 impl Session {
-    /// What is known of the server, for the commands that come now. True where it is known to have no functions.
+    /// Updates the knowledge for the next commands. True if the server is known to have no functions.
     pub(super) fn update_function_knowledge(&mut self) -> bool {
-        // Before it is looked whether there are any: what is made in between counts as made since.
-        let made = self.created_functions();
+        // Count before the lookup: a function created in between then counts as created since.
+        let created = self.created_functions();
         let binlog = self.shared.binlog.as_ref();
-        // In this order: once they can be seen, the epoch is another one.
+        // In this order: once functions become visible, the epoch changes.
         let are_seen = binlog.is_none_or(|binlog| binlog.are_functions_visible());
         let none = are_seen && self.shared.catalogue.no_functions() == Some(true);
         if let Some(commands) = self.machine.commands() {
             if !commands.state.assumes_no_functions() {
-                self.trusted_function_count = made;
+                self.trusted_function_count = created;
             }
             commands.set_no_functions(none);
             commands.state.set_name_case(self.shared.name_case);
@@ -27,26 +27,26 @@ impl Session {
         binlog.map_or(0, |binlog| binlog.function_changes())
     }
 
-    /// True where a statement of the session may have run a function that was made just before it: a proof has to tell.
+    /// True if a statement of the session may have run a function created just before it: only a proof can exclude it.
     pub(super) fn relies_on_trust(&mut self) -> bool {
         let commands = self.machine.commands();
         commands.is_some_and(|commands| commands.state.assumes_no_functions())
     }
 
-    /// True if none has: with `proved`, the log has been heard up to a moment behind them all. Else what they may have done is doubted.
+    /// True if none has. `proved`: the log has been received up to a moment after them all. Otherwise their effects are in doubt.
     pub(super) fn confirm_trust(&mut self, proved: bool) -> bool {
-        let made = self.created_functions();
-        let unchanged = made == self.trusted_function_count;
+        let created = self.created_functions();
+        let unchanged = created == self.trusted_function_count;
         let Some(commands) = self.machine.commands() else {
             return false;
         };
         match (commands.state.assumes_no_functions(), unchanged) {
             (true, true) if proved => commands.state.confirm_no_functions(),
             (true, false) => {
-                // Nor is what waits certain to run none.
+                // The waiting statement may run one as well.
                 commands.set_no_functions(false);
                 commands.doubt_functions();
-                self.trusted_function_count = made;
+                self.trusted_function_count = created;
                 return false;
             }
             _ => {}
@@ -54,7 +54,7 @@ impl Session {
         true
     }
 
-    /// The same, with a proof that is begun now.
+    /// As [`Self::confirm_trust`], with a new proof.
     pub(super) async fn prove_trust(&mut self) -> bool {
         if !self.relies_on_trust() {
             return true;

@@ -1,21 +1,21 @@
-//! Whose timelines are asked for: a share of the calls, noted without a lock, for those who watch.
+//! A sample of the readers whose timelines are requested, without locks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::timeline::definition::DefinitionId;
 
-/// One call of so many is noted.
+/// One call in so many is sampled.
 const SAMPLE_EVERY: u64 = 16;
-/// So many of them are remembered.
+/// Samples that are kept.
 const SLOT_COUNT: usize = 4096;
-/// Bits of a reader; the definition's number stands above them.
+/// Bits of a reader's id; the definition's number is above them.
 const READER_BITS: u32 = 52;
 
-/// The last calls that were noted.
+/// The last sampled calls.
 #[derive(Debug)]
 pub struct HotReaderSample {
     calls: AtomicU64,
-    /// Each one word, so that none is read half written; 0 is none.
+    /// One word for each sample, so that none is read half written; 0: empty.
     slots: Box<[AtomicU64]>,
 }
 
@@ -29,7 +29,7 @@ impl Default for HotReaderSample {
 }
 
 impl HotReaderSample {
-    /// A call for this reader's timeline was answered.
+    /// Counts an answered call for this reader's timeline; samples some.
     pub fn add(&self, definition: DefinitionId, reader: u64) {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         if !call.is_multiple_of(SAMPLE_EVERY) {
@@ -38,13 +38,13 @@ impl HotReaderSample {
         let Some(word) = packed(definition, reader) else {
             return;
         };
-        let place = usize::try_from(call / SAMPLE_EVERY).unwrap_or_default() % SLOT_COUNT;
-        if let Some(noted) = self.slots.get(place) {
+        let slot = usize::try_from(call / SAMPLE_EVERY).unwrap_or_default() % SLOT_COUNT;
+        if let Some(noted) = self.slots.get(slot) {
             noted.store(word, Ordering::Relaxed);
         }
     }
 
-    /// Those that are remembered, in no order.
+    /// The sampled calls, in no order.
     #[must_use]
     pub fn sampled_calls(&self) -> Vec<(DefinitionId, u64)> {
         let words = self.slots.iter().map(|it| it.load(Ordering::Relaxed));
@@ -52,7 +52,7 @@ impl HotReaderSample {
     }
 }
 
-/// `None`: such ids are not noted.
+/// `None`: the ids are too large to be sampled.
 fn packed(definition: DefinitionId, reader: u64) -> Option<u64> {
     let number = u64::try_from(definition.0).ok()? + 1;
     let fits = reader >> READER_BITS == 0 && number >> (u64::BITS - READER_BITS) == 0;

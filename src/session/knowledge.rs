@@ -1,4 +1,4 @@
-//! What all sessions share, as a decision asks for it.
+//! The shared state, as call decisions query it.
 
 use std::cell::RefCell;
 use std::ops::DerefMut;
@@ -16,7 +16,7 @@ use crate::timeline::ProcedureForm;
 use crate::timeline::check::{DefinitionVerdict, RelayReason};
 use crate::timeline::definition::{DefinitionId, TimelineDefinition};
 
-/// What all sessions share, and a session's own way to what is known of its procedures' definers.
+/// The shared state, and the session's cached knowledge of its procedures' definers.
 pub(super) struct SharedCallKnowledge<'a> {
     shared: &'a SharedState,
     rights: &'a RefCell<Option<Arc<DefinerRights>>>,

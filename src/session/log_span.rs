@@ -1,16 +1,16 @@
-//! Whose session a log line is of: its client, the number that the server gave it, its account.
+//! The span that identifies a log line's session: its client, the server's thread id, its account.
 //!
-//! The span is made where a line is logged, and only if the line is wanted ([`log_in`]). A span around the session's future would
-//! be entered and left at each poll, several times for each statement, for lines of which most sessions never log one.
+//! The span is made only for a line that is logged ([`log_in`]). A span around the session's future would be entered and left at each poll,
+//! several times for each statement, though most sessions never log a line.
 
 use std::net::SocketAddr;
 
 use tracing::Span;
 
-/// So much of an account's name is said, in bytes; servers have names of up to 128 characters.
+/// Bytes of an account's name that are logged; servers have names of up to 128 characters.
 const NAME_BYTES: usize = 512;
 
-/// Logs a line in a span, which is not made where the level is not logged.
+/// Logs a line in a span, which is not made if the level is not logged.
 macro_rules! log_in {
     ($span:expr, $level:ident, $($line:tt)+) => {
         if tracing::enabled!(tracing::Level::$level) {
@@ -20,7 +20,7 @@ macro_rules! log_in {
 }
 pub(crate) use log_in;
 
-/// The span of a client's lines. Its level is that of no line, so that it is there whatever is logged.
+/// The span of a client's lines. Its level is above every line's, so that it exists whatever is logged.
 pub(crate) fn session_span(
     client: Option<SocketAddr>,
     thread: Option<u32>,
@@ -29,7 +29,7 @@ pub(crate) fn session_span(
     let client = client.map_or_else(|| "socket".to_owned(), |client| client.to_string());
     let account = account
         .map(|name| String::from_utf8_lossy(name.get(..NAME_BYTES).unwrap_or(name)).into_owned());
-    // As text and not as Display: what a name has of control characters is escaped.
+    // As text and not as Display: control characters in a name are escaped.
     let account = account.as_deref();
     tracing::error_span!("session", %client, thread, account)
 }

@@ -1,7 +1,7 @@
-//! Logins that are cut off: the server is told so in a way that it does not hold against everybody who comes from here.
+//! Ends unfinished logins in a way that the server does not count as an error of this host.
 //!
-//! Servers count logins that break off by the host that they come from, and refuse that host altogether behind
-//! `max_connect_errors` of them in a row (error 1129). Behind Headwater that host is everybody.
+//! Servers count unfinished logins by host, and refuse a host after `max_connect_errors` of them in a row (error 1129). All clients of
+//! Headwater share its host.
 
 use std::io;
 
@@ -13,28 +13,30 @@ use super::state::{Session, SessionEnd};
 use crate::wire::command::Command;
 use crate::wire::packet::{self, HEADER_BYTES};
 
-/// What a server says in a login is shorter.
+/// A server's packet in a login is shorter.
 const PACKET_BYTES: usize = 64 * 1024;
 
 impl Session {
-    /// Ends a login that the client has not brought to an end.
+    /// Ends a login that the client has not finished.
     pub(super) async fn end_login(&mut self, ended: &SessionEnd) {
-        let Some(cut) = self.machine.login_progress() else {
+        let Some(progress) = self.machine.login_progress() else {
             return;
         };
         self.shared.counters.add(SessionEvent::LoginCut);
-        let left = cut == LoginProgress::BeforeLogin && matches!(ended, SessionEnd::ClientLeft);
-        if left && self.client.is_encrypted() && self.client_in.is_empty() {
+        let client_left =
+            progress == LoginProgress::BeforeLogin && matches!(ended, SessionEnd::ClientLeft);
+        if client_left && self.client.is_encrypted() && self.client_in.is_empty() {
             self.remember_refusal("it left behind the agreement on keys");
         }
-        // Who comes by a socket of the machine has no host.
+        // A Unix socket has no host that the server could block.
         if self.backend.link.is_local() {
             return;
         }
         let excusable =
-            cut != LoginProgress::InDialogue && !matches!(ended, SessionEnd::ServerClosed(_));
+            progress != LoginProgress::InDialogue && !matches!(ended, SessionEnd::ServerClosed(_));
         let excused = excusable && {
-            let excused = tokio::time::timeout(CLOSE_TIMEOUT, self.send_refused_login(cut)).await;
+            let excused =
+                tokio::time::timeout(CLOSE_TIMEOUT, self.send_refused_login(progress)).await;
             matches!(excused, Ok(Ok(())))
         };
         if !excused {
@@ -44,24 +46,24 @@ impl Session {
     }
 
     /// Has the server deny a login, which it does not count as an error.
-    async fn send_refused_login(&mut self, cut: LoginProgress) -> io::Result<()> {
+    async fn send_refused_login(&mut self, progress: LoginProgress) -> io::Result<()> {
         const GREETING: u8 = 10;
         const IN: u8 = 0;
-        if cut == LoginProgress::BeforeGreeting {
+        if progress == LoginProgress::BeforeGreeting {
             let greeting = self.next_packet().await?;
             if greeting.get(HEADER_BYTES) != Some(&GREETING) {
                 return Ok(());
             }
         }
         let in_tls = !self.backend.link.is_plain();
-        let mut said = placeholder_login::login(in_tls);
+        let mut message = placeholder_login::login(in_tls);
         loop {
-            self.backend.link.send_all(&said).await?;
+            self.backend.link.send_all(&message).await?;
             let packet = self.next_packet().await?;
             match placeholder_login::auth_response(&packet) {
-                Some(answer) => said = answer,
+                Some(answer) => message = answer,
                 None if packet.get(HEADER_BYTES) == Some(&IN) => {
-                    // Where everybody may log in without a password.
+                    // The server accepts logins without a password.
                     let quit = packet::encode_first(&[Command::Quit.byte()]);
                     return self.backend.link.send_all(&quit).await;
                 }

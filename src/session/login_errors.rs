@@ -1,4 +1,4 @@
-//! Logins that the server counts as errors of this host, which is everybody's: a word before it refuses them all.
+//! Counts logins that the server counts as errors of this host, and warns before it refuses the host.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -13,9 +13,9 @@ const OUT_OF_ORDER: u16 = 1156;
 /// ER_HOST_IS_BLOCKED.
 const HOST_IS_BLOCKED: u16 = 1129;
 
-/// So many in a row are worth a word; servers refuse the host behind 100 unless told otherwise.
+/// Errors in a row before the warning; servers refuse the host after 100 by default.
 const WARN_AT: u32 = 10;
-/// Logins that the server counts as errors of this host, since the last one that went well.
+/// Login errors of this host, since the last successful login.
 #[derive(Debug, Default)]
 pub struct LoginErrorCounter {
     in_a_row: AtomicU32,
@@ -23,13 +23,13 @@ pub struct LoginErrorCounter {
 }
 
 impl LoginErrorCounter {
-    /// A login went well: the server begins to count anew.
+    /// A login succeeded: the server resets its count.
     pub(super) fn reset(&self) {
         self.in_a_row.store(0, Ordering::Relaxed);
         self.blocked.store(false, Ordering::Relaxed);
     }
 
-    /// Counts another one, and warns before there are too many.
+    /// Counts an error; warns before there are too many.
     pub(super) fn add(&self, span: impl FnOnce() -> Span) {
         let errors = self
             .in_a_row
@@ -47,7 +47,7 @@ impl LoginErrorCounter {
         }
     }
 
-    /// What the server says to somebody who logs in may be of interest to all.
+    /// Examines the server's packet in a login for errors that concern all clients.
     pub(super) fn observe(&self, packet: &[u8], span: impl FnOnce() -> Span) {
         const ERR: u8 = 0xff;
         let Some([ERR, low, high]) = packet.get(HEADER_BYTES..HEADER_BYTES + 3) else {
@@ -60,7 +60,7 @@ impl LoginErrorCounter {
         }
     }
 
-    /// Says once that the server does not let anybody in.
+    /// Logs once that the server refuses this host.
     fn warn_blocked(&self, span: impl FnOnce() -> Span) {
         if !self.blocked.swap(true, Ordering::Relaxed) {
             log_in!(

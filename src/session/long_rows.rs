@@ -1,13 +1,13 @@
-//! Long rows go from the server to the client without being read: only where each ends is looked at.
+//! Long rows go from the server to the client unread: only their ends are examined.
 
 use super::state::{LongRowMode, Session, SessionEnd};
 use crate::link::{SpliceStop, splice_bytes};
 
-/// A row of which at least so much is to come is not read any more, but carried.
+/// A row is spliced if at least this much of it is to come.
 const LONG_ROW_BYTES: usize = 64 * 1024;
 
 impl Session {
-    /// Moves what has come of a long row; false where what comes has to be read.
+    /// Splices what has arrived of a long row; false: the bytes have to be read.
     pub(super) fn splice_row(&mut self) -> Result<bool, SessionEnd> {
         let least = match self.long_row_mode {
             LongRowMode::Read => LONG_ROW_BYTES,

@@ -1,4 +1,4 @@
-//! What moves the bytes of one client's session; its protocol state is `headwater_session`.
+//! Moves the bytes of one client's session; its protocol state is `headwater_session`.
 pub mod account_advice;
 pub mod admission;
 pub mod call_counters;

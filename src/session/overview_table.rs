@@ -1,28 +1,28 @@
-//! A table that Headwater tells of itself: to a client as a result set, to others as they read it.
+//! A table about Headwater: a client gets it as a result set, others as JSON.
 
 use std::fmt::Write as _;
 
 use crate::sql::{escape_hidden, escape_hidden_in_lines, hex_literal, is_like, quoted};
 
-/// A table.
+/// A table of the overview.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OverviewTable {
-    /// Names, in lower case, words joined by `_`.
+    /// Column names, in lower case, words joined by `_`.
     pub columns: &'static [&'static str],
     /// One cell for each column.
     pub rows: Vec<Vec<OverviewCell>>,
 }
 
-/// What stands in a cell.
+/// The value of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OverviewCell {
-    /// It is not known, or means nothing here.
+    /// Unknown, or not applicable.
     Null,
     /// A whole number.
     Number(u64),
-    /// Another one.
+    /// A number with a fraction.
     Fraction(f64),
-    /// A text, as it is shown: what is not seen in it is escaped.
+    /// A text, with hidden characters escaped.
     Text(String),
 }
 
@@ -63,19 +63,19 @@ impl<T: Into<OverviewCell>> From<Option<T>> for OverviewCell {
 }
 
 impl OverviewCell {
-    /// A text in lines that Headwater has written.
+    /// A text of several lines, written by Headwater.
     #[must_use]
     pub fn lines(text: &str) -> OverviewCell {
         OverviewCell::Text(escape_hidden_in_lines(text))
     }
 
-    /// Writes it as a literal; numbers of a column that has both kinds `as_text`, or all would get digits behind the point.
+    /// Writes it as an SQL literal. A column of both kinds writes numbers `as_text`, or all would get decimals.
     fn write_literal(&self, as_text: bool, sql: &mut String) {
         let quote = if as_text { "'" } else { "" };
         let _ = match self {
             OverviewCell::Null => write!(sql, "NULL"),
             OverviewCell::Number(number) => write!(sql, "{quote}{number}{quote}"),
-            // As a number of three digits behind the point: all of these are seconds, milliseconds or shares.
+            // With three decimals: all of these are seconds, milliseconds or shares.
             OverviewCell::Fraction(number) if number.is_finite() => {
                 write!(sql, "{quote}{number:.3}{quote}")
             }
@@ -87,7 +87,7 @@ impl OverviewCell {
 }
 
 impl OverviewTable {
-    /// Nothing in it yet.
+    /// An empty table.
     #[must_use]
     pub fn with_columns(columns: &'static [&'static str]) -> OverviewTable {
         OverviewTable {
@@ -96,12 +96,12 @@ impl OverviewTable {
         }
     }
 
-    /// One row more.
+    /// Adds a row.
     pub fn add<const N: usize>(&mut self, row: [OverviewCell; N]) {
         self.rows.push(row.into());
     }
 
-    /// Those rows alone whose first cell is like this.
+    /// Keeps the rows whose first cell matches the LIKE pattern.
     #[must_use]
     pub fn filtered_like(mut self, pattern: &str) -> OverviewTable {
         self.rows.retain(
@@ -110,7 +110,7 @@ impl OverviewTable {
         self
     }
 
-    /// A SELECT that the server answers with the table, or with the first rows of it that make `most` bytes.
+    /// A SELECT that the server answers with the table, cut to the first rows that fit in `most` bytes.
     #[must_use]
     pub fn select_statement(&self, most: usize) -> String {
         let has = |at: usize, is: fn(&OverviewCell) -> bool| {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_ends_behind_a_row() {
+    fn a_long_table_ends_after_a_row() {
         let row = |number: u64| ["x".into(), number.into()];
         let told = table(&[row(1), row(2), row(3)]);
         let two = told.select_statement(1_000).len() - 10;

@@ -1,8 +1,8 @@
-//! Has the server look over a page of kept rows, for the share of them that `shadow.rate` says: it answers the same statement in the same
+//! Compares pages of cached rows with the server's, for the share that `shadow.rate` sets: the server runs the same statement in the same
 //! session, and the whole replies are compared.
 //!
-//! The two are of one moment where the page, made once more behind the server's reply, is still the same. Whoever is compared waits for
-//! the server, and is told a page that was found to be the server's.
+//! Both are of one moment if the page, built again after the server's reply, is unchanged. The compared client waits for the server, and
+//! gets a page that equals the server's.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,17 +22,17 @@ use crate::statement::FollowUpSelect;
 use crate::wire::packet::HEADER_BYTES;
 use crate::wire::reply::ReplyOutcome;
 
-/// A difference counts if it comes so often one behind the other: a row may have been changed, and changed back.
+/// Differences in a row before one counts: a row may have been changed, and changed back.
 const MAX_TRIES: usize = 3;
 
-/// Whose page it is.
+/// The statement that a page answers.
 #[derive(Clone, Copy)]
 enum PageOrigin<'a> {
     Feed(&'a CachedPageRequest),
     FollowUp(&'a ServedFollowUp, &'a FollowUpLocation),
 }
 
-/// A page, and what stands around its rows.
+/// A page, and the envelope around its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EnvelopedPage {
     pub(super) page: CachedPage,
@@ -46,21 +46,21 @@ impl EnvelopedPage {
 }
 
 impl Session {
-    /// A feed's page of kept rows, looked over if it is one of those; `length`: of the packet that waits, where it is the statement
-    /// `alone`. `None`: there is none.
+    /// A feed's page of cached rows, compared if it is sampled. `length`: of the waiting packet, which has the statement `alone` or more.
+    /// `None`: there is no page.
     pub(super) async fn compared_feed_page(
         &mut self,
-        want: &CachedPageRequest,
+        request: &CachedPageRequest,
         length: usize,
         alone: bool,
     ) -> Result<Option<CachedPage>, SessionEnd> {
-        let of = PageOrigin::Feed(want);
-        let made = self.build_page(of).await;
+        let of = PageOrigin::Feed(request);
+        let built = self.build_page(of).await;
         let takes = || {
-            let (directly, _) = want.candidates.template.times()?;
+            let (directly, _) = request.candidates.template.times()?;
             Some(Duration::from_secs_f64(directly / 1e6))
         };
-        let payload = match alone && self.is_compared(made.as_ref(), takes) {
+        let payload = match alone && self.is_compared(built.as_ref(), takes) {
             true => {
                 let packet = self.client_in.get(HEADER_BYTES..length);
                 let commands = self.machine.commands().zip(packet);
@@ -68,71 +68,72 @@ impl Session {
             }
             false => None,
         };
-        let made = self.compare_page(of, made, payload.as_deref()).await?;
-        Ok(made.map(|made| made.page))
+        let built = self.compare_page(of, built, payload.as_deref()).await?;
+        Ok(built.map(|made| made.page))
     }
 
-    /// The same of a tail, whose packet waits and has this length.
+    /// The same for a follow-up SELECT, whose waiting packet has this length.
     pub(super) async fn compared_follow_up_page(
         &mut self,
-        own: &ServedFollowUp,
+        served: &ServedFollowUp,
         memory: &FollowUpLocation,
         (length, tail): (usize, &FollowUpSelect),
     ) -> Result<Option<EnvelopedPage>, SessionEnd> {
-        let of = PageOrigin::FollowUp(own, memory);
-        let made = self.build_page(of).await;
-        let statement = match self.is_compared(made.as_ref(), || None) {
-            true => self.follow_up_statement(own, length, tail),
+        let of = PageOrigin::FollowUp(served, memory);
+        let built = self.build_page(of).await;
+        let statement = match self.is_compared(built.as_ref(), || None) {
+            true => self.follow_up_statement(served, length, tail),
             false => None,
         };
         let payload = statement.as_ref().map(|(payload, _)| &payload[..]);
-        self.compare_page(of, made, payload).await
+        self.compare_page(of, built, payload).await
     }
 
-    /// True if this page is one to compare, for whose statement the server takes so long.
+    /// True if this page is to be compared; `takes`: the server's time for its statement.
     fn is_compared(
         &self,
-        made: Option<&EnvelopedPage>,
+        built: Option<&EnvelopedPage>,
         takes: impl FnOnce() -> Option<Duration>,
     ) -> bool {
         let shadow = self.shared.shadow.as_ref();
-        made.is_some() && shadow.is_some_and(|shadow| shadow.is_page_sampled(takes))
+        built.is_some() && shadow.is_some_and(|shadow| shadow.is_page_sampled(takes))
     }
 
     async fn build_page(&mut self, of: PageOrigin<'_>) -> Option<EnvelopedPage> {
         match of {
-            PageOrigin::Feed(want) => {
-                let paged = self.cached_page(want).await?;
-                let frame = Arc::clone(&want.envelope);
+            PageOrigin::Feed(request) => {
+                let paged = self.cached_page(request).await?;
+                let frame = Arc::clone(&request.envelope);
                 Some(EnvelopedPage {
                     page: paged,
                     envelope: frame,
                 })
             }
-            PageOrigin::FollowUp(own, memory) => self.cached_follow_up(own, memory).await,
+            PageOrigin::FollowUp(served, memory) => self.cached_follow_up(served, memory).await,
         }
     }
 
-    /// Compares a page with what the server answers to this; without one, none is compared.
+    /// Compares a page with the server's answer to `payload`; without one, compares nothing.
     async fn compare_page(
         &mut self,
         of: PageOrigin<'_>,
-        mut made: Option<EnvelopedPage>,
+        mut built: Option<EnvelopedPage>,
         payload: Option<&[u8]>,
     ) -> Result<Option<EnvelopedPage>, SessionEnd> {
         let Some(payload) = payload else {
-            return Ok(made);
+            return Ok(built);
         };
         let begun = clock::now();
         let mut last = None;
         for _ in 0..MAX_TRIES {
             let mut reply = self.run_in_place(payload).await?;
             let again = self.build_page(of).await;
-            let same = made.is_some() && again == made;
-            let told = again.as_ref().filter(|_| same).map(EnvelopedPage::reply);
-            let difference = told.and_then(|told| self.page_difference(of, &told, &mut reply));
-            made = again;
-            let went = match difference {
+            let same = built.is_some() && again == built;
+            let built_reply = again.as_ref().filter(|_| same).map(EnvelopedPage::reply);
+            let difference =
+                built_reply.and_then(|told| self.page_difference(of, &told, &mut reply));
+            built = again;
+            let outcome = match difference {
                 None => ComparisonOutcome::Unsure,
                 Some(None) => ComparisonOutcome::Same,
                 Some(Some(difference)) => {
@@ -140,8 +141,8 @@ impl Session {
                     continue;
                 }
             };
-            self.record_comparison(went, begun);
-            return Ok(made);
+            self.record_comparison(outcome, begun);
+            return Ok(built);
         }
         if let Some(difference) = last {
             self.record_comparison(ComparisonOutcome::Different, begun);
@@ -150,7 +151,7 @@ impl Session {
         Ok(None)
     }
 
-    /// How a page differs from the server's reply. `None`: the server did not answer well, or at too great a length.
+    /// How a page differs from the server's reply. `None`: the server's reply failed, or was too long.
     fn page_difference(
         &mut self,
         of: PageOrigin<'_>,
@@ -161,25 +162,25 @@ impl Session {
         let (Some(bytes), Some(ReplyOutcome::Ok(_))) = (&mut reply.bytes, &reply.outcome) else {
             return None;
         };
-        if let PageOrigin::FollowUp(own, _) = of {
-            own.put_flags(bytes, capabilities);
+        if let PageOrigin::FollowUp(served, _) = of {
+            served.put_flags(bytes, capabilities);
         }
         Some(difference(page, bytes, capabilities))
     }
 
-    /// True once a page was wrong: then none is told.
+    /// True once a page was wrong: then none is used.
     pub(super) fn distrusts_rows(&self) -> bool {
         let shadow = self.shared.shadow.as_ref();
         shadow.is_some_and(|shadow| shadow.distrusts_rows())
     }
 
-    fn record_comparison(&self, went: ComparisonOutcome, begun: Instant) {
+    fn record_comparison(&self, outcome: ComparisonOutcome, begun: Instant) {
         if let Some(shadow) = &self.shared.shadow {
-            shadow.record_page(went, clock::since(begun));
+            shadow.record_page(outcome, clock::since(begun));
         }
     }
 
-    /// A page was wrong: no rows are kept from now on.
+    /// A page was wrong: stops caching rows.
     fn report_page(&self, difference: &ReplyDifference) {
         if let Some(rows) = self
             .shared

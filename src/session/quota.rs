@@ -1,14 +1,14 @@
-//! How many sessions somebody has, where that is limited.
+//! Limits the sessions of one account or address.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many places each has taken.
+/// Number of permits taken, by key.
 #[derive(Debug)]
 pub struct SessionQuota<K: Eq + Hash>(Mutex<HashMap<K, usize>>);
 
-/// A place, until it is dropped.
+/// A permit, returned when dropped.
 #[derive(Debug)]
 pub struct QuotaPermit<K: Eq + Hash> {
     quota: Arc<SessionQuota<K>>,
@@ -22,18 +22,18 @@ impl<K: Eq + Hash> Default for SessionQuota<K> {
 }
 
 impl<K: Eq + Hash + Clone> SessionQuota<K> {
-    /// Another place of theirs. `None`: they have as many as they may.
+    /// Takes a permit of this key. `None`: it has as many as it may.
     pub fn acquire(self: &Arc<Self>, whose: K, most: usize) -> Option<QuotaPermit<K>> {
         let mut taken = self.lock();
-        let own = taken.entry(whose.clone()).or_default();
-        if *own >= most {
-            // An entry is there for who has places only.
-            if *own == 0 {
+        let count = taken.entry(whose.clone()).or_default();
+        if *count >= most {
+            // Only keys with permits have an entry.
+            if *count == 0 {
                 taken.remove(&whose);
             }
             return None;
         }
-        *own += 1;
+        *count += 1;
         drop(taken);
         Some(QuotaPermit {
             quota: Arc::clone(self),
@@ -51,9 +51,9 @@ impl<K: Eq + Hash> SessionQuota<K> {
 impl<K: Eq + Hash> Drop for QuotaPermit<K> {
     fn drop(&mut self) {
         let mut taken = self.quota.lock();
-        if let Some(own) = taken.get_mut(&self.key) {
-            *own -= 1;
-            if *own == 0 {
+        if let Some(count) = taken.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
                 taken.remove(&self.key);
             }
         }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_has_places_of_their_own_and_gives_them_back() {
+    fn each_key_has_its_own_permits_and_returns_them() {
         let quota = Arc::new(SessionQuota::default());
         let first = quota.acquire("a", 2).unwrap();
         let second = quota.acquire("a", 2).unwrap();
@@ -74,7 +74,7 @@ mod tests {
         let other = quota.acquire("b", 1).unwrap();
         drop(first);
         let third = quota.acquire("a", 2).unwrap();
-        // A limit that was lowered ends nobody.
+        // A lowered limit ends no session.
         assert!(quota.acquire("a", 1).is_none());
         drop((second, third, other));
         assert!(quota.acquire("c", 0).is_none());

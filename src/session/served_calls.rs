@@ -1,4 +1,4 @@
-//! An owned call: carries out what the decision needs, and tells the client what it comes to.
+//! Served calls: carries out the actions of their decision, and answers the client.
 
 use std::time::{Duration, Instant};
 
@@ -26,11 +26,11 @@ use crate::wire::resultset::QueryReply;
 use crate::wire::status;
 
 impl Session {
-    /// Answers the call whose packet waits, or has the server's procedure answer it.
-    pub(super) async fn serve_call(&mut self, asked: CallRequest) -> Result<(), SessionEnd> {
-        let packet = self.client_in.get(HEADER_BYTES..asked.length);
+    /// Serves the waiting call, or has the server's procedure answer it.
+    pub(super) async fn serve_call(&mut self, request: CallRequest) -> Result<(), SessionEnd> {
+        let packet = self.client_in.get(HEADER_BYTES..request.length);
         let payload = packet.unwrap_or_default().to_vec();
-        let mut decision = CallDecision::new(asked, payload, self.call_policy());
+        let mut decision = CallDecision::new(request, payload, self.call_policy());
         let mut memory = PageResidency::No;
         let mut input = CallInput::Begin;
         let begun = clock::now();
@@ -50,8 +50,8 @@ impl Session {
                     definition,
                     database,
                 } => CallInput::Checked(self.check(definition, &database).await),
-                CallAction::Memory(want) => {
-                    let (likely, compared) = self.look_up_page(want).await;
+                CallAction::Memory(page_request) => {
+                    let (likely, compared) = self.look_up_page(page_request).await;
                     memory = likely;
                     CallInput::Likely {
                         likely: likely != PageResidency::No,
@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// What the decision needs next; `None` where there is no session to decide about.
+    /// The next action of the decision; `None`: the session has not logged in.
     pub(super) fn decide(
         &mut self,
         decision: &mut CallDecision,
@@ -103,13 +103,13 @@ impl Session {
             batch.push_query(query);
         }
         self.server_was_queried |= ask.reads;
-        let asked = self.note_query_sent();
+        let sent_at = self.note_query_sent();
         let answers = self.backend.query(&batch, capabilities, ask.limits).await?;
-        self.note_query_answered(asked);
+        self.note_query_answered(sent_at);
         Ok(answers)
     }
 
-    /// Has the service account check a definition, where there is one that can.
+    /// Has the service account check a definition, if it can.
     pub(super) async fn check(
         &mut self,
         definition: DefinitionId,
@@ -140,7 +140,7 @@ impl Session {
         answered: AnsweredCall,
         begun: Instant,
     ) -> Result<(), SessionEnd> {
-        let (asked, payload) = decision.into_request();
+        let (request, payload) = decision.into_request();
         let call = &answered.call;
         let answer = call_counters::CallAnswer::from(answered.source);
         let watched = &self.shared.measurements;
@@ -157,12 +157,12 @@ impl Session {
         self.compare(&answered);
         if let Some(took) = self.take_slow_duration() {
             let ids = answered.served.pending.ids.as_ref();
-            let own = AnsweredStatement {
+            let slow_statement = AnsweredStatement {
                 owner: slow_statements::definition_name(&self.shared, Some(call.definition)),
                 rows: ids.map(|ids| ids.len() as u64),
                 ..AnsweredStatement::new("call", answer.name())
             };
-            self.log_slow(&took, &own);
+            self.log_slow(&took, &slow_statement);
         }
         let owned = answered.served;
         let mut ok = OkPacket {
@@ -171,26 +171,26 @@ impl Session {
             warnings: owned.pending.warnings,
             ..OkPacket::default()
         };
-        self.client_in.drain(..asked.length);
+        self.client_in.drain(..request.length);
         let frames = self.frames_before_last();
         let (mut bytes, mut packet) = (Vec::new(), Vec::new());
         let mut goes_on = false;
         if let Some(commands) = self.machine.commands() {
             commands.tables.pending = Some(Box::new(owned.pending));
-            if let Some(rest) = asked.packet_form.remainder(&payload) {
+            if let Some(rest) = request.packet_form.remainder(&payload) {
                 ok.status |= status::MORE_RESULTS;
                 goes_on = true;
-                // It comes next, as a command of its own whose reply continues this one.
+                // It comes next, as its own command, whose reply continues this one.
                 let rest = query_payload(rest, commands.capabilities);
                 self.client_in.splice(..0, packet::encode_first(&rest));
             }
             ok.write(commands.capabilities, &mut bytes);
             let seq = commands
-                .served_call(&asked.packet_form)
+                .served_call(&request.packet_form)
                 .wrapping_add(frames);
             packet::encode(seq, &bytes, &mut packet);
         }
-        // In frames, replies would be told apart otherwise than the server tells them.
+        // With compression, joined replies would be framed differently than the server frames them.
         if goes_on && !self.client.is_compressed() {
             self.deferred_reply.append(&mut packet);
             return Ok(());
@@ -203,8 +203,8 @@ impl Session {
         decision: CallDecision,
         reason: CallRelayReason,
     ) -> Result<(), SessionEnd> {
-        let (asked, payload) = decision.into_request();
-        let definition = self.definition_of(&asked);
+        let (request, payload) = decision.into_request();
+        let definition = self.definition_of(&request);
         self.shared.counters.relayed(definition, reason);
         log_in!(
             self.span(),
@@ -213,37 +213,37 @@ impl Session {
             "a call is relayed"
         );
         self.advise(reason);
-        // Its OK packet may count the rows it deletes.
+        // The OK packet of the procedure may count the rows it deletes.
         self.flush_pending(false).await?;
         let Some(commands) = self.machine.commands() else {
-            return self.relay_from_client(asked.length);
+            return self.relay_from_client(request.length);
         };
         let known = SharedCallKnowledge::new(&self.shared, &self.definer_rights);
-        let relayed = RelayedCall::new(&asked.call, &commands.state, &known);
-        let own = commands.relay_call(&asked.packet_form, &payload, relayed.effects);
+        let relayed = RelayedCall::new(&request.call, &commands.state, &known);
+        let rewritten = commands.relay_call(&request.packet_form, &payload, relayed.effects);
         commands.state.procedure_relayed(relayed.refused);
         self.relayed_procedure = relayed.known;
         if self.slow_timer.is_some() {
             let of = slow_statements::definition_name(&self.shared, definition);
             self.note_relayed("call", reason.label(), (of, None));
         }
-        let Some(own) = own else {
-            return self.relay_from_client(asked.length);
+        let Some(rewritten) = rewritten else {
+            return self.relay_from_client(request.length);
         };
-        let length = own.len();
-        self.client_in.splice(..asked.length, own);
+        let length = rewritten.len();
+        self.client_in.splice(..request.length, rewritten);
         self.relay_from_client(length)
     }
 
-    /// Whose call it is, as far as that is known.
-    pub(super) fn definition_of(&mut self, asked: &CallRequest) -> Option<DefinitionId> {
+    /// The call's definition, if known.
+    pub(super) fn definition_of(&mut self, request: &CallRequest) -> Option<DefinitionId> {
         let database = self.machine.commands()?.state.database();
         let definitions = self.shared.catalogue.definitions();
-        let (definition, ..) = asked.call.resolve(definitions, database)?;
+        let (definition, ..) = request.call.resolve(definitions, database)?;
         Some(definition)
     }
 
-    /// Says what an operator would otherwise learn from a counter only.
+    /// Logs what an operator would otherwise learn only from a counter.
     fn advise(&mut self, reason: CallRelayReason) {
         if matches!(
             reason,
@@ -258,18 +258,18 @@ impl Session {
     }
 
     fn interrupt(&mut self, decision: CallDecision, error: &ErrPacket) -> Result<(), SessionEnd> {
-        let (asked, _) = decision.into_request();
-        self.client_in.drain(..asked.length);
-        let definition = self.definition_of(&asked);
+        let (request, _) = decision.into_request();
+        self.client_in.drain(..request.length);
+        let definition = self.definition_of(&request);
         let counts = &self.shared.counters;
         counts.answered(definition, call_counters::CallAnswer::Interrupted);
         if let Some(took) = self.take_slow_duration() {
-            let own = AnsweredStatement {
+            let answered = AnsweredStatement {
                 owner: slow_statements::definition_name(&self.shared, definition),
                 error: Some(error.code),
                 ..AnsweredStatement::new("call", call_counters::CallAnswer::Lookups.name())
             };
-            self.log_slow(&took, &own);
+            self.log_slow(&took, &answered);
         }
         let (mut bytes, mut packet) = (Vec::new(), Vec::new());
         error.write(&mut bytes);

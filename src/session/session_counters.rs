@@ -1,6 +1,6 @@
-//! What became of the calls and tails of all sessions: counters only, read by nobody who decides.
+//! Counters of the calls and follow-up SELECTs of all sessions. No decision reads them.
 //!
-//! The tables here and in [`super::call_relay_reason`] are the one place of their names and meanings; `docs/counters.md` says the same.
+//! The tables here and in [`super::call_relay_reason`] are the only list of their names and meanings; `docs/counters.md` repeats it.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use super::call_relay_reason::CallRelayReason;
 use super::feed_decision::FeedRelayReason;
 use crate::timeline::definition::DefinitionId;
 
-/// What became of a call or a tail that was not relayed for a [`CallRelayReason`].
+/// An outcome of a call or a follow-up SELECT, other than relayed for a [`CallRelayReason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum SessionEvent {
@@ -20,30 +20,29 @@ pub enum SessionEvent {
     CallServed,
     /// A call answered from memory; one of those answered by Headwater.
     CallFromMemory,
-    /// A call answered with what the server's procedure left, which proves its definer's rights; one of those answered by
-    /// Headwater.
+    /// A call answered with the result of the server's procedure, which proves its definer's rights; one of those answered by Headwater.
     CallRunForRights,
     /// A call whose lookups were interrupted (KILL QUERY, a time limit): the client got that error.
     CallInterrupted,
-    /// A tail answered with the ids in the statement.
+    /// A follow-up SELECT answered with the ids in the statement.
     FollowUpVirtual,
-    /// A tail answered from rows that were kept.
+    /// A follow-up SELECT answered from cached rows.
     FollowUpCached,
-    /// A tail whose first answer was put aside: a message had gone, or it was too long to hold.
+    /// A follow-up SELECT whose first answer was discarded: a message was gone, or it was too long to hold.
     FollowUpRetried,
-    /// The result table was written for a tail.
+    /// The result table was written for a follow-up SELECT.
     FollowUpWritten,
     /// The result table was written before another statement.
     TableWritten,
     /// The real procedure ran in place of writing the result table.
     ProcedureRedone,
-    /// A feed's statement answered with candidates in it.
+    /// A feed's statement was narrowed to candidates.
     FeedNarrowed,
-    /// A feed's statement was answered from rows that were kept.
+    /// A feed's statement was answered from cached rows.
     FeedCached,
-    /// A feed's statement sent as it is, whose answer was looked at.
+    /// A feed's statement was sent unchanged, and its answer sampled.
     FeedSampled,
-    /// A session ended because its client did not take what waited for it.
+    /// A session ended because its client did not read its bytes in time.
     ClientStalled,
     /// A client left before it had logged in.
     LoginCut,
@@ -51,10 +50,10 @@ pub enum SessionEvent {
     LoginError,
 }
 
-/// A counter as it is printed, and as `docs/counters.md` explains it.
+/// A counter, as printed and as `docs/counters.md` explains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterDefinition {
-    /// What is printed.
+    /// The printed name.
     pub name: &'static str,
     /// What it counts.
     pub meaning: &'static str,
@@ -70,13 +69,13 @@ const fn counter(name: &'static str, counts: &'static str) -> CounterDefinition 
 /// Calls that the server's procedure answered: one counter for each [`CallRelayReason`], whose label is written in brackets.
 pub const RELAYED: CounterDefinition = counter("calls_relayed", "calls relayed, by reason (below)");
 
-/// SELECTs of a feed that went on as they are: one counter for each [`FeedRelayReason`].
+/// Relayed SELECTs of feeds: one counter for each [`FeedRelayReason`].
 pub const FEEDS_RELAYED: CounterDefinition = counter(
     "feeds_relayed",
     "feed SELECTs relayed, by [reason](feeds.md#why-a-statement-was-relayed)",
 );
 
-/// Counted while the server's log is followed, where there is memory.
+/// Counted while the server's log is followed, if there is memory.
 pub const UNREADABLE: CounterDefinition = counter(
     "statements_unreadable",
     "unreadable binary log statements; each is logged and empties memory",
@@ -94,7 +93,7 @@ pub const DIFFERENT_ROWS: CounterDefinition = counter(
     "lists in memory that differed on a new primary or restarted server; none was used",
 );
 
-/// How comparisons went (`shadow.rate`): the same, another one, none.
+/// Results of comparisons (`shadow.rate`): equal, different, impossible.
 pub const COMPARED: [CounterDefinition; 3] = [
     counter(
         "shadow_same",
@@ -233,7 +232,7 @@ impl Default for SessionCounters {
 }
 
 impl SessionCounters {
-    /// What became of calls, by definition.
+    /// The counters of calls, by definition.
     #[must_use]
     pub fn calls(&self) -> &CallCounters {
         &self.calls
@@ -246,7 +245,7 @@ impl SessionCounters {
         }
     }
 
-    /// Counts a call that Headwater answered.
+    /// Counts a served call.
     pub fn answered(&self, definition: Option<DefinitionId>, answer: CallAnswer) {
         self.calls.answered(definition, answer);
         match answer {
@@ -257,20 +256,20 @@ impl SessionCounters {
         self.add(SessionEvent::CallServed);
     }
 
-    /// Counts a call that the server's procedure answered, by its reason.
+    /// Counts a relayed call, by its reason.
     pub fn relayed(&self, definition: Option<DefinitionId>, reason: CallRelayReason) {
         self.calls.relayed(definition, reason);
     }
 
-    /// Counts a feed's statement that went on as it is.
+    /// Counts a feed's relayed statement, by its reason.
     pub fn feed_relayed(&self, why: FeedRelayReason) {
         let mut counters = FeedRelayReason::all().zip(&self.feeds_relayed);
-        if let Some((_, counter)) = counters.find(|(own, _)| *own == why) {
+        if let Some((_, counter)) = counters.find(|(reason, _)| *reason == why) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many of feeds' statements went on as they are, in the order of [`FeedRelayReason::all`].
+    /// Numbers of relayed feed statements, in the order of [`FeedRelayReason::all`].
     #[must_use]
     pub fn feeds_relayed(&self) -> [u64; FeedRelayReason::COUNT] {
         std::array::from_fn(|at| {
@@ -279,7 +278,7 @@ impl SessionCounters {
         })
     }
 
-    /// How often an event was counted.
+    /// The count of an event.
     #[must_use]
     pub fn count_of(&self, event: SessionEvent) -> u64 {
         self.events
@@ -287,7 +286,7 @@ impl SessionCounters {
             .map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 
-    /// Every counter as `name=value`, zeros left out but for sessions and owned calls.
+    /// Every counter as `name=value`, without zeros except for sessions and served calls.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut line = String::new();

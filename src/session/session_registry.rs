@@ -1,4 +1,4 @@
-//! The sessions that there are: what each was seen doing last. A session writes into its own place, and waits for nobody.
+//! The registry of sessions: the current activity of each. A session writes its own record, without locks.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -8,19 +8,19 @@ use std::time::Duration;
 use super::machine::SessionActivity;
 use crate::clock::coarse_ms;
 
-/// Sessions come and go in so many lists.
+/// Number of lists, to spread contention.
 const LIST_COUNT: usize = 16;
-/// So much of an account's name is kept.
+/// Bytes of an account's name that are kept.
 const NAME_BYTES: usize = 512;
 
 /// One session.
 #[derive(Debug)]
 pub struct SessionRecord {
-    /// The client's address; `None` at the socket.
+    /// The client's address; `None`: a Unix socket.
     pub client: Option<SocketAddr>,
     begun_ms: u64,
     state: AtomicU8,
-    /// Since when it is in that state, in milliseconds since it began.
+    /// Start of that activity, in milliseconds since the session began.
     since_ms: AtomicU64,
     thread_id: AtomicU32,
     account: OnceLock<Box<[u8]>>,
@@ -45,11 +45,11 @@ impl Drop for SessionRecord {
 pub struct SessionRegistry {
     lists: [Mutex<Vec<Weak<SessionRecord>>>; LIST_COUNT],
     next: AtomicU64,
-    /// Bytes of sessions that are gone.
+    /// Bytes of sessions that have ended.
     finished_bytes: Arc<ByteCounters>,
 }
 
-/// Bytes that went through.
+/// Bytes transferred.
 #[derive(Debug, Default)]
 pub struct ByteCounters {
     to_server: AtomicU64,
@@ -63,7 +63,7 @@ impl ByteCounters {
 }
 
 impl SessionRegistry {
-    /// Lists another one, for as long as it is held.
+    /// Registers a session, for as long as the record is held.
     #[must_use]
     pub fn register(&self, client: Option<SocketAddr>) -> Arc<SessionRecord> {
         let listed = Arc::new(SessionRecord {
@@ -80,7 +80,7 @@ impl SessionRegistry {
         let list = usize::try_from(number % LIST_COUNT as u64).unwrap_or_default();
         if let Some(list) = self.lists.get(list) {
             let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
-            // Those that are gone make room, so that the list is never twice as long as it was full.
+            // Ended sessions make room, so that the list is at most twice as long as needed.
             if list.len() == list.capacity() {
                 list.retain(|listed| listed.strong_count() > 0);
                 let more = list.len().max(8);
@@ -91,7 +91,7 @@ impl SessionRegistry {
         listed
     }
 
-    /// All that there are now.
+    /// All current sessions.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<SessionRecord>> {
         let mut all = Vec::new();
@@ -102,20 +102,20 @@ impl SessionRegistry {
         all
     }
 
-    /// Bytes that have gone to servers and to clients.
+    /// Bytes sent to servers and to clients.
     #[must_use]
     pub fn bytes(&self) -> [u64; 2] {
         let all = self.all();
         let now = all.iter().map(|listed| listed.bytes.load());
-        // Last, so that who ends meanwhile is counted twice for a moment rather than never: it is told again at the next look.
+        // Last: a session that ends meanwhile is then counted twice for a moment, but never missed.
         now.fold(self.finished_bytes.load(), |[a, b], [c, d]| [a + c, b + d])
     }
 }
 
 impl SessionRecord {
-    /// It is in this state now.
+    /// Sets the current activity.
     pub(super) fn set_activity(&self, state: SessionActivity) {
-        // Nobody else writes here.
+        // Only the session itself writes here.
         if self.state.load(Ordering::Relaxed) != state as u8 {
             self.state.store(state as u8, Ordering::Relaxed);
             let since = coarse_ms().saturating_sub(self.begun_ms);
@@ -123,23 +123,21 @@ impl SessionRecord {
         }
     }
 
-    /// So many bytes more have gone to the server.
     pub(super) fn add_to_server(&self, bytes: usize) {
         add(&self.bytes.to_server, bytes);
     }
 
-    /// So many bytes more have gone to the client.
     pub(super) fn add_to_client(&self, bytes: usize) {
         add(&self.bytes.to_client, bytes);
     }
 
-    /// Bytes that have gone to the server, and to the client.
+    /// Bytes sent to the server, and to the client.
     #[must_use]
     pub fn bytes(&self) -> [u64; 2] {
         self.bytes.load()
     }
 
-    /// Its client has logged in.
+    /// Records the login.
     pub(super) fn set_login(&self, thread: Option<u32>, account: Option<&[u8]>) {
         self.thread_id
             .store(thread.unwrap_or_default(), Ordering::Relaxed);
@@ -149,7 +147,7 @@ impl SessionRecord {
         }
     }
 
-    /// What it does.
+    /// The current activity.
     #[must_use]
     pub fn activity(&self) -> SessionActivity {
         let number = self.state.load(Ordering::Relaxed);
@@ -159,26 +157,26 @@ impl SessionRecord {
             .unwrap_or(SessionActivity::Unfollowed)
     }
 
-    /// For how long it has done so.
+    /// Time in the current activity.
     #[must_use]
     pub fn since(&self) -> Duration {
         let since = Duration::from_millis(self.since_ms.load(Ordering::Relaxed));
         self.age().saturating_sub(since)
     }
 
-    /// How long there has been it.
+    /// Time since the session began.
     #[must_use]
     pub fn age(&self) -> Duration {
         Duration::from_millis(coarse_ms().saturating_sub(self.begun_ms))
     }
 
-    /// Its number at the server.
+    /// The server's thread id.
     #[must_use]
     pub fn thread_id(&self) -> Option<u32> {
         Some(self.thread_id.load(Ordering::Relaxed)).filter(|thread| *thread > 0)
     }
 
-    /// Whom its client has logged in as first.
+    /// The account of the first login.
     #[must_use]
     pub fn account(&self) -> Option<String> {
         let account = self.account.get()?;
@@ -186,7 +184,7 @@ impl SessionRecord {
     }
 }
 
-/// Only the session itself counts, so that no other processor waits.
+/// Only the session itself writes, so no read-modify-write is needed.
 fn add(counter: &AtomicU64, bytes: usize) {
     let before = counter.load(Ordering::Relaxed);
     counter.store(before.wrapping_add(bytes as u64), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What all sessions share: the settings that are in force, and what is known and counted by all. See [`super::current_generation`].
+//! The state that all sessions share: the settings in force, shared knowledge, counters. See [`super::current_generation`].
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
@@ -28,105 +28,105 @@ use crate::sql::NameCase;
 use crate::tls::TlsAcceptor;
 use crate::upstreams::Upstreams;
 
-/// What all sessions share.
+/// The state that all sessions share.
 #[derive(Debug)]
 pub struct SharedState {
-    /// Definitions, and what their check on this server said.
+    /// Definitions, and the results of their checks on this server.
     pub catalogue: Catalogue,
-    /// Bounds.
+    /// The limits.
     pub limits: ProcessLimits,
-    /// How long a right that was seen is taken to be there.
+    /// How long a verified privilege is assumed to hold.
     pub privileges_ttl: Duration,
     /// The servers, and which of several is followed.
     pub upstreams: Arc<Upstreams>,
-    /// What a session's two connections are made of.
+    /// Settings of a session's two connections.
     pub transport: TransportSettings,
-    /// Memory, where there is a service account to keep it.
+    /// Memory, if there is a service account.
     pub binlog: Option<Arc<Binlog>>,
-    /// Memory of what is on data nodes, beside it.
+    /// Memory of the data nodes' timelines.
     pub spread: Option<Arc<SpreadMemory>>,
-    /// What is kept of replies to tails, where rows are kept.
+    /// Cached rows of follow-up SELECTs, if rows are cached.
     pub follow_ups: Option<FollowUpTemplates>,
-    /// Feeds, where there are any.
+    /// Feeds, if there are any.
     pub feeds: Option<Arc<FeedRegistry>>,
-    /// There is the classic definition alone, as there is unasked: where its tables are nowhere, nothing is said.
+    /// The classic definition is the only one, by default: that its tables are missing is then not logged.
     pub classic_by_default: bool,
-    /// Columns of feeds' statements are described exactly as directly.
+    /// Columns of feeds' statements are described exactly as by the relayed statement.
     pub exact_columns: bool,
     /// Feeds' statements are narrowed whatever they cost.
     pub narrow_always: bool,
-    /// The real procedure beside some of the calls, where that is wished for.
+    /// Comparisons with the real procedure, if switched on.
     pub shadow: Option<Arc<Shadow>>,
     /// False: every call is relayed.
     pub accelerate: bool,
     /// How the server compares names of databases and tables.
     pub name_case: NameCase,
-    /// SELECTs are counted here as they go by, where somebody wants to know which there are.
+    /// Counts SELECTs, for `headwater discover`.
     pub tally: Option<Arc<Mutex<StatementTally>>>,
-    /// The sessions that there are.
+    /// The registry of sessions.
     pub sessions: Arc<SessionRegistry>,
-    /// What clients may be told of Headwater.
+    /// `SHOW HEADWATER ...` statements.
     pub show_statements: ShowStatements,
-    /// Settings as they are in force, by their names; secrets are left out.
+    /// The settings in force, by name; secrets are left out.
     pub settings: Vec<(String, String)>,
-    /// Sessions by the account that logged in, where that is limited.
+    /// Sessions by account, if that is limited.
     pub accounts: Arc<SessionQuota<Box<[u8]>>>,
-    /// Sessions by the address that they come from, where that is limited.
+    /// Sessions by client address, if that is limited.
     pub addresses: Arc<SessionQuota<IpAddr>>,
-    /// Room for sessions, and how much of it there is at most.
+    /// Permits of sessions, and their total.
     pub session_permits: (Arc<Semaphore>, usize),
-    /// What all memory of the process is held to, in bytes.
+    /// Limit of all memory of the process, in bytes.
     pub memory_limit: usize,
-    /// When the process began to serve.
+    /// Start of service.
     pub started_at: Instant,
-    /// Statements that take so long are told of in the log.
+    /// Statements that take at least so long are logged.
     pub slow_threshold: Option<Duration>,
-    /// What the process's log was told, where it is followed.
+    /// The process's log, if it is counted.
     pub log_state: Arc<OnceLock<Arc<LogState>>>,
-    /// Another process takes the clients that come: sessions with something of their own are let be while this one drains.
+    /// Another process accepts clients: sessions with session state continue while this one drains.
     pub handed_over: Arc<AtomicBool>,
-    /// Their time is over.
+    /// The time for those sessions is over.
     pub grace_period_over: Arc<AtomicBool>,
     /// Counters.
     pub counters: Arc<SessionCounters>,
-    /// How long answers took.
+    /// Answer times.
     pub measurements: Arc<SessionMeasurements>,
-    /// What was said of accounts.
+    /// Advice given about accounts.
     pub advice: Arc<AccountAdvice>,
-    /// What the server holds against this host.
+    /// Logins that the server counts as errors of this host.
     pub login_errors: Arc<LoginErrorCounter>,
 }
 
-/// What a session's two connections are made of.
+/// Settings of a session's two connections.
 #[derive(Debug)]
 pub struct TransportSettings {
     /// When there is TLS, and what else may differ between them.
     pub session_policy: SessionPolicy,
-    /// What clients are shown.
+    /// The TLS of clients.
     pub acceptor: Option<TlsAcceptor>,
 }
 
-/// What the index holds.
+/// The contents of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexUsage {
-    /// How many timelines there are.
+    /// Number of timelines.
     pub timelines: usize,
     /// Bytes, follows, authors and messages.
     pub sizes: [usize; 4],
-    /// What it may take, in bytes.
+    /// The limit, in bytes.
     pub max_bytes: usize,
-    /// Authors and readers that have made room for others.
+    /// Authors and readers that were evicted.
     pub evicted: u64,
 }
 
 impl SharedState {
-    /// True where feeds are served.
+    /// True if feeds are served.
     #[must_use]
     pub fn has_feeds(&self) -> bool {
         self.feeds.as_ref().is_some_and(|feeds| feeds.has_feeds())
     }
 
-    /// What the index holds, with that of data nodes; `None`: there is none.
+    /// The contents of the index, data nodes included; `None`: there is none.
     #[must_use]
     pub fn index_usage(&self) -> Option<IndexUsage> {
         let (binlog, spread) = (self.binlog.as_ref()?, self.spread.as_ref());
@@ -138,33 +138,32 @@ impl SharedState {
         };
         if let Some(spread) = spread {
             let more = held.sizes.iter_mut().zip(spread.sizes());
-            more.for_each(|(own, more)| *own += more);
+            more.for_each(|(total, more)| *total += more);
             held.max_bytes = held.max_bytes.saturating_add(spread.max_bytes());
             held.evicted += spread.evicted();
         }
         Some(held)
     }
 
-    /// The server is a node of a Galera cluster, as far as is known.
+    /// True if the server is known to be a node of a Galera cluster.
     pub(super) fn is_galera(&self) -> bool {
         let binlog = self.binlog.as_ref();
         binlog.is_some_and(|binlog| binlog.is_galera())
     }
 
-    /// Has definitions be answered again that were relayed for an answer that differed: from memory that is filled anew.
-    /// Returns how many there were.
+    /// Serves definitions again that were distrusted after an answer differed, from memory that is filled anew. Returns how many.
     pub fn trust_again(&self) -> usize {
         let Some(shadow) = self.shadow.as_ref().filter(|shadow| shadow.distrusts_any()) else {
             return 0;
         };
-        // First, so that nobody is answered from what was wrong.
+        // Before the trust: no answer may come from wrong memory.
         if let Some(binlog) = &self.binlog {
             binlog.refill();
         }
         shadow.restore_trust()
     }
 
-    /// What became of feeds' statements, by feed and by template: a line each.
+    /// Outcomes of feeds' statements, by feed and by template: a line each.
     #[must_use]
     pub fn tallies(&self) -> Vec<String> {
         let feeds = self.feeds.as_ref();

@@ -1,7 +1,7 @@
-//! Questions to Headwater from any client: `SHOW HEADWATER ...`, for accounts that hold PROCESS.
+//! `SHOW HEADWATER ...`: any client may send it, if its account holds PROCESS.
 //!
-//! No server knows these statements, which it was asked. A table goes out as a SELECT of its values in the question's place: so the reply
-//! is one of the server's own, in whatever form the session has agreed on.
+//! No server knows these statements. A table is sent to the server as a SELECT of its values in the statement's place, so the reply has the
+//! form that the session has agreed on.
 
 use std::fmt::Debug;
 
@@ -17,28 +17,28 @@ use crate::wire::command::query_payload;
 use crate::wire::packet::{self, HEADER_BYTES};
 use crate::wire::resultset::QueryReply;
 
-/// A question that every server takes for a mistake.
+/// A statement that every server rejects as a syntax error.
 const UNKNOWN_STATEMENT: &str = "SHOW HEADWATER STATUS";
-/// More of a table is not told.
+/// Longest SELECT of a table, in bytes.
 const MAX_TABLE_BYTES: usize = 256 * 1024;
 
-/// Makes the tables that say how Headwater is.
+/// Builds the overview's tables.
 pub trait OverviewSource: Debug + Send + Sync {
-    /// One of them, as it is now.
+    /// Builds one table.
     fn table(&self, shared: &SharedState, table: HeadwaterTable) -> OverviewTable;
 }
 
-/// Whether clients may ask.
+/// Whether clients may send these statements.
 #[derive(Debug)]
 pub struct ShowStatements {
-    /// What they are told of; `None`: of nothing (`admin.show`).
+    /// The source of the tables; `None`: switched off (`admin.show`).
     overview: Option<Box<dyn OverviewSource>>,
-    /// The server does not know such statements itself.
+    /// True if the server rejects such statements.
     unknown_to_server: OnceCell<bool>,
 }
 
 impl ShowStatements {
-    /// Clients are told of this.
+    /// Uses this source.
     #[must_use]
     pub fn new(overview: Option<Box<dyn OverviewSource>>) -> ShowStatements {
         ShowStatements {
@@ -47,27 +47,27 @@ impl ShowStatements {
         }
     }
 
-    /// What this client may be told of, whatever its account.
+    /// The source of the tables, if the server does not know these statements itself.
     async fn overview(&self, shared: &SharedState) -> Option<&dyn OverviewSource> {
         let overview = self.overview.as_deref()?;
         let service = shared.catalogue.service.as_ref()?;
-        let asked = || async {
+        let probe = || async {
             service
                 .accepts_statement(UNKNOWN_STATEMENT)
                 .await
                 .map(|knows| !knows)
         };
-        let unknown = self.unknown_to_server.get_or_try_init(asked).await;
+        let unknown = self.unknown_to_server.get_or_try_init(probe).await;
         unknown.is_ok_and(|unknown| *unknown).then_some(overview)
     }
 }
 
 impl Session {
-    /// Answers the question whose packet waits, or has the server say that it does not know it.
+    /// Answers the waiting statement, or has the server reject it.
     pub(super) async fn serve_show(
         &mut self,
         length: usize,
-        own: ShowHeadwater,
+        show_statement: ShowHeadwater,
     ) -> Result<(), SessionEnd> {
         let shared = std::sync::Arc::clone(&self.shared);
         let Some(overview) = shared.show_statements.overview(&shared).await else {
@@ -76,7 +76,7 @@ impl Session {
         if !self.may_see().await? {
             return self.answer_with_select(length, SESSION_PRIVILEGE_QUERY);
         }
-        let table = match own {
+        let table = match show_statement {
             ShowHeadwater::Table(table, None) => overview.table(&shared, table),
             ShowHeadwater::Table(table, Some(pattern)) => {
                 overview.table(&shared, table).filtered_like(&pattern)
@@ -91,7 +91,7 @@ impl Session {
         self.answer_with_select(length, &table.select_statement(MAX_TABLE_BYTES))
     }
 
-    /// The text of the question that waits.
+    /// The text of the waiting statement.
     fn text_of(&mut self, length: usize) -> Vec<u8> {
         let Some(capabilities) = self.machine.commands().map(|it| it.capabilities) else {
             return Vec::new();
@@ -103,7 +103,7 @@ impl Session {
         text.unwrap_or_default().to_vec()
     }
 
-    /// Whether the session's account may see what others do.
+    /// Whether the session's account may see other sessions.
     async fn may_see(&mut self) -> Result<bool, SessionEnd> {
         let ask = InternalQueries {
             queries: vec![SESSION_PRIVILEGE_QUERY.to_owned()],
@@ -114,7 +114,7 @@ impl Session {
         Ok(matches!(answers.first(), Some(QueryReply::Rows(_))))
     }
 
-    /// Has the server answer this in the place of the packet that waits.
+    /// Has the server answer this SELECT in place of the waiting packet.
     fn answer_with_select(&mut self, length: usize, sql: &str) -> Result<(), SessionEnd> {
         let Some(commands) = self.machine.commands() else {
             return self.relay_from_client(length);
@@ -135,7 +135,7 @@ impl Session {
     }
 }
 
-/// What can be asked.
+/// The statements that exist.
 fn statement_table() -> OverviewTable {
     let mut table = OverviewTable::with_columns(&["statement", "shows"]);
     for (statement, shows) in [

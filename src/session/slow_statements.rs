@@ -1,6 +1,6 @@
-//! Statements that take long are told of in the log (`log.slow_ms`): how long, and what Headwater did. Neither texts nor values are.
+//! Logs slow statements (`log.slow_ms`): their time, and what Headwater did. Texts and values are not logged.
 //!
-//! A statement takes from its last byte to the end of its reply. Where nothing is to be told, no clock is read for it.
+//! A statement's time is from its last byte to the end of its reply. No clock is read if nothing is to be logged.
 
 use std::time::{Duration, Instant};
 
@@ -14,30 +14,30 @@ use crate::feed::words::StatementWords;
 use crate::feeds::{digest, hex_digest};
 use crate::timeline::definition::DefinitionId;
 
-/// What is known of the statement that waits, in a session whose slow statements are told of.
+/// Times of the waiting statement, in a session whose slow statements are logged.
 #[derive(Debug)]
 pub(super) struct SlowStatementTimer {
     threshold: Duration,
-    /// When the client's last bytes came.
+    /// Arrival of the client's last bytes.
     received_at: Instant,
-    /// For so long the server was asked for the statement.
+    /// The server's time for the statement's internal queries.
     server_time: Duration,
 }
 
 /// A statement that Headwater has answered.
 #[derive(Debug)]
 pub(super) struct AnsweredStatement {
-    /// What it is.
+    /// Its kind.
     pub(super) kind: &'static str,
-    /// By what it was answered, in the words of `SHOW HEADWATER WHY FOR`.
+    /// What answered it, in the words of `SHOW HEADWATER WHY FOR`.
     pub(super) answered_from: &'static str,
-    /// Whose it is: a definition's or a feed's.
+    /// The name of its definition or feed.
     pub(super) owner: Option<String>,
-    /// The number of its form.
+    /// The digest of its form.
     pub(super) digest: Option<u64>,
-    /// Rows of the reply, or ids of the call; `None`: they were not counted.
+    /// Rows of the reply, or ids of the call; `None`: not counted.
     pub(super) rows: Option<u64>,
-    /// Bytes of the reply, where it was one at all.
+    /// Bytes of the reply, if it was a single one.
     pub(super) bytes: Option<usize>,
     /// The error that it ended with.
     pub(super) error: Option<u16>,
@@ -57,16 +57,16 @@ impl AnsweredStatement {
     }
 }
 
-/// How long a statement took that is told of.
+/// The time of a slow statement.
 #[derive(Debug)]
 pub(super) struct StatementDuration {
     total: Duration,
-    /// Of that, the server was asked for so long.
+    /// The server's part of it.
     server_time: Duration,
 }
 
 impl SlowStatementTimer {
-    /// Where it is wished for.
+    /// A timer, if the settings request it.
     pub(super) fn from_settings(shared: &SharedState) -> Option<SlowStatementTimer> {
         Some(SlowStatementTimer {
             threshold: shared.slow_threshold?,
@@ -77,7 +77,7 @@ impl SlowStatementTimer {
 }
 
 impl Session {
-    /// Tells of slow statements from now on as the settings have it.
+    /// Applies the current settings.
     pub(super) fn update_slow_timer(&mut self) {
         self.slow_timer = SlowStatementTimer::from_settings(&self.shared);
         if self.slow_timer.is_none()
@@ -87,7 +87,7 @@ impl Session {
         }
     }
 
-    /// Bytes of the client have come.
+    /// Notes that bytes of the client have arrived.
     pub(super) fn note_received(&mut self) {
         let Some(slow) = &mut self.slow_timer else {
             return;
@@ -99,19 +99,19 @@ impl Session {
         }
     }
 
-    /// The server is asked for the statement that waits: what [`Self::note_query_answered`] takes.
+    /// The start of an internal query, for [`Self::note_query_answered`].
     pub(super) fn note_query_sent(&self) -> Option<Instant> {
         self.slow_timer.as_ref().map(|_| clock::now())
     }
 
-    /// It has answered.
-    pub(super) fn note_query_answered(&mut self, asked: Option<Instant>) {
-        if let (Some(slow), Some(asked)) = (&mut self.slow_timer, asked) {
-            slow.server_time += clock::since(asked);
+    /// Adds the time of an internal query.
+    pub(super) fn note_query_answered(&mut self, sent_at: Option<Instant>) {
+        if let (Some(slow), Some(sent_at)) = (&mut self.slow_timer, sent_at) {
+            slow.server_time += clock::since(sent_at);
         }
     }
 
-    /// Says what the statement is that was relayed just now, for the case that it takes long.
+    /// Notes the kind of the statement that was relayed just now, in case it is slow.
     pub(super) fn note_relayed(
         &mut self,
         kind: &'static str,
@@ -121,48 +121,48 @@ impl Session {
         let Some(slow) = &mut self.slow_timer else {
             return;
         };
-        let asked = std::mem::take(&mut slow.server_time);
+        let query_time = std::mem::take(&mut slow.server_time);
         if let Some(commands) = self.machine.commands() {
             commands.describe_latest(RelayDetails {
                 kind,
                 reason,
                 owner: of,
                 digest,
-                query_time: asked,
+                query_time,
             });
         }
     }
 
-    /// Headwater has answered the statement that waited: what it took, where that is to be told.
+    /// The time of the statement that Headwater has answered, if it is to be logged.
     pub(super) fn take_slow_duration(&mut self) -> Option<StatementDuration> {
         let slow = self.slow_timer.as_mut()?;
-        let asked = std::mem::take(&mut slow.server_time);
+        let server_time = std::mem::take(&mut slow.server_time);
         let took = clock::since(slow.received_at);
         (took >= slow.threshold).then_some(StatementDuration {
             total: took,
-            server_time: asked,
+            server_time,
         })
     }
 
-    /// Tells of it.
-    pub(super) fn log_slow(&self, took: &StatementDuration, own: &AnsweredStatement) {
+    /// Logs it.
+    pub(super) fn log_slow(&self, took: &StatementDuration, statement: &AnsweredStatement) {
         log_in!(
             self.span(),
             INFO,
             took_ms = milliseconds(took.total),
             server_ms = milliseconds(took.server_time),
-            kind = own.kind,
-            answered_from = own.answered_from,
-            of = own.owner.as_deref(),
-            digest = own.digest.map(hex_digest),
-            rows = own.rows,
-            bytes = own.bytes,
-            error = own.error,
+            kind = statement.kind,
+            answered_from = statement.answered_from,
+            of = statement.owner.as_deref(),
+            digest = statement.digest.map(hex_digest),
+            rows = statement.rows,
+            bytes = statement.bytes,
+            error = statement.error,
             "a statement was slow"
         );
     }
 
-    /// The name of a feed and the digest of the statement's form, where they are known and slow statements are told of.
+    /// The feed's name and the digest of the statement's form, if known and slow statements are logged.
     pub(super) fn feed_and_digest(
         &mut self,
         decision: Option<&FeedDecision>,
@@ -182,7 +182,7 @@ impl Session {
         (name, digest)
     }
 
-    /// The server has spoken: relayed commands may have ended.
+    /// The server has sent bytes: logs relayed commands that have ended and were slow.
     pub(super) fn log_slow_replies(&mut self) {
         let Some(slow) = &self.slow_timer else {
             return;
@@ -200,12 +200,12 @@ impl Session {
                 continue;
             }
             let about = ended.details.as_ref();
-            let asked = about.map_or(Duration::ZERO, |about| about.query_time);
+            let query_time = about.map_or(Duration::ZERO, |about| about.query_time);
             log_in!(
                 self.span(),
                 INFO,
                 took_ms = milliseconds(took),
-                server_ms = ended.sent.map(|sent| milliseconds(asked + since(sent))),
+                server_ms = ended.sent.map(|sent| milliseconds(query_time + since(sent))),
                 kind = about.map_or("other", |about| about.kind),
                 answered_from = "server",
                 reason = about.map(|about| about.reason).filter(|reason| !reason.is_empty()),
@@ -220,7 +220,7 @@ impl Session {
     }
 }
 
-/// A definition's name, where it is known.
+/// A definition's name, if known.
 pub(super) fn definition_name(
     shared: &SharedState,
     number: Option<DefinitionId>,

@@ -1,4 +1,4 @@
-//! Clients that do not take their bytes. Their server is not read meanwhile, so that its end would not be noticed.
+//! Clients that do not read their bytes. Their server is not read meanwhile, so its end would go unnoticed.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use super::log_span::log_in;
 use super::session_counters::SessionEvent;
 use super::state::{Session, SessionEnd};
 
-/// So often such a client, and its server, are looked at.
+/// Interval at which such a client and its server are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long what waits for a client has waited.
+/// How long a client's bytes have waited.
 #[derive(Debug, Default)]
 pub(super) struct ClientStall {
-    /// There while bytes wait, or did when it was set.
+    /// Set while bytes wait; may be left over from earlier ones.
     next_check: Option<Pin<Box<Sleep>>>,
-    /// Everything was taken since the last look.
+    /// Everything was taken since the last check.
     was_taken: bool,
-    /// Looks between which nothing but a part was.
+    /// Checks in a row before which the client had not taken everything.
     checks: u32,
-    /// The server says that it has no such session any more: its last bytes may be in the way of that news.
+    /// The server reports that the session is gone: its last bytes may block the end of the connection.
     session_gone: Option<Arc<AtomicBool>>,
 }
 
 impl ClientStall {
-    /// Nothing waits.
+    /// All bytes are taken.
     pub(super) fn mark_taken(&mut self) {
         self.was_taken = true;
     }
 
-    /// Ready when it is time to look. To be asked while bytes wait; an answer that comes later wakes the session once in vain.
+    /// Ready at the next check. Polled while bytes wait; a late wake-up is harmless.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let next_look = self
             .next_check
@@ -42,7 +42,7 @@ impl ClientStall {
         next_look.as_mut().poll(context)
     }
 
-    /// How long the same bytes have waited, or a part of them.
+    /// How long bytes have waited without a break.
     pub(super) fn waited(&mut self) -> Duration {
         self.next_check = None;
         self.checks = match std::mem::take(&mut self.was_taken) {
@@ -54,7 +54,7 @@ impl ClientStall {
 }
 
 impl Session {
-    /// Ends the session if its client has had its time; before that, its places are given back once its server has ended it.
+    /// Ends the session if its client's time is over; before that, returns its permits once its server has ended it.
     pub(super) fn check_stall(&mut self) -> Result<(), SessionEnd> {
         let waited = self.stall.waited();
         let has_ended = self.backend.link.has_ended();
@@ -78,22 +78,22 @@ impl Session {
         }
     }
 
-    /// What the service account was told of it at the last look; it is asked for the next one.
+    /// What the service account reported at the last check; starts the next query.
     fn server_session_is_gone(&mut self) -> bool {
-        let gone = self.stall.session_gone.get_or_insert_default();
-        let is_gone = gone.load(Ordering::Relaxed);
-        // One question at a time.
+        let session_gone = self.stall.session_gone.get_or_insert_default();
+        let is_gone = session_gone.load(Ordering::Relaxed);
+        // One query at a time.
         if !is_gone
-            && Arc::strong_count(gone) == 1
+            && Arc::strong_count(session_gone) == 1
             && let (Some(service), Some(thread)) = (
                 self.shared.catalogue.service.clone(),
                 self.machine.thread_id(),
             )
         {
-            let gone = Arc::clone(gone);
+            let session_gone = Arc::clone(session_gone);
             tokio::spawn(async move {
                 if service.has_ended(thread).await {
-                    gone.store(true, Ordering::Relaxed);
+                    session_gone.store(true, Ordering::Relaxed);
                 }
             });
         }

@@ -1,4 +1,4 @@
-//! One session: its two connections, its protocol state, and what is known besides.
+//! One session: its two connections, its protocol state, and its knowledge.
 
 use std::cell::RefCell;
 use std::io;
@@ -28,7 +28,7 @@ use crate::link::NetworkLink;
 use crate::tls::TlsAcceptor;
 use crate::wire::packet::HEADER_BYTES;
 
-/// The end of a row, and of the next one as much as it takes to know that it is long as well.
+/// The end of a row, and as much of the next one as shows whether it is long as well.
 const BETWEEN_ROWS_BYTES: usize = 1 + HEADER_BYTES + 1;
 
 /// Why a session ended.
@@ -40,27 +40,27 @@ pub enum SessionEnd {
     /// The server closed its connection, or it failed.
     #[error("the server closed the connection: {0}")]
     ServerClosed(io::Error),
-    /// The server is the primary no more, where there are several.
+    /// The server is not the primary any more.
     #[error("its server is not the primary any more")]
     ServerMoved,
     /// The process shuts down.
     #[error("shutting down")]
     Drained,
-    /// The client was told why it cannot go on.
+    /// The client was sent an error that ends the session.
     #[error("the client was refused")]
     Refused,
-    /// The client did not log in.
+    /// The client did not log in in time.
     #[error("its client did not log in within limits.login_ms = {limit_ms}")]
     LoginTimeout {
-        /// In milliseconds.
+        /// The limit, in milliseconds.
         limit_ms: u64,
     },
-    /// The client did not take what waited for it.
+    /// The client did not read its bytes in time.
     #[error("its client did not take what waited for it within limits.{limit} = {limit_ms}")]
     Stalled {
-        /// The limit.
+        /// The name of the limit.
         limit: &'static str,
-        /// In milliseconds.
+        /// The limit, in milliseconds.
         limit_ms: u64,
     },
 }
@@ -74,32 +74,32 @@ impl From<InternalQueryError> for SessionEnd {
     }
 }
 
-/// What becomes of the bytes that the client sends.
+/// The state of the client's direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InboundState {
-    /// They go on to the server.
+    /// Bytes are passed on to the server.
     Open,
-    /// The client has closed its side; what it sent before still goes on.
+    /// The client has closed its side; what it sent before is still passed on.
     Closing,
-    /// The server knows that no more will come; its replies still go to the client.
+    /// The server knows that no more will come; its replies are still passed to the client.
     Closed,
-    /// The server takes no more; its last words still go to the client, who sends in vain.
+    /// The server takes no more; its last bytes are still passed to the client, whose input is dropped.
     Refused {
         /// The server's side has ended by a reset.
         reset: bool,
     },
 }
 
-/// The page that is wanted now, and where.
+/// The requested page, and its timeline.
 #[derive(Debug)]
 pub(super) struct RequestedPage {
     pub(super) timeline: Arc<CachedTimeline>,
     pub(super) request: TimelineRequest,
-    /// The moment before the answer, if that is to be compared with the procedure's.
+    /// The moment before the answer, if it is to be compared with the procedure's.
     pub(super) mark: Option<ReplicationMark>,
 }
 
-/// Whose messages memory named last, and when.
+/// The timeline, readers and authors of the last candidates, and their moment.
 #[derive(Debug)]
 pub(super) struct CandidateScope {
     pub(super) timeline: Arc<CachedTimeline>,
@@ -108,19 +108,19 @@ pub(super) struct CandidateScope {
     pub(super) mark: ReplicationMark,
 }
 
-/// How the long rows of a reply go from the server to the client.
+/// How the long rows of a reply get from the server to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LongRowMode {
-    /// As all else, until there is one.
+    /// Like other bytes, until a long row arrives.
     Read,
-    /// The last one was carried: the next may be as long.
+    /// The last one was spliced: the next may be as long.
     Spliced,
-    /// These two connections have to be read from.
+    /// These two connections cannot be spliced.
     Unsupported,
 }
 
 impl LongRowMode {
-    /// How many bytes are to be read now, if not as many as there are.
+    /// The most bytes to read now; `None`: no limit.
     pub(super) fn read_limit(&mut self) -> Option<usize> {
         let carried = *self == LongRowMode::Spliced;
         if carried {
@@ -134,58 +134,57 @@ impl LongRowMode {
 #[derive(Debug)]
 pub struct Session {
     pub(super) client: NetworkLink,
-    /// Its address; `None` at the socket.
+    /// Its address; `None`: a Unix socket.
     pub(super) source: Option<SocketAddr>,
     pub(super) backend: BackendConnection,
-    /// The server, and what tells that it is followed no more.
+    /// The server, and the signal that it is not followed any more.
     pub(super) aim: SelectedServer,
     pub(super) machine: SessionMachine,
     pub(super) shared: Arc<SharedState>,
-    /// Where a newer generation of it is found, and which one it is.
+    /// The holder of the current generation, and the number of the one in use.
     pub(super) current: Arc<CurrentGeneration>,
     pub(super) generation: u64,
     /// Client bytes that are not passed on yet.
     pub(super) client_in: Vec<u8>,
     pub(super) inbound: InboundState,
     pub(super) holding: bool,
-    /// The login has not ended, as far as was looked.
+    /// The login has not ended yet.
     pub(super) is_logging_in: bool,
-    /// By when its client has to have logged in, until it has.
+    /// The deadline of the login.
     pub(super) login_deadline: Option<Pin<Box<Sleep>>>,
     pub(super) admission: SessionAdmission,
-    /// Where those who watch see it.
+    /// Its record in the registry.
     pub(super) record: Arc<SessionRecord>,
     pub(super) stall: ClientStall,
     pub(super) long_row_mode: LongRowMode,
-    /// The server has been asked for something since the last page from memory.
+    /// The server was sent something since the last page from memory.
     pub(super) server_was_queried: bool,
-    /// How many functions may have been made when the server was known to have none, for the first statement since the last proof that
-    /// trusted in that.
+    /// Count of created functions when the first statement since the last proof relied on the server having none.
     pub(super) trusted_function_count: u64,
     /// The last call was answered from memory.
     pub(super) call_was_proved: bool,
-    /// What the client is told together with what comes next.
+    /// Bytes that the client gets together with the next reply.
     pub(super) deferred_reply: Vec<u8>,
-    /// The page that was looked for in memory last.
+    /// The page that was looked up in memory last.
     pub(super) requested_page: Option<RequestedPage>,
-    /// The page that is wanted now of a timeline whose messages are on data nodes.
+    /// The requested page of a timeline whose messages are on data nodes.
     pub(super) requested_node_page: Option<TimelineRequest>,
-    /// The candidates that are in use.
+    /// The candidates in use.
     pub(super) candidate_scope: Option<CandidateScope>,
-    /// Where the messages are of the answer that was proved last, and since when.
+    /// The timeline of the answer that was proved last, and the moment of the proof.
     pub(super) proved_since: Option<(Arc<CachedTimeline>, ReplicationMark)>,
-    /// A moment before the transaction that is open, if one is, began to read.
+    /// A moment before the open transaction began to read.
     pub(super) transaction_mark: Option<ReplicationMark>,
-    /// What is known of the definers of the procedures that were called last.
+    /// Cached knowledge of the definers of the procedures called last.
     pub(super) definer_rights: RefCell<Option<Arc<DefinerRights>>>,
-    /// The known procedure of the call that was relayed last.
+    /// The procedure of the call that was relayed last, if known.
     pub(super) relayed_procedure: Option<ProcedureLocation>,
-    /// How long the statement that waits has taken, where that is told of.
+    /// Times of the waiting statement, if slow ones are logged.
     pub(super) slow_timer: Option<SlowStatementTimer>,
 }
 
 impl Session {
-    /// A session whose two connections stand. Its client has that address, if not the socket, and has said `client_in` already.
+    /// A session of two open connections. `source`: the client's address; `None`: a Unix socket. `client_in`: bytes received already.
     #[must_use]
     pub fn new(
         client: NetworkLink,
@@ -204,22 +203,22 @@ impl Session {
             in_flight: shared.limits.in_flight,
             prepared_statements: shared.limits.prepared_statements,
         };
-        let mut ways = shared.transport.session_policy.clone();
-        // The operating system says the same of this client as of Headwater.
+        let mut policy = shared.transport.session_policy.clone();
+        // To the server's socket, the client and Headwater are the same user.
         if client.is_same_user() {
-            ways.process_user = None;
+            policy.process_user = None;
         }
-        ways.tls.local_client = client.is_local();
-        ways.tls.local_server = backend.link.is_local();
-        let own = shared
+        policy.tls.local_client = client.is_local();
+        policy.tls.local_server = backend.link.is_local();
+        let certificate = shared
             .transport
             .acceptor
             .as_ref()
             .and_then(TlsAcceptor::generated);
-        if let Some(own) = own.filter(|_| ways.tls.is_optional()) {
-            ways.tls.offered = own.is_offered_to(source.map(|source| source.ip()));
+        if let Some(certificate) = certificate.filter(|_| policy.tls.is_optional()) {
+            policy.tls.offered = certificate.is_offered_to(source.map(|source| source.ip()));
         }
-        let mut machine = SessionMachine::new(limits, ways);
+        let mut machine = SessionMachine::new(limits, policy);
         if shared.tally.is_some() {
             machine.watch();
         }
@@ -258,7 +257,7 @@ impl Session {
         }
     }
 
-    /// What is known of this session by now, for its log lines. Neither passwords nor statements are.
+    /// The span for the session's log lines. Contains neither passwords nor statements.
     pub(super) fn span(&self) -> Span {
         log_span::session_span(
             self.source,

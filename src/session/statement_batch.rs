@@ -1,5 +1,5 @@
-//! Several statements in one command, of which one may be a feed's: the first is answered by itself, and the others come next, as a
-//! command of their own whose reply continues this one.
+//! Several statements in one command, of which the first may be a feed's: it is answered alone; the others follow as their own command,
+//! whose reply continues the first.
 
 use super::feed_decision::{FeedDecision, FeedRelayReason};
 use super::machine::BatchPart;
@@ -16,7 +16,7 @@ use crate::wire::reply::layout::set_more_results;
 const PARSE_ERROR: u16 = 1064;
 
 impl Session {
-    /// Answers the first statement of the packet that waits, or has all of them go on as they are.
+    /// Serves the first statement of the waiting packet, or relays all of them.
     pub(super) async fn serve_batch(&mut self, part: BatchPart) -> Result<(), SessionEnd> {
         let packet = self.client_in.get(HEADER_BYTES..HEADER_BYTES + part.end);
         let first = packet.unwrap_or_default().to_vec();
@@ -39,20 +39,20 @@ impl Session {
         }
         self.note_transaction_start();
         let reply = self.run_in_place(first).await?;
-        // What the server cannot read it tells with all that stands behind it: whoever wrote several statements is told of those too.
+        // The server's syntax error quotes all the text that follows, so a batch with such an error is relayed whole.
         let is_unread = |outcome: &ReplyOutcome| outcome.error_code() == Some(PARSE_ERROR);
         if let (Some(mut bytes), Some(outcome)) = (reply.bytes, reply.outcome)
             && !is_unread(&outcome)
             && let Some(packets) = self.mark_more_results(&mut bytes, &outcome)
         {
             if let Some(took) = self.take_slow_duration() {
-                let own = AnsweredStatement {
+                let answered = AnsweredStatement {
                     bytes: Some(bytes.len()),
                     rows: Some(reply.rows),
                     error: outcome.error_code(),
                     ..AnsweredStatement::new("other", "server")
                 };
-                self.log_slow(&took, &own);
+                self.log_slow(&took, &answered);
             }
             return self.send_first_reply(part, &mut bytes, &outcome, packets);
         }
@@ -63,7 +63,7 @@ impl Session {
         )
     }
 
-    /// Has the reply to a first statement say that there is more, and says how many packets it has. An error ends the command.
+    /// Marks the reply to a first statement as having more results, and numbers its packets. An error ends the command.
     pub(super) fn mark_more_results(
         &mut self,
         bytes: &mut [u8],
@@ -76,7 +76,7 @@ impl Session {
         }
     }
 
-    /// Tells the reply to the first statement, as [`Self::mark_more_results`] has made it, and puts the others in its place.
+    /// Sends the reply to the first statement, as [`Self::mark_more_results`] has made it, and replaces the packet by the others.
     pub(super) fn send_first_reply(
         &mut self,
         part: BatchPart,

@@ -1,4 +1,4 @@
-//! What would become of a statement here and now: it is decided about as if it had come, up to where the server would run something for it.
+//! Explains a statement: decides about it as if it had arrived, up to the point where the server would run something for it.
 
 use std::time::{Duration, Instant};
 
@@ -18,11 +18,11 @@ use crate::timeline::check::DefinitionVerdict as CheckVerdict;
 use crate::timeline::definition::DefinitionId;
 use crate::wire::command::query_payload;
 
-/// A statement's form is looked at for so long, where it was not met before.
+/// Time to probe a statement's form that is new.
 const EXPLANATION_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What would become of it.
+/// What would answer a statement, and why.
 #[derive(Debug)]
 struct StatementExplanation {
     answered_from: &'static str,
@@ -79,7 +79,7 @@ impl StatementExplanation {
 }
 
 impl Session {
-    /// What would become of this statement in this session.
+    /// Explains this statement in this session.
     pub(super) async fn explain(&mut self, text: &[u8]) -> Result<OverviewTable, SessionEnd> {
         let none = self.update_function_knowledge();
         let class = self.shared.catalogue.classify(text, none);
@@ -132,22 +132,22 @@ impl Session {
 
     async fn explain_call(
         &mut self,
-        wanted: RequestedCall,
+        requested_call: RequestedCall,
         text: &[u8],
     ) -> Result<(StatementExplanation, Option<String>), SessionEnd> {
-        let asked = CallRequest {
+        let request = CallRequest {
             length: 0,
-            call: wanted,
+            call: requested_call,
             packet_form: CallPacketForm::Indirect,
         };
-        let number = self.definition_of(&asked);
+        let number = self.definition_of(&request);
         let definitions = self.shared.catalogue.definitions();
         let of = number.and_then(|number| Some(number.resolve(definitions)?.name.clone()));
         let Some(capabilities) = self.machine.commands().map(|it| it.capabilities) else {
             return Ok((StatementExplanation::relayed(UNFOLLOWED), of));
         };
         let payload = query_payload(text, capabilities);
-        let mut decision = CallDecision::new(asked, payload, self.call_policy());
+        let mut decision = CallDecision::new(request, payload, self.call_policy());
         let mut input = call_decision::CallInput::Begin;
         let mut memory = PageResidency::No;
         let verdict = loop {
@@ -174,8 +174,8 @@ impl Session {
                     definition,
                     database,
                 } => call_decision::CallInput::Checked(self.check(definition, &database).await),
-                call_decision::CallAction::Memory(want) => {
-                    let (likely, _) = self.look_up_page(want).await;
+                call_decision::CallAction::Memory(page_request) => {
+                    let (likely, _) = self.look_up_page(page_request).await;
                     memory = likely;
                     call_decision::CallInput::Likely {
                         likely: likely != PageResidency::No,
@@ -249,8 +249,8 @@ impl Session {
             Some(verdict)
         });
         match (reason, known.as_deref()) {
-            (CallRelayReason::Definition, Some(CheckVerdict::Relay(found))) => {
-                cause.with_text(found.to_string())
+            (CallRelayReason::Definition, Some(CheckVerdict::Relay(relay_reason))) => {
+                cause.with_text(relay_reason.to_string())
             }
             _ => cause,
         }
@@ -260,9 +260,9 @@ impl Session {
     fn explain_lookups(&self) -> StatementExplanation {
         let binlog = self.shared.binlog.as_ref();
         match binlog.and_then(|binlog| binlog.suspension()) {
-            Some(aside) => StatementExplanation {
+            Some(suspension) => StatementExplanation {
                 answered_from: "lookups",
-                ..StatementExplanation::from_cause(RelayCause::log_suspended(aside))
+                ..StatementExplanation::from_cause(RelayCause::log_suspended(suspension))
             },
             None => StatementExplanation::answered(
                 "lookups",
@@ -271,14 +271,14 @@ impl Session {
         }
     }
 
-    /// Whether a text that names no feed's messages is one of a feed that nobody named.
+    /// Whether a text that names no known feed's messages belongs to a feed that no setting names.
     async fn explain_unnamed(&mut self, text: &[u8], begun: Instant) -> StatementExplanation {
         let commands = self.machine.commands();
         let database = commands.and_then(|it| Some(it.state.database()?.to_vec()));
         if let (Some(feeds), Some(database)) = (self.shared.feeds.clone(), database) {
             while clock::since(begun) < EXPLANATION_TIMEOUT {
-                if let Some(met) = feeds.unmatched_kind_since(&database, text, begun) {
-                    let cause = feeds.unmatched_cause(&database, &met);
+                if let Some(kind) = feeds.unmatched_kind_since(&database, text, begun) {
+                    let cause = feeds.unmatched_cause(&database, &kind);
                     return cause.map_or_else(
                         || self.explain_other(text),
                         StatementExplanation::from_cause,
@@ -290,7 +290,7 @@ impl Session {
         self.explain_other(text)
     }
 
-    /// Why a feed's statement is relayed, and whose it is, as far as that is known.
+    /// Why a feed's statement is relayed, and its feed, if known.
     fn cause_of_feed(&mut self, text: &[u8], why: FeedRelayReason) -> (RelayCause, Option<String>) {
         let commands = self.machine.commands();
         let database = commands.and_then(|it| it.state.database());
@@ -326,19 +326,21 @@ impl Session {
                 feed_decision::FeedAction::Query(ask) => {
                     feed_decision::FeedInput::Answers(self.run_internal_queries(&ask).await?)
                 }
-                feed_decision::FeedAction::Candidates(want) => {
-                    feed_decision::FeedInput::Candidates(self.candidates(&want).await)
+                feed_decision::FeedAction::Candidates(request) => {
+                    feed_decision::FeedInput::Candidates(self.candidates(&request).await)
                 }
-                feed_decision::FeedAction::Page(want) => match self.cached_page(&want).await {
-                    Some(_) => {
-                        break StatementExplanation::answered(
-                            "memory",
-                            "all rows of the page are kept, and memory was proved to be fresh",
-                        );
+                feed_decision::FeedAction::Page(request) => {
+                    match self.cached_page(&request).await {
+                        Some(_) => {
+                            break StatementExplanation::answered(
+                                "memory",
+                                "all rows of the page are kept, and memory was proved to be fresh",
+                            );
+                        }
+                        None => feed_decision::FeedInput::CachedPage(None),
                     }
-                    None => feed_decision::FeedInput::CachedPage(None),
-                },
-                feed_decision::FeedAction::Run(own) if own == payload => {
+                }
+                feed_decision::FeedAction::Run(statement) if statement == payload => {
                     break StatementExplanation::answered(
                         "server",
                         "it runs as it is, and Headwater learns from the reply how long it takes and how its columns are described; the next ones of its form are narrowed",
@@ -354,7 +356,7 @@ impl Session {
                     let (cause, of) = self.cause_of_feed(text, why);
                     return Ok((StatementExplanation::from_cause(cause), of));
                 }
-                // Executions alone.
+                // Only executions lead to these.
                 feed_decision::FeedAction::Prepare(_)
                 | feed_decision::FeedAction::RelaySampled(_)
                 | feed_decision::FeedAction::CheckUnchanged
@@ -371,7 +373,7 @@ impl Session {
         Ok((verdict, of))
     }
 
-    /// A statement that is none of a definition's or a feed's.
+    /// A statement of no definition and no feed.
     fn explain_other(&self, text: &[u8]) -> StatementExplanation {
         let feeds = self.shared.feeds.as_ref();
         let verb = text.get(..6).unwrap_or_default();
@@ -408,37 +410,37 @@ const UNFOLLOWED: (&str, &str, &str) = (
     "connect anew",
 );
 
-/// It has the procedure run. One without arguments only tells who may execute it.
+/// True if the query runs the procedure. A CALL without arguments only tests the EXECUTE privilege.
 fn runs_procedure(query: &str) -> bool {
     query.starts_with("CALL ") && !query.ends_with("()")
 }
 
-/// A line of the documentation without its marks: `[page](link)` is the page's name, back quotes are left out.
+/// A line of the documentation without its markup: `[page](link)` becomes the page's name, back quotes are removed.
 #[must_use]
 pub fn plain_text(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(['`', '[']) {
-        let (front, behind) = rest.split_at(at);
+        let (front, after) = rest.split_at(at);
         plain.push_str(front);
-        let link = behind
+        let link = after
             .strip_prefix('[')
             .and_then(|it| it.split_once("]("))
             .and_then(|(name, it)| Some((name, it.split_once(')')?)));
         match link {
-            Some((name, (page, behind))) => {
+            Some((name, (page, after))) => {
                 plain.push_str(name);
                 plain.push_str(" (docs/");
                 plain.push_str(page);
                 plain.push(')');
-                rest = behind;
+                rest = after;
             }
             None => {
-                let (mark, behind) = behind.split_at(1);
+                let (mark, after) = after.split_at(1);
                 if mark == "[" {
                     plain.push_str(mark);
                 }
-                rest = behind;
+                rest = after;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Has SELECTs that went by be counted, where somebody wants to know: `headwater discover --listen`. What takes long is noted by the way.
+//! Counts relayed SELECTs for `headwater discover --listen`, and logs slow ones.
 
 use std::sync::PoisonError;
 
@@ -7,7 +7,7 @@ use crate::clock;
 use crate::feed::tally::CompletedStatement;
 
 impl Session {
-    /// What the client has sent is on its way to the server.
+    /// The client's bytes are on their way to the server.
     pub(super) fn note_sent(&mut self) {
         if (self.shared.tally.is_some() || self.slow_timer.is_some())
             && let Some(commands) = self.machine.commands()
@@ -16,7 +16,7 @@ impl Session {
         }
     }
 
-    /// The server has spoken: replies may have ended.
+    /// The server has sent bytes: replies may have ended.
     pub(super) fn note_ended(&mut self) {
         self.log_slow_replies();
         let Some(tally) = &self.shared.tally else {
@@ -25,19 +25,19 @@ impl Session {
         let Some(commands) = self.machine.commands() else {
             return;
         };
-        let seen = commands.take_watched_selects();
-        if seen.is_empty() {
+        let selects = commands.take_watched_selects();
+        if selects.is_empty() {
             return;
         }
         let now = clock::now();
         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-        for seen in seen {
+        for select in selects {
             tally.add(CompletedStatement {
-                database: seen.database.as_deref(),
-                text: &seen.text,
-                prepared: seen.prepared,
-                duration: now.saturating_duration_since(seen.sent),
-                rows: seen.rows,
+                database: select.database.as_deref(),
+                text: &select.text,
+                prepared: select.prepared,
+                duration: now.saturating_duration_since(select.sent),
+                rows: select.rows,
             });
         }
     }

@@ -1,4 +1,4 @@
-//! TLS begins on one leg of a session, or on both.
+//! Starts TLS on one or both legs of a session.
 
 use std::io;
 use std::time::Duration;
@@ -9,8 +9,7 @@ use super::tls_policy::refusal;
 use crate::tls::{GeneratedCertificate, TlsAcceptor, is_disagreement};
 
 impl Session {
-    /// Forgets the client's request of so many bytes, and begins TLS: with the client, and with a server that is asked for it by
-    /// this packet.
+    /// Consumes the client's SSL request of `length` bytes, and starts TLS with the client, and with the server if it is sent this request.
     pub(super) async fn upgrade_tls(
         &mut self,
         length: usize,
@@ -44,34 +43,34 @@ impl Session {
             "no TLS with the server (upstream_tls): {error}"
         );
         if is_disagreement(&error)
-            && let Some(own) = self.optional_certificate().filter(|own| own.withdraw())
+            && let Some(certificate) = self.optional_certificate().filter(|own| own.withdraw())
         {
-            tracing::warn!("{}", own.withdrawal());
+            tracing::warn!("{}", certificate.withdrawal());
         }
         let mode = self.aim.server.connector().mode;
         let why = format!(
             "TLS with the server behind Headwater failed (upstream_tls.mode = {mode}): {error}"
         );
-        // Behind the login, which a client with TLS is about to send.
+        // After the login packet, which a client with TLS is about to send.
         let seq = if client { 3 } else { 2 };
         self.send_to_client(&refusal(seq, &why))?;
         Err(SessionEnd::Refused)
     }
 
-    /// To whom TLS is offered, where it may as well not be.
+    /// The generated certificate, if TLS is optional.
     fn optional_certificate(&self) -> Option<&GeneratedCertificate> {
         let transport = &self.shared.transport;
-        let own = transport.acceptor.as_ref().and_then(TlsAcceptor::generated);
-        own.filter(|_| transport.session_policy.tls.is_optional())
+        let certificate = transport.acceptor.as_ref().and_then(TlsAcceptor::generated);
+        certificate.filter(|_| transport.session_policy.tls.is_optional())
     }
 
-    /// A client has turned down a certificate that nobody asked for: others of its address are served without TLS, as they were without
-    /// that certificate. Who insists on TLS is not served without it, and says so itself.
+    /// A client has rejected the generated certificate: clients of its address are served without TLS, as before there was one. A client
+    /// that requires TLS then ends the login itself.
     pub(super) fn remember_refusal(&self, why: &str) {
-        let (Some(own), Some(source)) = (self.optional_certificate(), self.source) else {
+        let (Some(certificate), Some(source)) = (self.optional_certificate(), self.source) else {
             return;
         };
-        if own.record_refusal(source.ip()) {
+        if certificate.record_refusal(source.ip()) {
             log_in!(
                 self.span(),
                 WARN,
@@ -96,8 +95,8 @@ impl Session {
     }
 }
 
-/// True where a client says that it does not take what it was shown, or cannot agree on how to encipher: not where it was slow, was cut off,
-/// or spoke no TLS. Who looks at a certificate behind the agreement leaves without a login.
+/// True if a client rejects the certificate or the ciphers; false for timeouts, broken connections and bytes that are not TLS. Clients that
+/// check the certificate after the handshake just leave without a login.
 fn is_refusal(error: &io::Error) -> bool {
     use rustls::Error;
     let error = error.get_ref().and_then(|error| error.downcast_ref());

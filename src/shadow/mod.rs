@@ -1,10 +1,10 @@
-//! Has the real procedure look over Headwater's shoulder: for a share of the owned calls it runs as well, on a connection of
-//! the service account, and its answer is compared.
+//! Compares Headwater's answers with the real procedure's: for a share of the served calls the procedure runs too, on a connection of the
+//! service account.
 //!
-//! The two answers are not given at one moment. Between them nothing may have happened to what they tell of: the binlog
-//! names every change that was applied from before the first answer until after the second one, with a proof of
-//! freshness behind that. Where there was one, a new pair is taken. A difference without one is a fault of
-//! Headwater, or a change that no log tells of: it is logged with both answers, and the definition is relayed from then on.
+//! The two answers are not of one moment, so nothing that they show may have changed in between. The binlog knows every change that was
+//! applied from before the first answer until after the second, with a proof of freshness after that. If there was one, a new pair is
+//! taken. A difference without one is a fault of Headwater, or an unlogged change: it is logged with both answers, and the definition is
+//! relayed from then on.
 
 mod page_pacing;
 pub(crate) mod procedure_call;
@@ -25,28 +25,27 @@ use crate::source::lookup::LookupResult;
 use crate::timeline::definition::{DefinitionId, ProcedureForm, TimelineDefinition};
 use page_pacing::PageComparisonPacing;
 
-/// Comparisons that wait; calls beyond them are not compared.
+/// The most pending comparisons; further calls are not compared.
 const MAX_PENDING: usize = 1_000;
-/// Pairs of answers that are taken until one has seen no change.
+/// The most pairs of answers taken until none changed in between.
 const MAX_ATTEMPTS: usize = 10;
 
-/// Decides which calls are compared, and knows how that went.
+/// Decides which calls are compared, and counts the outcomes.
 #[derive(Debug)]
 pub struct Shadow {
-    /// Of a million calls so many are compared.
     millionths: AtomicU64,
-    /// Nobody asked for it: the account need not have the right.
+    /// The settings do not name a rate: the account need not have the privilege.
     by_default: AtomicBool,
-    /// Where calls are not compared for want of that.
+    /// Where calls are not compared, since the account lacks it.
     excluded: Mutex<HashSet<(DefinitionId, String)>>,
     calls: AtomicU64,
     queue: mpsc::Sender<ComparedAnswer>,
     distrusted: Vec<AtomicBool>,
-    /// A page of kept rows was wrong.
+    /// A page of cached rows was wrong.
     distrusts_rows: AtomicBool,
     page_pacing: PageComparisonPacing,
     counts: ShadowCounters,
-    /// Written with a difference, and read by those who watch.
+    /// Written with a difference, read for monitoring.
     last_difference: Mutex<Option<ShadowDifference>>,
 }
 
@@ -59,26 +58,25 @@ pub struct ShadowDifference {
     pub definition: String,
     /// Its database.
     pub database: String,
-    /// The call.
+    /// The call statement.
     pub call: String,
-    /// What Headwater answered.
+    /// Headwater's answer.
     pub headwater: LookupResult,
-    /// What the procedure did.
+    /// The procedure's answer.
     pub procedure: LookupResult,
 }
 
-/// How a comparison went.
+/// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComparisonOutcome {
-    /// Both are the same.
+    /// Both answers are the same.
     Same,
-    /// They are not.
+    /// They differ.
     Different,
     /// They could not be compared.
     Unsure,
 }
 
-/// How comparisons went.
 #[derive(Debug, Default)]
 struct ShadowCounters {
     same: AtomicU64,
@@ -87,8 +85,8 @@ struct ShadowCounters {
 }
 
 impl ShadowCounters {
-    fn add(&self, went: ComparisonOutcome) {
-        let count = match went {
+    fn add(&self, outcome: ComparisonOutcome) {
+        let count = match outcome {
             ComparisonOutcome::Same => &self.same,
             ComparisonOutcome::Different => &self.different,
             ComparisonOutcome::Unsure => &self.unsure,
@@ -102,21 +100,21 @@ impl ShadowCounters {
 pub struct ComparedAnswer {
     /// The definition's number.
     pub definition: DefinitionId,
-    /// Where its memory is.
+    /// Its cached timeline.
     pub timeline: Arc<CachedTimeline>,
     /// Which procedure.
     pub form: ProcedureForm,
-    /// Whose timeline.
+    /// The reader.
     pub reader: u64,
-    /// Up to which id.
+    /// The highest id.
     pub bound: Option<u64>,
-    /// From before the answer was begun.
+    /// A mark taken before the answer was begun.
     pub mark: ReplicationMark,
-    /// What the client was told.
+    /// The answer sent to the client.
     pub answer: LookupResult,
 }
 
-/// What compares: given to [`run`].
+/// Pending comparisons: passed to [`run`].
 #[derive(Debug)]
 pub struct ShadowInbox {
     shadow: Arc<Shadow>,
@@ -125,19 +123,19 @@ pub struct ShadowInbox {
 }
 
 impl Shadow {
-    /// Compares this share of the calls, as the service account; `by_default`: where that may run the procedures.
+    /// Compares this share of the calls, as the service account. The flag: only where the account may run the procedures.
     #[must_use]
     pub fn new(
         (rate, unasked): (f64, bool),
         account: UpstreamAccount,
     ) -> (Arc<Shadow>, ShadowInbox) {
-        let (asks, asked) = mpsc::channel(MAX_PENDING);
+        let (queue, pending) = mpsc::channel(MAX_PENDING);
         let shadow = Shadow {
             millionths: AtomicU64::new(millionths(rate)),
             by_default: AtomicBool::new(unasked),
             excluded: Mutex::default(),
             calls: AtomicU64::new(0),
-            queue: asks,
+            queue,
             distrusted: (0..MOST_DEFINITIONS)
                 .map(|_| AtomicBool::new(false))
                 .collect(),
@@ -150,18 +148,18 @@ impl Shadow {
         let inbox = ShadowInbox {
             shadow: Arc::clone(&shadow),
             account,
-            pending: asked,
+            pending,
         };
         (shadow, inbox)
     }
 
-    /// Compares this share of the calls from now on.
+    /// Sets the share of the calls to compare.
     pub fn set_rate(&self, (rate, unasked): (f64, bool)) {
         self.millionths.store(millionths(rate), Ordering::Relaxed);
         self.by_default.store(unasked, Ordering::Relaxed);
     }
 
-    /// How often comparisons went how.
+    /// Counts of comparisons by outcome.
     #[must_use]
     pub fn compared(&self) -> [(&'static str, u64); 3] {
         let ShadowCounters {
@@ -183,7 +181,7 @@ impl Shadow {
         last.clone()
     }
 
-    /// True if the call that is answered now is one to compare.
+    /// Counts a call; true if it is to be compared.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         let millionths = self.millionths.load(Ordering::Relaxed);
@@ -191,24 +189,24 @@ impl Shadow {
         before / 1_000_000 != (before + millionths) / 1_000_000
     }
 
-    /// True where nobody asked for comparisons.
+    /// True if the settings do not name a rate.
     #[must_use]
     pub fn is_by_default(&self) -> bool {
         self.by_default.load(Ordering::Relaxed)
     }
 
-    /// Calls of this definition in this database are not compared: the account may not run its procedures.
+    /// Excludes calls of this definition in this database: the account may not run its procedures.
     pub fn exclude(&self, definition: DefinitionId, database: &str) {
         self.excluded().insert((definition, database.to_owned()));
     }
 
-    /// Whether calls are, of those that are chosen.
+    /// False if this definition is excluded in this database.
     #[must_use]
     pub fn may_compare(&self, definition: DefinitionId, database: &str) -> bool {
         !self.excluded().contains(&(definition, database.to_owned()))
     }
 
-    /// The account may have been given the right: it is tried again.
+    /// Tries excluded definitions again: the account may have got the privilege.
     pub fn clear_exclusions(&self) {
         self.excluded().clear();
     }
@@ -217,7 +215,7 @@ impl Shadow {
         self.excluded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has an answer compared.
+    /// Enqueues an answer; counts it as unsure if the queue is full.
     pub fn compare(&self, answer: ComparedAnswer) {
         if self.queue.try_send(answer).is_err() {
             self.counts.add(ComparisonOutcome::Unsure);
@@ -231,32 +229,32 @@ impl Shadow {
         flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// True if the page of kept rows that was made now is one to compare; `takes`: how long the server takes for its statement, as far as
-    /// is known. Where nobody asked for that, nobody waits for it long.
+    /// True if the current page of cached rows is to be compared. `takes`: the server's expected time for its statement. Without a rate in
+    /// the settings, clients do not wait long for comparisons.
     #[must_use]
     pub fn is_page_sampled(&self, takes: impl FnOnce() -> Option<Duration>) -> bool {
         self.is_sampled()
             && (!self.is_by_default() || self.page_pacing.allows(takes(), clock::now()))
     }
 
-    /// A page of kept rows was compared with the server's reply, which took so long.
-    pub fn record_page(&self, went: ComparisonOutcome, took: Duration) {
+    /// Records a comparison of a page of cached rows with the server's reply, which took this long.
+    pub fn record_page(&self, outcome: ComparisonOutcome, took: Duration) {
         self.page_pacing.record(took, clock::now());
-        if went == ComparisonOutcome::Different {
+        if outcome == ComparisonOutcome::Different {
             self.distrusts_rows.store(true, Ordering::Relaxed);
         }
-        self.counts.add(went);
+        self.counts.add(outcome);
     }
 
-    /// True once a page of kept rows was wrong.
+    /// True once a page of cached rows was wrong.
     #[must_use]
     pub fn distrusts_rows(&self) -> bool {
         self.distrusts_rows.load(Ordering::Relaxed)
     }
 
-    /// Has definitions be answered again whose answers differed, and rows be kept; returns how many there were.
+    /// Serves distrusted definitions, and caches rows, again; returns how many there were.
     ///
-    /// What memory held then is not to be trusted: it has to be emptied before.
+    /// Memory of that time must not be trusted: empty it first.
     pub fn restore_trust(&self) -> usize {
         let mut lifted = 0;
         for flag in self.flags() {
@@ -265,7 +263,7 @@ impl Shadow {
         lifted
     }
 
-    /// True while a definition is relayed for an answer that differed, or no rows are kept.
+    /// True while a definition is relayed for a wrong answer, or no rows are cached for one.
     #[must_use]
     pub fn distrusts_any(&self) -> bool {
         self.flags().any(|flag| flag.load(Ordering::Relaxed))
@@ -290,21 +288,20 @@ impl Shadow {
     }
 }
 
-/// Of a million calls so many.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn millionths(rate: f64) -> u64 {
     (rate.clamp(0.0, 1.0) * 1e6).round() as u64
 }
 
-/// Compares for good, by the definitions as they are then.
+/// Runs comparisons forever, with the definitions current at the time.
 pub async fn run(
     binlog: Arc<Binlog>,
     definition_of: impl Fn(DefinitionId) -> Option<TimelineDefinition>,
     mut inbox: ShadowInbox,
 ) {
     let shadow = Arc::clone(&inbox.shadow);
-    let mut kept = None;
-    let mut said = None;
+    let mut cached = None;
+    let mut warned = None;
     while let Some(compared) = inbox.pending.recv().await {
         let Some(definition) = definition_of(compared.definition) else {
             continue;
@@ -313,17 +310,17 @@ pub async fn run(
             continue;
         }
         let number = compared.definition;
-        let place = Arc::clone(&compared.timeline);
-        let judged = match connection(&mut kept, &inbox.account).await {
+        let timeline = Arc::clone(&compared.timeline);
+        let verdict = match connection(&mut cached, &inbox.account).await {
             Ok(conn) => compare_answer(&binlog, &definition, compared, conn).await,
             Err(error) => Err(error),
         };
-        let went = match judged {
+        let outcome = match verdict {
             Ok(ShadowVerdict::Same) => ComparisonOutcome::Same,
             Ok(ShadowVerdict::Unsure) => ComparisonOutcome::Unsure,
             Ok(ShadowVerdict::OtherServer) => {
-                // The next connection may lead to where memory is of.
-                kept = None;
+                // The next connection may lead to the server that memory follows.
+                cached = None;
                 ComparisonOutcome::Unsure
             }
             Ok(ShadowVerdict::Different(text, difference)) => {
@@ -344,50 +341,49 @@ pub async fn run(
                 ComparisonOutcome::Different
             }
             Err(error) if shadow.is_by_default() && is_denied(&error) => {
-                shadow.exclude(number, place.database());
+                shadow.exclude(number, timeline.database());
                 continue;
             }
             Err(error) => {
-                kept = None;
+                cached = None;
                 let text = error.to_string();
-                if said.as_ref() != Some(&text) {
+                if warned.as_ref() != Some(&text) {
                     tracing::warn!("answers cannot be compared (shadow.rate): {text}");
-                    said = Some(text);
+                    warned = Some(text);
                 }
                 ComparisonOutcome::Unsure
             }
         };
-        shadow.counts.add(went);
+        shadow.counts.add(outcome);
     }
 }
 
-/// True where the account may not run the procedure.
 fn is_denied(error: &AccountError) -> bool {
     let code = error.code();
     code.is_some_and(|code| procedure_call::EXECUTE_DENIED.contains(&code))
 }
 
-/// The connection on which the procedure runs, made when it is needed and again when it was lost.
+/// The connection on which the procedure runs, opened on demand and again after a loss.
 async fn connection<'a>(
-    kept: &'a mut Option<AccountConnection>,
+    cached: &'a mut Option<AccountConnection>,
     account: &UpstreamAccount,
 ) -> Result<&'a mut AccountConnection, AccountError> {
-    if kept.as_mut().is_some_and(|conn| !conn.is_open()) {
-        *kept = None;
+    if cached.as_mut().is_some_and(|conn| !conn.is_open()) {
+        *cached = None;
     }
-    if kept.is_none() {
-        *kept = Some(procedure_call::connect(account, ConnectionPurpose::Comparisons).await?);
+    if cached.is_none() {
+        *cached = Some(procedure_call::connect(account, ConnectionPurpose::Comparisons).await?);
     }
-    kept.as_mut().ok_or(AccountError::Unexpected)
+    cached.as_mut().ok_or(AccountError::Unexpected)
 }
 
 enum ShadowVerdict {
     Same,
     /// It changed all the time.
     Unsure,
-    /// The procedure would run on another server than the one that memory is of.
+    /// The procedure would run on another server than the one that memory follows.
     OtherServer,
-    /// For the log, and for those who watch.
+    /// For the log, and for monitoring.
     Different(String, Box<ShadowDifference>),
 }
 
@@ -398,7 +394,7 @@ async fn compare_answer(
     conn: &mut AccountConnection,
 ) -> Result<ShadowVerdict, AccountError> {
     let ComparedAnswer {
-        timeline: place,
+        timeline,
         form,
         reader,
         bound,
@@ -411,18 +407,20 @@ async fn compare_answer(
     }
     for _ in 0..MAX_ATTEMPTS {
         let real =
-            procedure_call::run_procedure(definition, &place, form, (reader, bound), conn).await?;
+            procedure_call::run_procedure(definition, &timeline, form, (reader, bound), conn)
+                .await?;
         if procedure_call::has_same_rows(form, &answer, &real) {
             return Ok(ShadowVerdict::Same);
         }
-        if binlog.is_timeline_unchanged(&place, mark, reader).await {
-            let asked = (reader, bound);
-            let text =
-                procedure_call::difference_text(definition, &place, form, asked, &answer, &real);
+        if binlog.is_timeline_unchanged(&timeline, mark, reader).await {
+            let arguments = (reader, bound);
+            let text = procedure_call::difference_text(
+                definition, &timeline, form, arguments, &answer, &real,
+            );
             let difference = ShadowDifference {
                 at: SystemTime::now(),
                 definition: definition.name.clone(),
-                database: place.database().to_owned(),
+                database: timeline.database().to_owned(),
                 call: procedure_call::call_statement(definition, form, reader, bound),
                 headwater: answer,
                 procedure: real,
@@ -435,7 +433,7 @@ async fn compare_answer(
         };
         mark = next;
         let wanted = (reader, bound, n);
-        let page = binlog.page(&place, None, wanted, true, PageResidency::Resident);
+        let page = binlog.page(&timeline, None, wanted, true, PageResidency::Resident);
         let Some(page) = page.await else {
             break;
         };

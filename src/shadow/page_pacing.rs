@@ -1,25 +1,25 @@
-//! When a page of kept rows may be compared though nobody asked for it: whoever is compared waits for the server.
+//! Limits comparisons of pages that the settings do not ask for: the client waits for the server's reply.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A statement for which the server takes longer is not compared unasked: its client would wait for that, in place of microseconds.
+/// A statement that takes the server longer is not compared by default: its client would wait for that, instead of microseconds.
 const MAX_SERVER_TIME: Duration = Duration::from_secs(1);
-/// Behind a comparison there is none for so many times as long as the server took: all of them take a hundredth of one client's time at most.
+/// Pause after a comparison, in multiples of the server's time: comparisons take a hundredth of one client's time at most.
 const PAUSE_FACTOR: u32 = 100;
 
-/// Until when there are no more.
+/// The end of the pause.
 #[derive(Debug, Default)]
 pub(super) struct PageComparisonPacing(Mutex<Option<Instant>>);
 
 impl PageComparisonPacing {
-    /// True if one may begin for which the server takes so long, as far as is known.
+    /// True if a comparison may begin; `takes`: the server's expected time.
     pub(super) fn allows(&self, takes: Option<Duration>, now: Instant) -> bool {
         let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         takes.is_none_or(|takes| takes < MAX_SERVER_TIME) && until.is_none_or(|until| now >= until)
     }
 
-    /// One has ended, for which the server took so long.
+    /// Starts the pause after a comparison that took the server this long.
     pub(super) fn record(&self, took: Duration, now: Instant) {
         let until = now.checked_add(took.saturating_mul(PAUSE_FACTOR));
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = until;

@@ -1,4 +1,4 @@
-//! What the server's procedure says.
+//! Runs the server's procedure.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use crate::timeline::AuthorHead;
 use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 use crate::wire::resultset::ResultRow;
 
-/// ER_PROCACCESS_DENIED_ERROR, and a right to the database that is missing.
+/// ER_PROCACCESS_DENIED_ERROR, and a missing privilege on the database.
 pub(crate) const EXECUTE_DENIED: [u16; 2] = [1370, 1044];
 
 /// A connection on which procedures run beside the app's.
@@ -26,19 +26,19 @@ pub(crate) async fn connect(
     Ok(conn)
 }
 
-/// Calls the procedure, and reads what it leaves behind.
+/// Calls the procedure, and reads the tables that it fills.
 pub(crate) async fn run_procedure(
     definition: &TimelineDefinition,
-    place: &CachedTimeline,
+    timeline: &CachedTimeline,
     form: ProcedureForm,
     (reader, bound): (u64, Option<u64>),
     conn: &mut AccountConnection,
 ) -> Result<LookupResult, AccountError> {
-    conn.run(&format!("USE {}", quoted(place.database())))
+    conn.run(&format!("USE {}", quoted(timeline.database())))
         .await?;
     conn.run(&call_statement(definition, form, reader, bound))
         .await?;
-    let mut found = LookupResult::default();
+    let mut result_rows = LookupResult::default();
     if form.fills_result() {
         let result = &definition.result;
         let ids = format!(
@@ -48,7 +48,7 @@ pub(crate) async fn run_procedure(
         );
         let rows = conn.rows(&ids).await?;
         let ids = rows.iter().map(|row| row.u64(0)).collect::<Option<_>>();
-        found.ids = ids.ok_or(AccountError::Unexpected)?;
+        result_rows.ids = ids.ok_or(AccountError::Unexpected)?;
     }
     if form.fills_heads() {
         let heads = &definition.heads;
@@ -64,12 +64,11 @@ pub(crate) async fn run_procedure(
             Some(AuthorHead { author, id })
         };
         let heads = rows.iter().map(head).collect::<Option<_>>();
-        found.heads = heads.ok_or(AccountError::Unexpected)?;
+        result_rows.heads = heads.ok_or(AccountError::Unexpected)?;
     }
-    Ok(found)
+    Ok(result_rows)
 }
 
-/// The statement that calls it.
 pub(crate) fn call_statement(
     definition: &TimelineDefinition,
     form: ProcedureForm,
@@ -83,9 +82,14 @@ pub(crate) fn call_statement(
     }
 }
 
-/// The same rows in both tables, in whatever order.
-pub(crate) fn has_same_rows(form: ProcedureForm, own: &LookupResult, real: &LookupResult) -> bool {
-    sorted(&own.ids) == sorted(&real.ids) && (!form.fills_heads() || heads(own) == heads(real))
+/// True if both tables have the same rows, in any order.
+pub(crate) fn has_same_rows(
+    form: ProcedureForm,
+    served: &LookupResult,
+    real: &LookupResult,
+) -> bool {
+    sorted(&served.ids) == sorted(&real.ids)
+        && (!form.fills_heads() || heads(served) == heads(real))
 }
 
 fn sorted(ids: &[u64]) -> Vec<u64> {
@@ -94,31 +98,30 @@ fn sorted(ids: &[u64]) -> Vec<u64> {
     ids
 }
 
-fn heads(found: &LookupResult) -> BTreeSet<(u64, u64)> {
-    let heads = found.heads.iter();
+fn heads(lookup: &LookupResult) -> BTreeSet<(u64, u64)> {
+    let heads = lookup.heads.iter();
     heads.map(|head| (head.author, head.id)).collect()
 }
 
-/// Both answers, for the log.
 pub(super) fn difference_text(
     definition: &TimelineDefinition,
-    place: &CachedTimeline,
+    timeline: &CachedTimeline,
     form: ProcedureForm,
     (reader, bound): (u64, Option<u64>),
-    own: &LookupResult,
+    served: &LookupResult,
     real: &LookupResult,
 ) -> String {
     let mut text = format!(
         "{} in {} was answered otherwise than by the procedure. Headwater: {:?}; procedure: {:?}",
         call_statement(definition, form, reader, bound),
-        place.database(),
-        own.ids,
+        timeline.database(),
+        served.ids,
         real.ids,
     );
     if form.fills_heads() {
         text.push_str(&format!(
             "; heads, Headwater: {:?}; procedure: {:?}",
-            heads(own),
+            heads(served),
             heads(real)
         ));
     }

@@ -1,4 +1,4 @@
-//! The data nodes whose logs are followed, each by a [`Binlog`] of its own, and how memory is shared out among them.
+//! The data nodes whose logs are followed, each by its own [`Binlog`], and how they share memory.
 
 use std::sync::Arc;
 
@@ -10,10 +10,9 @@ use crate::account::{UpstreamAccount, UpstreamTarget, host};
 use crate::binlog::{Binlog, BinlogLimits, FreshnessSection};
 use crate::tls::{TlsConnector, TlsError, UpstreamTlsSection};
 
-/// More data nodes are not followed.
 pub(super) const MOST_NODES: usize = 16;
 
-/// A data node whose log is followed for as long as this is there.
+/// A data node whose log is followed while this value lives.
 #[derive(Debug)]
 pub(super) struct DataNode {
     pub(super) address: String,
@@ -30,13 +29,12 @@ impl Drop for DataNode {
 }
 
 impl DataNode {
-    /// True while its log is followed: before that nobody need ask it anything.
     pub(super) fn is_followed(&self) -> bool {
         self.binlog.suspension().is_none()
     }
 
-    /// Whether a new connection, as the Spider node may make one at any time, still leads to the server whose log is followed. If not, that
-    /// one is followed from now on.
+    /// Checks whether a new connection, as the Spider node may open at any time, still leads to the server whose log is followed. If not,
+    /// the other server is followed from now on.
     async fn check_address(&self) {
         if !self.is_followed() {
             return;
@@ -54,11 +52,10 @@ impl DataNode {
     }
 }
 
-/// All of them.
 #[derive(Debug)]
 pub(super) struct DataNodeSet {
     account: UpstreamAccount,
-    /// The Spider node's memory, of which they have a share.
+    /// The Spider node's log, whose memory they share.
     binlog: Arc<Binlog>,
     freshness: FreshnessSection,
     tls: UpstreamTlsSection,
@@ -85,7 +82,7 @@ impl DataNodeSet {
         &self.all
     }
 
-    /// The nodes at these addresses, in their order; those that are new are followed from now on.
+    /// The nodes at these addresses, in their order; new ones are followed from now on.
     pub(super) fn follow_addresses(
         &mut self,
         addresses: &[String],
@@ -114,13 +111,12 @@ impl DataNodeSet {
         Ok(nodes)
     }
 
-    /// Lets go of those that are at none of these addresses.
     pub(super) fn retain(&mut self, used: impl Fn(&str) -> bool) {
         self.all.retain(|node| used(&node.address));
         self.share_out();
     }
 
-    /// Each log has as large a share of memory as each timeline of the Spider node's own.
+    /// Gives each node's log as much memory as each of the Spider node's own timelines.
     pub(super) fn share_out(&self) {
         let bytes = self.binlog.share_with(self.all.len());
         for node in &self.all {
@@ -139,7 +135,7 @@ impl DataNodeSet {
             ..*self.binlog.limits()
         };
         let (binlog, inbox) = Binlog::new(account.clone(), self.freshness, limits);
-        // Whatever it logs is of this node.
+        // Its log lines name this node.
         let span = tracing::error_span!("data_node", address);
         let task = tokio::spawn(Arc::clone(&binlog).run(inbox).instrument(span));
         Ok(Arc::new(DataNode {
@@ -151,7 +147,7 @@ impl DataNodeSet {
     }
 }
 
-/// Looks at each whether its address still leads to the server that is followed.
+/// Checks whether each address still leads to the server that is followed.
 pub(super) async fn check_addresses(nodes: &[Arc<DataNode>]) {
     join_all(nodes.iter().map(|node| node.check_address())).await;
 }
@@ -178,10 +174,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_left_of_a_data_node_that_is_let_go() {
+    async fn nothing_remains_of_a_dropped_data_node() {
         let tls = UpstreamTlsSection::default();
         let connector = TlsConnector::new(&tls, "127.0.0.1").unwrap();
-        // Nobody is there.
+        // No server listens there.
         let account = UpstreamAccount::new("127.0.0.1:1", "nobody", "", &connector);
         let freshness = FreshnessSection {
             wait_ms: 10,
@@ -233,7 +229,7 @@ mod tests {
                 .follow_addresses(&["127.0.0.1:99".to_owned()])
                 .is_err()
         );
-        // Those that are gone make room.
+        // Dropped nodes make room.
         nodes.retain(|_| false);
         assert!(nodes.follow_addresses(&["127.0.0.1:99".to_owned()]).is_ok());
     }

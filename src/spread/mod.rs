@@ -1,14 +1,14 @@
-//! Memory of timelines whose messages Spider keeps on data nodes: one page from several logs.
+//! Memory of timelines whose messages Spider stores on data nodes: one page from several logs.
 //!
-//! The Spider node's log tells who follows whom; each data node's own log tells of its messages, whoever wrote them. Each is followed as any
-//! other server's, and proves for itself that memory has what can be read there. A page is of one moment of all of them: of each log the
-//! mark is taken first, then all are asked for a proof, and what was read of memory counts if nothing of this reader, and of these authors,
-//! has changed in any of them since the marks. Else it is tried again, and then looked up.
+//! The Spider node's log contains who follows whom; each data node's own log contains its messages, whoever wrote them. Each is followed
+//! like any other server's, and proves for itself that memory has what is readable there. A page shows one moment of all of them: a mark is
+//! taken of each log first, then each is asked for a proof. What was read of memory counts if nothing about this reader and these authors
+//! has changed in any log since the marks. Otherwise the page is retried, and finally served by lookups.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `partition_map` | pure: which data node has whose messages |
-//! | `spread_survey` | asks for that, and whether each node's table is one that can be followed |
+//! | `spread_survey` | reads that, and checks whether each node's table can be followed |
 //! | `data_nodes` | the data nodes whose logs are followed |
 //! | `spread_page` | one page from several memories |
 
@@ -34,35 +34,33 @@ use crate::index::TimelinePage;
 use crate::timeline::definition::TimelineDefinition;
 use crate::tls::UpstreamTlsSection;
 
-/// Timelines that are known here.
 const MOST_TIMELINES: usize = 64;
-/// A page is read so often at most: something may have changed meanwhile, or be loaded first.
+/// The most attempts to read a page: something may change meanwhile, or must be loaded first.
 const ATTEMPTS: usize = 4;
-/// Where everything is, is asked again after so long.
+/// How often the locations are read again.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// One that was asked for longer ago counts no more.
+/// How long a survey is valid.
 const CHECK_TTL: Duration = Duration::from_secs(3);
-/// What is in the way is looked at again after so long.
+/// Pause before an obstacle is checked again.
 const RETRY: Duration = Duration::from_secs(5);
-/// Whoever has not answered by then is asked again later.
+/// Timeout of a survey.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So often a timeline is looked at in vain before that is said.
+/// Early attempts before a warning is logged.
 const EARLY_ATTEMPTS_BEFORE_WARNING: u32 = 30;
-/// A timeline that nobody asks for is forgotten, with its memory.
+/// A timeline not requested for this long is dropped, with its memory.
 const IDLE_TTL: Duration = Duration::from_secs(3600);
-/// Timelines that wait to be looked at.
 const MOST_WAITING: usize = 256;
 
-/// A page that is wanted: of whom, up to which id, and how many.
+/// A page request: the reader, the highest id, and the number of messages.
 pub type SpreadPageRequest = (u64, Option<u64>, usize);
 
 /// All such timelines behind one Spider node.
 #[derive(Debug)]
 pub struct SpreadMemory {
     account: UpstreamAccount,
-    /// The Spider node's.
+    /// The Spider node's log.
     binlog: Arc<Binlog>,
-    /// So long a page is waited for.
+    /// How long a page is waited for.
     limit: Duration,
     state: Mutex<SpreadState>,
     wanted: mpsc::Sender<(TimelineDefinition, String)>,
@@ -72,7 +70,7 @@ pub struct SpreadMemory {
 struct SpreadState {
     nodes: DataNodeSet,
     timelines: Vec<SpreadTimeline>,
-    /// It was said that there are more than are kept.
+    /// It was logged that there are too many.
     has_logged_full: bool,
 }
 
@@ -87,31 +85,28 @@ impl SpreadState {
     }
 }
 
-/// A timeline, and how it stands.
 #[derive(Debug)]
 struct SpreadTimeline {
     definition: TimelineDefinition,
     database: String,
     status: SpreadStatus,
-    /// Its data nodes, as far as they are known.
+    /// Its data nodes, as far as known.
     addresses: Vec<String>,
-    /// Where its messages are, as it was read first in a stream of the Spider node's log.
+    /// The locations first read in a stream of the Spider node's log.
     observed_map: Option<ObservedMap>,
-    /// So often it was too early to tell.
+    /// How many surveys came too early.
     early_attempts: u32,
-    /// It was found to stand so then.
+    /// When its status was last confirmed.
     checked_at: Instant,
-    /// It is to be looked at from then on.
+    /// When its next survey is due.
     due_at: Instant,
-    /// It waits to be looked at.
     is_queued: bool,
-    /// Somebody wanted a page of it then.
+    /// When a page of it was last requested.
     last_wanted: Instant,
 }
 
 #[derive(Debug)]
 enum SpreadStatus {
-    /// It was not looked at yet.
     Unknown,
     Followed(Arc<FollowedTimeline>),
     Refused(SpreadRefusal),
@@ -130,12 +125,12 @@ impl SpreadTimeline {
     }
 }
 
-/// What drives it: given to [`SpreadMemory::run`].
+/// Survey requests: passed to [`SpreadMemory::run`].
 #[derive(Debug)]
 pub struct SpreadInbox(mpsc::Receiver<(TimelineDefinition, String)>);
 
 impl SpreadMemory {
-    /// Beside the memory of a Spider node. It does nothing until [`Self::run`].
+    /// Creates it beside the memory of a Spider node. It does nothing until [`Self::run`].
     #[must_use]
     pub fn new(
         account: UpstreamAccount,
@@ -160,7 +155,7 @@ impl SpreadMemory {
         (Arc::new(spread), SpreadInbox(inbox))
     }
 
-    /// Looks at timelines for good: at what is asked for, and again at what is followed.
+    /// Surveys timelines forever: requested ones, and followed ones again.
     pub async fn run(self: Arc<Self>, mut inbox: SpreadInbox) {
         let mut tick = tokio::time::interval(RECHECK_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -176,8 +171,8 @@ impl SpreadMemory {
         }
     }
 
-    /// Looks again at what is followed.
-    async fn recheck_followed(&self, asker: &mut ReusableConnection) {
+    /// Surveys what is followed again.
+    async fn recheck_followed(&self, connection: &mut ReusableConnection) {
         let nodes = self.drop_idle();
         let leads = data_nodes::check_addresses(&nodes);
         let _ = tokio::time::timeout(PATIENCE, leads).await;
@@ -189,11 +184,12 @@ impl SpreadMemory {
             named.collect()
         };
         for (definition, database) in followed {
-            self.check_timeline(&definition, &database, asker).await;
+            self.check_timeline(&definition, &database, connection)
+                .await;
         }
     }
 
-    /// Forgets what nobody asks for, and data nodes that no timeline is on any more. Returns those that there are.
+    /// Drops idle timelines, and data nodes that no timeline uses. Returns the remaining nodes.
     fn drop_idle(&self) -> Vec<Arc<DataNode>> {
         let mut state = self.state();
         let SpreadState {
@@ -202,7 +198,11 @@ impl SpreadMemory {
         timelines.retain(|timeline| clock::since(timeline.last_wanted) < IDLE_TTL);
         nodes.retain(|address| {
             let mut timelines = timelines.iter();
-            timelines.any(|it| it.addresses.iter().any(|own| own == address))
+            timelines.any(|it| {
+                it.addresses
+                    .iter()
+                    .any(|node_address| node_address == address)
+            })
         });
         nodes.all().to_vec()
     }
@@ -211,7 +211,7 @@ impl SpreadMemory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The data nodes of a timeline, followed from now on.
+    /// The data nodes of a timeline; new ones are followed from now on.
     fn nodes_of(
         &self,
         definition: &TimelineDefinition,
@@ -226,7 +226,7 @@ impl SpreadMemory {
         state.nodes.follow_addresses(addresses)
     }
 
-    /// The map that was read first in this stream, if another one was.
+    /// The map first read in this stream; `None`, and records `now`, if this is the first.
     fn first_observed_map(
         &self,
         definition: &TimelineDefinition,
@@ -244,7 +244,7 @@ impl SpreadMemory {
         }
     }
 
-    /// Where a timeline's parts are, if all of them are followed; has it looked at, where it was not.
+    /// A timeline's parts, if all of them are followed; queues a survey otherwise.
     fn followed_timeline(
         &self,
         definition: &TimelineDefinition,
@@ -297,12 +297,11 @@ impl SpreadMemory {
         None
     }
 
-    /// Looks at a timeline, and says what is new about it.
     async fn check_timeline(
         &self,
         definition: &TimelineDefinition,
         database: &str,
-        asker: &mut ReusableConnection,
+        connection: &mut ReusableConnection,
     ) {
         let before = {
             let mut state = self.state();
@@ -310,16 +309,16 @@ impl SpreadMemory {
             known.and_then(|known| known.followed().map(Arc::clone))
         };
         let now = clock::now();
-        let survey = self.survey(definition, database, before.as_deref(), asker);
-        let found = tokio::time::timeout(PATIENCE, survey).await;
-        let found = found.unwrap_or(Err(SpreadRefusal::NotFollowedYet));
+        let survey = self.survey(definition, database, before.as_deref(), connection);
+        let outcome = tokio::time::timeout(PATIENCE, survey).await;
+        let outcome = outcome.unwrap_or(Err(SpreadRefusal::NotFollowedYet));
         let mut state = self.state();
         let Some(timeline) = state.timeline(definition, database) else {
             return;
         };
         timeline.is_queued = false;
         timeline.due_at = clock::now() + RETRY;
-        match found {
+        match outcome {
             Ok(None) => timeline.checked_at = now,
             Ok(Some(followed)) => {
                 let nodes = match timeline.addresses.len() {
@@ -344,7 +343,7 @@ impl SpreadMemory {
                         SpreadRefusal::NotFollowedYet
                     );
                 }
-                // What was said of it is so as long as nothing else is known.
+                // Its previous status is kept until more is known.
                 if timeline
                     .followed()
                     .is_some_and(|followed| !followed.is_current())
@@ -366,7 +365,7 @@ impl SpreadMemory {
         }
     }
 
-    /// True where a timeline is likely to be answered from here, in a session with that Spider node.
+    /// True if a timeline is likely to be served from here, in a session with that Spider node.
     #[must_use]
     pub fn is_likely_resident(
         &self,
@@ -378,7 +377,7 @@ impl SpreadMemory {
         followed.is_some_and(|followed| followed.lists.mark(identity).is_some())
     }
 
-    /// A reader's page of one moment behind this question, on all nodes; `None` where memory has not got it, or not in time.
+    /// A reader's page of one moment after this call, on all nodes; `None` if memory lacks it, or not in time.
     pub async fn page(
         &self,
         definition: &TimelineDefinition,
@@ -400,7 +399,7 @@ impl SpreadMemory {
         tokio::time::timeout(self.limit, tries).await.ok()?
     }
 
-    /// Each data node whose log is followed, or would be, and whether it is.
+    /// Each data node whose log is to be followed, and whether it is.
     #[must_use]
     pub fn nodes(&self) -> Vec<(String, bool)> {
         let state = self.state();
@@ -410,7 +409,7 @@ impl SpreadMemory {
             .collect()
     }
 
-    /// What the memory of all data nodes may take together, in bytes.
+    /// Bytes that the memory of all data nodes may use together.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
         let state = self.state();
@@ -418,7 +417,7 @@ impl SpreadMemory {
         nodes.map(|node| node.binlog.max_bytes()).sum()
     }
 
-    /// How many authors have made room for others.
+    /// Authors evicted from memory.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         let state = self.state();

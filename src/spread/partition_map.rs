@@ -1,7 +1,7 @@
-//! Which data node has whose messages, as the Spider node's catalogue tells it.
+//! Which data node has whose messages, by the Spider node's catalogue.
 //!
-//! `information_schema.PARTITIONS` has the rule by which rows are dealt out, `mysql.spider_tables` where each part is, and
-//! `mysql.servers` what a part's `server` stands for. What is not understood for certain is refused, with the reason.
+//! `information_schema.PARTITIONS` has the partitioning rule, `mysql.spider_tables` the location of each part, and `mysql.servers` what a
+//! part's `server` stands for. Whatever is ambiguous is refused, with the reason.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,9 +9,9 @@ use std::net::IpAddr;
 use crate::sql::{hex_literal, quoted};
 use crate::wire::resultset::ResultSet;
 
-/// More parts are not followed: each takes connections and a stream of its own.
+/// The most parts that are followed: each takes connections and a stream of its own.
 pub(super) const MOST_PARTS: usize = 64;
-/// Variables of the Spider node under which its tables show something else than what their data nodes hold.
+/// Variables of the Spider node, and the values under which its tables show what the data nodes hold.
 const REQUIRED_VARIABLES: [(&str, &str); 4] = [
     ("spider_dry_access", "OFF"),
     ("spider_error_read_mode", "0"),
@@ -19,29 +19,24 @@ const REQUIRED_VARIABLES: [(&str, &str); 4] = [
     ("spider_internal_offset", "0"),
 ];
 
-/// Where the messages are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartitionMap {
-    /// By what they are dealt out.
     pub(super) rule: PartitionRule,
-    /// The parts, in the order of the partitions.
     pub(super) parts: Vec<PartitionLocation>,
 }
 
-/// By what authors are dealt out to parts.
+/// How authors are distributed over parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PartitionRule {
-    /// There is one part.
     Single,
-    /// By the remainder.
+    /// By author modulo the number of parts.
     Hash,
-    /// Those below each bound, ascending; the last one may have none.
+    /// By bounds, ascending; the last one may be open.
     Range(Vec<Option<u64>>),
-    /// By name.
+    /// By listed values.
     List(HashMap<u64, usize>),
 }
 
-/// Where a part is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartitionLocation {
     /// `HOST:PORT`.
@@ -50,7 +45,7 @@ pub(super) struct PartitionLocation {
     pub(super) table: String,
 }
 
-/// The questions, whose answers [`read`] takes.
+/// The queries whose replies [`read`] takes.
 pub(super) fn queries(database: &str, table: &str, follower: &str) -> [String; 4] {
     let name = format!(
         "TABLE_SCHEMA = {} AND TABLE_NAME = {}",
@@ -94,10 +89,10 @@ struct SpiderLink {
     source: Result<PartitionLocation, String>,
 }
 
-/// Reads the answers. `upstream`: the host that the Spider node itself is reached at.
+/// Reads the replies. `upstream`: the host of the Spider node itself.
 ///
 /// # Errors
-/// Why it cannot be told for certain where messages are.
+/// Why the locations are not certain.
 pub(super) fn read(
     [partitions, links, variables, follower]: &[ResultSet; 4],
     (database, table, author): (&str, &str, &str),
@@ -112,8 +107,8 @@ pub(super) fn read(
     }
     for [name, value] in rows(variables) {
         let (name, value) = (name.unwrap_or_default(), value.unwrap_or_default());
-        let own = REQUIRED_VARIABLES.iter().find(|(own, _)| *own == name);
-        if let Some((_, harmless)) = own.filter(|(_, harmless)| *harmless != value) {
+        let required = REQUIRED_VARIABLES.iter().find(|(own, _)| *own == name);
+        if let Some((_, harmless)) = required.filter(|(_, harmless)| *harmless != value) {
             return Err(format!(
                 "{name} = {value} on the Spider node; it has to be {harmless}"
             ));
@@ -150,8 +145,8 @@ pub(super) fn read(
 
 /// The only link of a part.
 fn single_location(links: &[SpiderLink], part: &str) -> Result<PartitionLocation, String> {
-    let mut own = links.iter().filter(|link| link.part == part);
-    match (own.next(), own.next()) {
+    let mut matching = links.iter().filter(|link| link.part == part);
+    match (matching.next(), matching.next()) {
         (Some(link), None) => link.source.clone(),
         (None, _) => Err(format!(
             "mysql.spider_tables has no row for {part:?}; names with other characters than letters, digits and _ are not found there"
@@ -193,7 +188,7 @@ fn spider_link(row: [Option<String>; 12], database: &str, upstream: &str) -> Spi
         let is_mysql = |scheme: &String| {
             ["mysql", "mariadb"]
                 .iter()
-                .any(|own| own.eq_ignore_ascii_case(scheme))
+                .any(|scheme_name| scheme_name.eq_ignore_ascii_case(scheme))
         };
         if !scheme.as_ref().is_some_and(is_mysql) {
             return Some(format!(
@@ -233,8 +228,8 @@ fn spider_link(row: [Option<String>; 12], database: &str, upstream: &str) -> Spi
     SpiderLink { part, source }
 }
 
-/// A host as Headwater reaches it: what is the Spider node's own machine by an address is where that is reached. `None`: it is so by a name, for
-/// which the client library may take a socket, or which means another machine here.
+/// A host as Headwater reaches it: a loopback address means the Spider node's own machine, so it becomes `upstream`. `None` for a local
+/// name: for that the client library may take a socket, or it means another machine here.
 fn reachable_host(host: &str, upstream: &str) -> Option<String> {
     let lowered = host.to_ascii_lowercase();
     let is_own = ["localhost", "ip6-"];
@@ -295,11 +290,11 @@ fn partition_rule(partitions: &[PartitionRow], author: &str) -> Result<Partition
             quoted(author)
         ));
     }
-    let told = |it: &PartitionRow| it.description.clone().unwrap_or_default();
+    let description = |it: &PartitionRow| it.description.clone().unwrap_or_default();
     match &*first.method {
         "HASH" => Ok(PartitionRule::Hash),
         "RANGE" | "RANGE COLUMNS" => {
-            let bounds = partitions.iter().map(|it| match &*told(it) {
+            let bounds = partitions.iter().map(|it| match &*description(it) {
                 "MAXVALUE" => Ok(None),
                 bound => bound.parse().map(Some).map_err(|_| bound.to_owned()),
             });
@@ -311,7 +306,10 @@ fn partition_rule(partitions: &[PartitionRow], author: &str) -> Result<Partition
         "LIST" | "LIST COLUMNS" => {
             let mut all = HashMap::new();
             for (at, partition) in partitions.iter().enumerate() {
-                for value in told(partition).split(',').filter(|value| *value != "NULL") {
+                for value in description(partition)
+                    .split(',')
+                    .filter(|value| *value != "NULL")
+                {
                     let value = value.trim().parse();
                     let author = value.map_err(|_| {
                         "a list of the messages' partitions has more than numbers (DEFAULT is not followed)".to_owned()
@@ -328,11 +326,11 @@ fn partition_rule(partitions: &[PartitionRow], author: &str) -> Result<Partition
 }
 
 impl PartitionMap {
-    /// Which part has an author's messages; `None`: no part can.
+    /// The part that has an author's messages; `None`: no part can.
     fn part_of(&self, author: u64) -> Option<usize> {
         match &self.rule {
             PartitionRule::Single => Some(0),
-            // As the servers reckon: by a signed number, whose remainder is taken without its sign.
+            // As the servers compute it: a signed number, whose remainder is taken without its sign.
             PartitionRule::Hash => {
                 let parts = i64::try_from(self.parts.len()).ok()?;
                 let rest = author.cast_signed().checked_rem(parts)?;
@@ -345,20 +343,19 @@ impl PartitionMap {
         }
     }
 
-    /// Authors, ascending, by the part that has their messages; each part's ascending.
+    /// Distributes authors over the parts; in ascending order if they come in that.
     pub(super) fn distribute(&self, authors: &[u64]) -> Vec<Vec<u64>> {
-        let mut dealt = vec![Vec::new(); self.parts.len()];
+        let mut by_part = vec![Vec::new(); self.parts.len()];
         for author in authors {
-            let part = self.part_of(*author).and_then(|part| dealt.get_mut(part));
+            let part = self.part_of(*author).and_then(|part| by_part.get_mut(part));
             if let Some(part) = part {
                 part.push(*author);
             }
         }
-        dealt
+        by_part
     }
 }
 
-/// The cells of rows as text.
 fn rows<const N: usize>(rows: &ResultSet) -> impl Iterator<Item = [Option<String>; N]> {
     rows.iter().map(|row| {
         std::array::from_fn(|at| {
@@ -409,7 +406,7 @@ mod tests {
             of(PartitionRule::Hash, 3).distribute(&authors)[1],
             [1, 4, 7]
         );
-        // To the servers these are -1 and -4.
+        // The servers read these as -1 and -4.
         let large = [u64::MAX - 3, u64::MAX];
         assert_eq!(of(PartitionRule::Hash, 3).distribute(&large)[1], large);
         let bounds = ["5", "7"].map(|bound| partition("RANGE", "p", Some(bound)));

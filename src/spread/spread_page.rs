@@ -1,4 +1,4 @@
-//! One page from the memories of several logs, of one moment of all of them.
+//! One page from the memories of several logs, all of one moment.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use crate::binlog::{Binlog, CachedTimeline, PartialPageRequest, ReplicationMark}
 use crate::index::TimelinePage;
 use crate::timeline::AuthorHead;
 
-/// Where everything of a timeline is, as it was while these streams were followed.
+/// A timeline's locations, valid while these streams are followed.
 #[derive(Debug)]
 pub(super) struct FollowedTimeline {
     pub(super) map: PartitionMap,
-    /// Who follows whom: the Spider node's.
+    /// The follow lists: the Spider node's.
     pub(super) lists: TimelineShard,
     /// The messages, in the order of the map's parts.
     pub(super) shards: Vec<TimelineShard>,
 }
 
-/// A place in the memory of one log, and the stream by which it was looked at: whatever became of the tables ends that.
+/// A timeline in the memory of one log, and the stream in which it was surveyed: a change of its tables ends that.
 #[derive(Clone, Debug)]
 pub(super) struct TimelineShard {
     pub(super) binlog: Arc<Binlog>,
@@ -30,30 +30,28 @@ pub(super) struct TimelineShard {
 }
 
 impl TimelineShard {
-    /// This moment; `None`: nothing may be answered from it.
+    /// A mark of this moment; `None`: it cannot serve.
     pub(super) fn mark(&self, identity: Option<&[u8]>) -> Option<ReplicationMark> {
         let mark = self.binlog.mark_at(&self.timeline, identity)?;
         (mark.generation() == self.stream).then_some(mark)
     }
 }
 
-/// How a try ended.
+/// The outcome of an attempt.
 pub(super) enum PageAttempt {
     Page(TimelinePage),
     /// Something changed meanwhile, or was loaded.
     Retry,
-    /// It is not to be had.
+    /// It cannot be served.
     Unavailable,
 }
 
 impl FollowedTimeline {
-    /// True while the same streams are followed.
     pub(super) fn is_current(&self) -> bool {
         let mut all = [&self.lists].into_iter().chain(&self.shards);
         all.all(|shard| shard.mark(None).is_some())
     }
 
-    /// Tries once.
     pub(super) async fn try_page(
         &self,
         identity: &[u8],
@@ -67,7 +65,7 @@ impl FollowedTimeline {
         let Some(marks) = marks else {
             return PageAttempt::Unavailable;
         };
-        // All begin behind all marks.
+        // All proofs begin after all marks.
         let proofs = [&self.lists].into_iter().chain(&self.shards);
         let proofs = join_all(proofs.map(|shard| shard.binlog.prove_freshness_now())).await;
         if !proofs.into_iter().all(|proved| proved) {
@@ -82,8 +80,8 @@ impl FollowedTimeline {
             );
         };
         follows.sort_unstable();
-        let dealt = self.map.distribute(&follows);
-        let read = match self.read_page(&dealt, bound, n) {
+        let by_part = self.map.distribute(&follows);
+        let read = match self.read_page(&by_part, bound, n) {
             Ok(read) => read,
             Err(missing) => return PageAttempt::after_load(self.load(missing).await),
         };
@@ -91,7 +89,7 @@ impl FollowedTimeline {
             self.lists
                 .binlog
                 .is_unchanged_since(&self.lists.timeline, since, &[reader], &[]);
-        let mut shards = self.shards.iter().zip(&marks).zip(&dealt);
+        let mut shards = self.shards.iter().zip(&marks).zip(&by_part);
         let spared = lists
             && shards.all(|((shard, mark), authors)| {
                 shard
@@ -105,13 +103,13 @@ impl FollowedTimeline {
         }
     }
 
-    /// A page as memory knows it; `None`: an id is there twice, which no key of the Spider node forbids.
+    /// A page as memory has it now; `None`: an id is there twice, which no key of the Spider node prevents.
     ///
     /// # Errors
-    /// What is missing of each part.
+    /// What each part lacks.
     fn read_page(
         &self,
-        dealt: &[Vec<u64>],
+        by_part: &[Vec<u64>],
         bound: Option<u64>,
         n: usize,
     ) -> Result<Option<TimelinePage>, Vec<PartialPageRequest>> {
@@ -121,12 +119,12 @@ impl FollowedTimeline {
             n,
         };
         let each = |n| {
-            dealt
+            by_part
                 .iter()
                 .map(|authors| of(authors, n))
                 .collect::<Vec<_>>()
         };
-        // Whoever is not known yet is loaded with a whole list.
+        // An author not known yet is loaded with a whole list.
         let pages = self.partial_pages(&each(0)).ok_or_else(|| each(n))?;
         let mut heads: Vec<AuthorHead> = pages.into_iter().flat_map(|page| page.heads).collect();
         heads.sort_unstable_by_key(|head| Reverse(head.id));
@@ -153,10 +151,10 @@ impl FollowedTimeline {
         Ok(Some(TimelinePage { ids, heads }))
     }
 
-    /// Each part's own page, nothing where nobody is asked for; `None`: something is missing.
-    fn partial_pages(&self, asked: &[PartialPageRequest]) -> Option<Vec<TimelinePage>> {
-        let asked = self.shards.iter().zip(asked);
-        asked
+    /// Each part's own page, except for parts without authors; `None`: something is missing.
+    fn partial_pages(&self, requests: &[PartialPageRequest]) -> Option<Vec<TimelinePage>> {
+        let requests = self.shards.iter().zip(requests);
+        requests
             .filter(|(_, part)| !part.authors.is_empty())
             .map(|(shard, part)| shard.binlog.partial_page(&shard.timeline, part).ok())
             .collect()

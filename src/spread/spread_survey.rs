@@ -1,4 +1,4 @@
-//! Asks where a timeline's messages are, and whether the table on each data node can be followed.
+//! Reads where a timeline's messages are, and checks whether each data node's table can be followed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,24 +24,23 @@ use crate::timeline::definition::{IdType, TimelineDefinition};
 use crate::tls::{TlsConnector, UpstreamTlsSection};
 use crate::wire::resultset::ResultSet;
 
-/// More timelines than memory takes.
+/// The obstacle when memory has too many timelines.
 const FULL: &str = "64 timelines of this server are in memory already, and no more are";
 
-/// Why a timeline is not answered from memory.
+/// Why a timeline is not served from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SpreadRefusal {
     /// A log is not followed yet, or a connection is in use.
     NotFollowedYet,
-    /// It cannot be told where the messages are, or from there not be followed.
+    /// The messages' locations are uncertain, or cannot be followed there.
     Map(String),
-    /// The Spider node cannot be asked.
+    /// The Spider node cannot be queried.
     Spider(String),
-    /// Something is in the way on a data node.
+    /// An obstacle on a data node.
     Node { address: String, why: String },
 }
 
 impl SpreadRefusal {
-    /// Something is in the way on this data node.
     pub(super) fn at_node(address: &str, why: String) -> SpreadRefusal {
         let address = address.to_owned();
         SpreadRefusal::Node { address, why }
@@ -62,7 +61,7 @@ impl fmt::Display for SpreadRefusal {
     }
 }
 
-/// Asks one server again and again.
+/// A cached connection to one server.
 #[derive(Debug, Default)]
 pub(super) struct ReusableConnection(Option<AccountConnection>);
 
@@ -84,7 +83,6 @@ impl ReusableConnection {
         }
     }
 
-    /// Asks the server whose log is followed.
     async fn query(
         &mut self,
         account: &UpstreamAccount,
@@ -111,7 +109,7 @@ impl ReusableConnection {
     }
 }
 
-/// Why a server did not answer.
+/// Why a query failed.
 #[derive(Debug)]
 pub(super) enum SurveyError {
     /// The connection leads to another server than the one that is followed.
@@ -126,7 +124,7 @@ impl From<AccountError> for SurveyError {
 }
 
 impl SurveyError {
-    /// What it means, where it is not over in a moment.
+    /// The error, unless it is transient.
     fn permanent_error(&self) -> Option<&AccountError> {
         match self {
             SurveyError::OtherServer
@@ -138,17 +136,17 @@ impl SurveyError {
     }
 }
 
-/// A map, and the stream of the Spider node's log in which it was read first.
+/// A map, and the stream of the Spider node's log in which it was first read.
 pub(super) type ObservedMap = (u64, PartitionMap);
 
 impl SpreadMemory {
-    /// Where everything is, while the logs are followed in which it would be told that it is elsewhere; `None`: as `before`.
+    /// Locates all parts, with the streams of the logs that would report a change; `None`: as `before`.
     pub(super) async fn survey(
         &self,
         definition: &TimelineDefinition,
         database: &str,
         before: Option<&FollowedTimeline>,
-        asker: &mut ReusableConnection,
+        connection: &mut ReusableConnection,
     ) -> Result<Option<FollowedTimeline>, SpreadRefusal> {
         let lists = self.binlog.follow_list_timeline(definition, database);
         let lists = lists.ok_or_else(|| SpreadRefusal::Map(FULL.to_owned()))?;
@@ -158,7 +156,7 @@ impl SpreadMemory {
             .ok_or(SpreadRefusal::NotFollowedYet)?
             .generation();
         let map = self
-            .current_map(definition, database, (&lists, stream), asker)
+            .current_map(definition, database, (&lists, stream), connection)
             .await?;
         if before.is_some_and(|before| before.map == map && before.is_current()) {
             return Ok(None);
@@ -169,13 +167,14 @@ impl SpreadMemory {
         addresses.dedup();
         let nodes = self.nodes_of(definition, database, &addresses)?;
         let known = before.map_or(&[][..], |before| &before.shards);
-        // One connection for all that a node has.
+        // One connection per node.
         let by_node = nodes.iter().map(|node| async {
-            let mut asker = ReusableConnection::default();
+            let mut connection = ReusableConnection::default();
             let mut shards = Vec::new();
             for location in &map.parts {
                 if location.address == node.address {
-                    let shard = load_shard(definition, location, (node, known), &mut asker).await?;
+                    let shard =
+                        load_shard(definition, location, (node, known), &mut connection).await?;
                     shards.push((location, shard));
                 }
             }
@@ -188,7 +187,7 @@ impl SpreadMemory {
             .into_iter()
             .flatten()
             .collect();
-        // Two names of one server: it cannot be told by which Spider goes.
+        // Two names of one server: Spider may use either.
         let mut tables: Vec<_> = by_node
             .iter()
             .map(|(it, shard)| (shard.binlog.identity(), &it.database, &it.table))
@@ -202,7 +201,7 @@ impl SpreadMemory {
         }
         let of = |location: &PartitionLocation| {
             let mut all = by_node.iter();
-            let found = all.find(|(own, _)| *own == location);
+            let found = all.find(|(shard_location, _)| *shard_location == location);
             found.map(|(_, shard)| shard.clone())
         };
         let shards: Option<Vec<TimelineShard>> = map.parts.iter().map(of).collect();
@@ -212,20 +211,27 @@ impl SpreadMemory {
             timeline: lists,
             stream,
         };
-        // Nothing of it was defined anew meanwhile.
+        // Nothing of it was redefined meanwhile.
         lists.mark(None).ok_or(SpreadRefusal::NotFollowedYet)?;
         Ok(Some(FollowedTimeline { map, lists, shards }))
     }
 
-    /// Where the messages are; the Spider node heeds a change that is no statement about the table later, or never.
+    /// The current map. The Spider node applies a change of its system tables later or never, unless a statement names the table.
     async fn current_map(
         &self,
         definition: &TimelineDefinition,
         database: &str,
         (lists, stream): (&CachedTimeline, u64),
-        asker: &mut ReusableConnection,
+        connection: &mut ReusableConnection,
     ) -> Result<PartitionMap, SpreadRefusal> {
-        let map = load_map(&self.account, &self.binlog, definition, database, asker).await?;
+        let map = load_map(
+            &self.account,
+            &self.binlog,
+            definition,
+            database,
+            connection,
+        )
+        .await?;
         match self.first_observed_map(definition, database, (stream, map.clone())) {
             Some(first) if first != map => {
                 // A statement about the table would have ended the stream by then.
@@ -249,60 +255,61 @@ impl SpreadMemory {
     }
 }
 
-/// Where the messages are.
 async fn load_map(
     account: &UpstreamAccount,
     binlog: &Binlog,
     definition: &TimelineDefinition,
     database: &str,
-    asker: &mut ReusableConnection,
+    connection: &mut ReusableConnection,
 ) -> Result<PartitionMap, SpreadRefusal> {
     let message = &definition.message;
     let queries = partition_map::queries(database, &message.table, &definition.follower.table);
-    let told = asker.query(account, binlog, &queries).await;
-    let told = told.map_err(|failed| {
-        let lasting = failed.permanent_error();
-        lasting.map_or(SpreadRefusal::NotFollowedYet, |error| {
+    let replies = connection.query(account, binlog, &queries).await;
+    let replies = replies.map_err(|failed| {
+        let permanent = failed.permanent_error();
+        permanent.map_or(SpreadRefusal::NotFollowedYet, |error| {
             SpreadRefusal::Spider(with_grant_hint(error, account))
         })
     })?;
-    read(account, definition, database, told)
+    read(account, definition, database, replies)
 }
 
 fn read(
     account: &UpstreamAccount,
     definition: &TimelineDefinition,
     database: &str,
-    told: Vec<ResultSet>,
+    replies: Vec<ResultSet>,
 ) -> Result<PartitionMap, SpreadRefusal> {
-    let aim = account
+    let selected = account
         .target()
         .select()
         .ok_or(SpreadRefusal::NotFollowedYet)?;
-    let upstream = match host(aim.server.address()) {
+    let upstream = match host(selected.server.address()) {
         "localhost" => "127.0.0.1",
         upstream => upstream,
     };
-    let told: [ResultSet; 4] = told.try_into().map_err(|_| SpreadRefusal::NotFollowedYet)?;
+    let replies: [ResultSet; 4] = replies
+        .try_into()
+        .map_err(|_| SpreadRefusal::NotFollowedYet)?;
     let message = &definition.message;
     let names = (database, &*message.table, &*message.author);
-    partition_map::read(&told, names, upstream).map_err(SpreadRefusal::Map)
+    partition_map::read(&replies, names, upstream).map_err(SpreadRefusal::Map)
 }
 
-/// One part, if its table can be followed; as it is `known`, if nothing has become of it.
+/// One part, if its table can be followed; the one in `known`, if it is still current.
 async fn load_shard(
     definition: &TimelineDefinition,
     location: &PartitionLocation,
     (node, known): (&Arc<DataNode>, &[TimelineShard]),
-    asker: &mut ReusableConnection,
+    connection: &mut ReusableConnection,
 ) -> Result<TimelineShard, SpreadRefusal> {
     let why = |why: String| SpreadRefusal::at_node(&node.address, why);
     if !node.is_followed() {
-        let aside = node
+        let suspension = node
             .binlog
             .suspension()
-            .filter(|aside| aside.reason != STARTING);
-        return Err(aside.map_or(SpreadRefusal::NotFollowedYet, |aside| why(aside.text)));
+            .filter(|suspension| suspension.reason != STARTING);
+        return Err(suspension.map_or(SpreadRefusal::NotFollowedYet, |aside| why(aside.text)));
     }
     let is_of = |shard: &&TimelineShard| {
         let here = Arc::ptr_eq(&shard.binlog, &node.binlog);
@@ -316,49 +323,51 @@ async fn load_shard(
         return Ok(shard.clone());
     }
     let wanted = required_table(definition, location);
-    let types = types_on(definition, &wanted, location, node, asker).await?;
-    let place = node
+    let types = types_on(definition, &wanted, location, node, connection).await?;
+    let timeline = node
         .binlog
         .cached_timeline(row_source(&wanted, types, &location.database));
-    let place = place.ok_or_else(|| why(FULL.to_owned()))?;
+    let timeline = timeline.ok_or_else(|| why(FULL.to_owned()))?;
     let mark = node
         .binlog
-        .mark_at(&place, None)
+        .mark_at(&timeline, None)
         .ok_or(SpreadRefusal::NotFollowedYet)?;
     let shard = TimelineShard {
         binlog: Arc::clone(&node.binlog),
-        timeline: place,
+        timeline,
         stream: mark.generation(),
     };
-    // Whatever becomes of the table ends this stream from here on.
-    types_on(definition, &wanted, location, node, asker).await?;
+    // From here on, a change of the table ends this stream.
+    types_on(definition, &wanted, location, node, connection).await?;
     shard.mark(None).ok_or(SpreadRefusal::NotFollowedYet)?;
     Ok(shard)
 }
 
-/// What the columns of a data node's table hold by now.
+/// The current column types of a data node's table.
 async fn types_on(
     definition: &TimelineDefinition,
     wanted: &FeedDefinition,
     location: &PartitionLocation,
     node: &DataNode,
-    asker: &mut ReusableConnection,
+    connection: &mut ReusableConnection,
 ) -> Result<FeedColumnTypes, SpreadRefusal> {
     let why = |why: String| SpreadRefusal::at_node(&node.address, why);
     let tables = [location.table.clone()];
     let queries = catalogue::catalogue_queries(&location.database, &tables);
-    let told = asker.query(&node.account, &node.binlog, &queries).await;
-    let told = told.map_err(|failed| {
-        let lasting = failed.permanent_error();
-        lasting.map_or(
+    let replies = connection
+        .query(&node.account, &node.binlog, &queries)
+        .await;
+    let replies = replies.map_err(|failed| {
+        let permanent = failed.permanent_error();
+        permanent.map_or(
             SpreadRefusal::NotFollowedYet,
             |error| why(error.to_string()),
         )
     })?;
-    types(definition, wanted, location, &told).map_err(why)
+    types(definition, wanted, location, &replies).map_err(why)
 }
 
-/// What a data node's table has to be.
+/// The definition that a data node's table must satisfy.
 fn required_table(definition: &TimelineDefinition, location: &PartitionLocation) -> FeedDefinition {
     let message = &definition.message;
     FeedDefinition {
@@ -374,7 +383,7 @@ fn required_table(definition: &TimelineDefinition, location: &PartitionLocation)
     }
 }
 
-/// What the columns of a data node's table hold.
+/// The column types of a data node's table.
 ///
 /// # Errors
 /// Why it cannot be followed.
@@ -382,17 +391,20 @@ fn types(
     definition: &TimelineDefinition,
     wanted: &FeedDefinition,
     location: &PartitionLocation,
-    told: &[ResultSet],
+    replies: &[ResultSet],
 ) -> Result<FeedColumnTypes, String> {
-    let told: Vec<catalogue::CatalogueRows> = told.iter().map(ResultSet::cells).collect();
-    let told: [catalogue::CatalogueRows; 3] = told
+    let replies: Vec<catalogue::CatalogueRows> = replies.iter().map(ResultSet::cells).collect();
+    let replies: [catalogue::CatalogueRows; 3] = replies
         .try_into()
         .map_err(|_| "the catalogue's answers are of another number".to_owned())?;
-    let types =
-        check(wanted, &DatabaseCatalogue::read(&location.database, &told)).map_err(|found| {
-            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-            found.join("; ")
-        })?;
+    let types = check(
+        wanted,
+        &DatabaseCatalogue::read(&location.database, &replies),
+    )
+    .map_err(|obstacles| {
+        let texts: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
+        texts.join("; ")
+    })?;
     let message = &definition.message;
     for (column, kind, is) in [
         (&message.id, definition.id_type, types.id),
@@ -408,7 +420,7 @@ fn types(
     Ok(types)
 }
 
-/// What keeps a timeline from being answered from memory by the logs of its data nodes, whether they are followed now or not.
+/// What keeps a timeline from being served from memory by the logs of its data nodes, whether they are followed now or not.
 pub async fn obstacles(
     account: &UpstreamAccount,
     tls: &UpstreamTlsSection,
@@ -417,29 +429,29 @@ pub async fn obstacles(
 ) -> Vec<String> {
     let message = &definition.message;
     let queries = partition_map::queries(database, &message.table, &definition.follower.table);
-    let told = match query_once(account, &queries).await {
-        Ok(told) => told,
+    let replies = match query_once(account, &queries).await {
+        Ok(replies) => replies,
         Err(error) => {
             return vec![SpreadRefusal::Spider(with_grant_hint(&error, account)).to_string()];
         }
     };
-    let map = match read(account, definition, database, told) {
+    let map = match read(account, definition, database, replies) {
         Ok(map) => map,
         Err(why) => return vec![why.to_string()],
     };
     let mut found = Vec::new();
-    let mut asked: Vec<&str> = Vec::new();
+    let mut surveyed: Vec<&str> = Vec::new();
     for location in &map.parts {
         let address = &location.address;
-        let says = |why: String| SpreadRefusal::at_node(address, why).to_string();
-        match node_obstacles(account, tls, address, &mut asked).await {
+        let at_node = |why: String| SpreadRefusal::at_node(address, why).to_string();
+        match node_obstacles(account, tls, address, &mut surveyed).await {
             Ok((account, obstacles)) => {
-                found.extend(obstacles.into_iter().map(says));
+                found.extend(obstacles.into_iter().map(at_node));
                 let tables = [location.table.clone()];
                 let queries = catalogue::catalogue_queries(&location.database, &tables);
-                let told = query_once(&account, &queries).await;
-                let told = told.map_err(|error| error.to_string());
-                let types = told.and_then(|told| {
+                let replies = query_once(&account, &queries).await;
+                let replies = replies.map_err(|error| error.to_string());
+                let types = replies.and_then(|told| {
                     types(
                         definition,
                         &required_table(definition, location),
@@ -447,27 +459,27 @@ pub async fn obstacles(
                         &told,
                     )
                 });
-                found.extend(types.err().map(says));
+                found.extend(types.err().map(at_node));
             }
-            Err(why) => found.push(says(why)),
+            Err(why) => found.push(at_node(why)),
         }
     }
     found
 }
 
-/// The account on a data node, and what is in the way there, the first time it is asked for.
+/// The account on a data node, and the obstacles there, only the first time.
 async fn node_obstacles<'a>(
     account: &UpstreamAccount,
     tls: &UpstreamTlsSection,
     address: &'a str,
-    asked: &mut Vec<&'a str>,
+    surveyed: &mut Vec<&'a str>,
 ) -> Result<(UpstreamAccount, Vec<String>), String> {
     let connector = TlsConnector::new(tls, host(address)).map_err(|error| error.to_string())?;
     let account = account.with_target(UpstreamTarget::one(address, &connector));
-    if asked.contains(&address) {
+    if surveyed.contains(&address) {
         return Ok((account, Vec::new()));
     }
-    asked.push(address);
+    surveyed.push(address);
     let obstacles = obstacle_survey::server_obstacles(&account).await;
     let obstacles = obstacles.map_err(|error| error.to_string())?;
     let texts = obstacles.iter().map(ToString::to_string).collect();

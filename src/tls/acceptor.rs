@@ -17,11 +17,11 @@ const CERT: &str = "tls.cert";
 const KEY: &str = "tls.key";
 const CLIENT_CA: &str = "tls.client_ca";
 
-/// What clients are shown.
+/// The TLS configuration that clients get.
 #[derive(Debug)]
 pub struct TlsAcceptor {
     config: Arc<ServerConfig>,
-    /// Nobody has asked for this certificate.
+    /// The generated certificate, if no setting names one.
     generated: Option<GeneratedCertificate>,
 }
 
@@ -32,23 +32,20 @@ enum CertificateSource {
 }
 
 impl TlsAcceptor {
-    /// Reads certificate and key; `None` where clients are offered no TLS.
+    /// Reads certificate and key; `None`: clients are offered no TLS.
     ///
     /// # Errors
-    /// When a file cannot be read, or the key is another certificate's.
+    /// If a file cannot be read, or certificate and key do not match.
     pub fn new(
         settings: &TlsSection,
         upstream: &UpstreamTlsSection,
     ) -> Result<Option<TlsAcceptor>, TlsError> {
         let client_ca = settings.client_ca.as_ref();
         if settings.offers_generated(upstream) {
-            let (own, identity) = GeneratedCertificate::new(settings)?;
+            let (generated, identity) = GeneratedCertificate::new(settings)?;
             let config = server_config("tls.own_file", identity, client_ca)?;
-            let own = Some(own);
-            return Ok(Some(TlsAcceptor {
-                config,
-                generated: own,
-            }));
+            let generated = Some(generated);
+            return Ok(Some(TlsAcceptor { config, generated }));
         }
         let source = match (&settings.cert, &settings.key) {
             (Some(cert), Some(key)) => CertificateSource::Files {
@@ -75,13 +72,13 @@ impl TlsAcceptor {
         }))
     }
 
-    /// What the next client is shown.
+    /// The configuration for the next client.
     #[must_use]
     pub fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config)
     }
 
-    /// To whom a certificate is offered that nobody has asked for.
+    /// The generated certificate, if no setting names one.
     #[must_use]
     pub fn generated(&self) -> Option<&GeneratedCertificate> {
         self.generated.as_ref()
@@ -110,10 +107,10 @@ fn server_config(
         .map_err(|error| TlsError::unfit(settings, error))
 }
 
-/// A certificate, those between it and its CA, and its key.
+/// A certificate with its intermediates, and its private key.
 pub(super) type TlsIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// A certificate for a first try.
+/// Generates a certificate for a first try.
 fn self_signed() -> Result<TlsIdentity, TlsError> {
     let unfit = |error| TlsError::unfit("tls.self_signed", error);
     let CertifiedKey { cert, signing_key } =

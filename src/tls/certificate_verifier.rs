@@ -1,4 +1,4 @@
-//! What a server's certificate has to prove, where it is less than its name.
+//! Verification of a server's certificate without its name.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Any certificate will do where none is trusted: nobody can listen, but anybody may be the server.
+/// Verifies the chain if certificates are trusted; otherwise accepts any certificate, which prevents eavesdropping but not impersonation.
 #[derive(Debug)]
 pub(super) struct LenientVerifier {
     pub(super) provider: Arc<CryptoProvider>,
     pub(super) trusted: Option<TrustedCertificates>,
 }
 
-/// Who may have signed a certificate, or be its owner.
+/// Trusted CAs, and pinned certificates.
 #[derive(Debug)]
 pub(super) struct TrustedCertificates {
     pub(super) pinned: Vec<CertificateDer<'static>>,
@@ -32,10 +32,10 @@ impl ServerCertVerifier for LenientVerifier {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        // A certificate that signs itself is a CA's as a rule, and no chain may end with one.
+        // A self-signed certificate is usually a CA's, with which no chain may end.
         let trusted = self.trusted.as_ref();
         if let Some(trusted) =
-            trusted.filter(|trusted| !trusted.pinned.iter().any(|own| own == cert))
+            trusted.filter(|trusted| !trusted.pinned.iter().any(|certificate| certificate == cert))
         {
             verify_server_cert_signed_by_trust_anchor(
                 &ParsedCertificate::try_from(cert)?,

@@ -18,22 +18,22 @@ const CERT: &str = "upstream_tls.cert";
 const KEY: &str = "upstream_tls.key";
 const NAME: &str = "upstream_tls.name";
 
-/// How the server is connected to.
+/// The TLS configuration towards the server.
 #[derive(Clone, Debug)]
 pub struct TlsConnector {
     /// When there is TLS.
     pub mode: TlsMode,
-    /// What is shown to the server, and what it has to show.
+    /// The certificate shown to the server, and the verification of the server's.
     pub config: Arc<ClientConfig>,
-    /// The name that it has to have.
+    /// The name that the server's certificate has to have.
     pub name: ServerName<'static>,
 }
 
 impl TlsConnector {
-    /// Reads what the settings name. `host`: the server's, as it is connected to.
+    /// Reads the files that the settings name. `host`: the server's, as it is connected to.
     ///
     /// # Errors
-    /// When a file cannot be read or does not fit, or the name is none.
+    /// If a file cannot be read or does not fit, or the name is invalid.
     pub fn new(settings: &UpstreamTlsSection, host: &str) -> Result<TlsConnector, TlsError> {
         let name = settings.name.as_deref().unwrap_or(host).to_owned();
         let name = ServerName::try_from(name).map_err(|error| TlsError::unfit(NAME, error))?;
@@ -78,7 +78,7 @@ fn verifier(
             .map(|verifier| verifier as _)
             .map_err(|error| TlsError::unfit(CA, error));
     }
-    let own = pem_files::certificates(CA, ca)?;
-    let trusted = Some(TrustedCertificates { pinned: own, roots });
+    let pinned = pem_files::certificates(CA, ca)?;
+    let trusted = Some(TrustedCertificates { pinned, roots });
     Ok(Arc::new(LenientVerifier { provider, trusted }))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rustls::pki_types::pem;
 
-/// Why there can be no TLS with these settings.
+/// Why TLS is impossible with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -14,7 +14,7 @@ pub enum TlsError {
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A file cannot be written.
@@ -24,7 +24,7 @@ pub enum TlsError {
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A file is not what it should be.
@@ -36,20 +36,20 @@ pub enum TlsError {
         path: PathBuf,
         /// A certificate, or a private key.
         expected: &'static str,
-        /// Why.
+        /// The cause.
         source: pem::Error,
     },
-    /// What the files hold does not fit together.
+    /// The files do not fit together.
     #[error("{settings}: {reason}")]
     Unfit {
         /// The settings that name them.
         settings: &'static str,
-        /// Why.
+        /// The cause.
         reason: String,
     },
 }
 
-/// True where two sides do not agree on TLS, and would not the next time: not where one was gone, or slow.
+/// True if the handshake failed by disagreement, which the next one would repeat; false for timeouts and broken connections.
 #[must_use]
 pub fn is_disagreement(error: &std::io::Error) -> bool {
     let cause = error.get_ref();

@@ -1,4 +1,4 @@
-//! The certificate that Headwater makes for itself where none is set: made once, and kept in a file that nobody else may read.
+//! The certificate that Headwater generates if none is set: generated once, and stored in a file that only its user may read.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions};
@@ -21,57 +21,59 @@ use super::settings::TlsSection;
 
 const SETTING: &str = "tls.own_file";
 const FILE_NAME: &str = "tls.pem";
-/// So many addresses are remembered whose clients turned the certificate down.
+/// Addresses remembered whose clients rejected the certificate.
 const MAX_ADDRESSES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4_095);
 
-/// Where the certificate is kept.
+/// Where the certificate is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CertificateLocation {
     /// In this file.
     File(PathBuf),
-    /// In memory alone: why.
+    /// Only in memory, for this reason.
     MemoryOnly(String),
 }
 
-/// To whom the certificate is offered: clients that were served without one before are not to fail for it.
+/// The generated certificate, and which clients it is offered to: clients that worked without TLS must not fail because of it.
 #[derive(Debug)]
 pub struct GeneratedCertificate {
     location: CertificateLocation,
     /// The server's side cannot have TLS, so the clients' has none.
     withdrawn: AtomicBool,
-    /// Whose clients turned it down.
+    /// Addresses whose clients rejected it.
     refusing_addresses: Mutex<LruCache<IpAddr, ()>>,
 }
 
 impl GeneratedCertificate {
-    /// Reads the certificate, or makes it.
+    /// Reads the certificate, or generates it.
     ///
     /// # Errors
-    /// When a file that the settings name cannot be read, written or used. Where they name none, one is made for this process alone.
+    /// If a file that the settings name cannot be read, written or used. Without one, falls back to a certificate for this process alone.
     pub(super) fn new(
         settings: &TlsSection,
     ) -> Result<(GeneratedCertificate, TlsIdentity), TlsError> {
-        let own = |place| GeneratedCertificate {
-            location: place,
+        let at_location = |location| GeneratedCertificate {
+            location,
             withdrawn: AtomicBool::new(false),
             refusing_addresses: Mutex::new(LruCache::new(MAX_ADDRESSES)),
         };
         let is_asked_for = settings.own_file.is_some();
         let why = match certificate_path(settings) {
             Some(path) => match load_or_generate(&path) {
-                Ok(identity) => return Ok((own(CertificateLocation::File(path)), identity)),
+                Ok(identity) => {
+                    return Ok((at_location(CertificateLocation::File(path)), identity));
+                }
                 Err(error) if is_asked_for => return Err(error),
                 Err(error) => error.to_string(),
             },
             None => "there is no home folder to keep it in".to_owned(),
         };
         Ok((
-            own(CertificateLocation::MemoryOnly(why)),
+            at_location(CertificateLocation::MemoryOnly(why)),
             parse_identity(&generate().map_err(generate_error)?)?,
         ))
     }
 
-    /// True where clients at this address may be offered TLS; `None`: who comes by a socket of the machine needs none.
+    /// True if clients at this address may be offered TLS; `None`: a client of the Unix socket, which needs none.
     pub fn is_offered_to(&self, address: Option<IpAddr>) -> bool {
         let Some(address) = address.filter(|_| !self.withdrawn.load(Ordering::Relaxed)) else {
             return false;
@@ -81,26 +83,26 @@ impl GeneratedCertificate {
         refusers.get(&address.to_canonical()).is_none()
     }
 
-    /// A client at this address turned it down. True where that was not known.
+    /// Records that a client at this address rejected it. True if that is new.
     pub fn record_refusal(&self, address: IpAddr) -> bool {
         let refusers = self.refusing_addresses.lock();
         let mut refusers = refusers.unwrap_or_else(PoisonError::into_inner);
         refusers.put(address.to_canonical(), ()).is_none()
     }
 
-    /// It is offered to nobody any more. True where it was until now.
+    /// Stops offering it. True if it was offered until now.
     pub fn withdraw(&self) -> bool {
         !self.withdrawn.swap(true, Ordering::Relaxed)
     }
 
-    /// What that means, for people.
+    /// The consequences, for people.
     #[must_use]
     pub fn withdrawal(&self) -> &'static str {
         "clients are offered no TLS, and the server's side has none, until settings are read again: the server offers TLS that Headwater \
          cannot have with it. Set tls.own = false, or see upstream_tls in the settings"
     }
 
-    /// Where it is kept, for people.
+    /// Where it is stored, for people.
     #[must_use]
     pub fn location_text(&self) -> String {
         match &self.location {
@@ -112,7 +114,7 @@ impl GeneratedCertificate {
     }
 }
 
-/// Where it is kept, or would be, for people; nothing is made.
+/// Where it is or would be stored, for people; generates nothing.
 ///
 /// # Errors
 /// As `GeneratedCertificate::new` would fail.
@@ -144,7 +146,7 @@ pub fn planned_location(settings: &TlsSection) -> Result<String, TlsError> {
     }
 }
 
-/// The file: as it is set, or in the folder that a service manager or the system gives a program for what it keeps.
+/// The file: as it is set, or in the state folder that the service manager or the system assigns.
 fn certificate_path(settings: &TlsSection) -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     settings.own_file.clone().or_else(|| {
@@ -156,7 +158,7 @@ fn certificate_path(settings: &TlsSection) -> Option<PathBuf> {
     })
 }
 
-/// The file by these variables of the environment.
+/// The file, by these environment variables.
 fn default_path(
     service: Option<OsString>,
     state: Option<OsString>,
@@ -171,18 +173,18 @@ fn default_path(
     folder.is_absolute().then(|| folder.join(FILE_NAME))
 }
 
-/// What the file holds, which is made where there is none.
+/// Reads the file; generates it if it is missing.
 fn load_or_generate(path: &Path) -> Result<TlsIdentity, TlsError> {
     if let Some(identity) = read_identity(path)? {
         return Ok(identity);
     }
     let text = generate().map_err(generate_error)?;
     write(path, &text).map_err(write_error(path))?;
-    // Another process may have been there first.
+    // Another process may have written it first.
     read_identity(path)?.ok_or_else(|| write_error(path)(io::ErrorKind::NotFound.into()))
 }
 
-/// `None`: there is no such file.
+/// Reads the file; `None`: it does not exist.
 fn read_identity(path: &Path) -> Result<Option<TlsIdentity>, TlsError> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -199,7 +201,7 @@ fn read_identity(path: &Path) -> Result<Option<TlsIdentity>, TlsError> {
                 ),
             ));
         }
-        // Reading says what is wrong.
+        // Reading reports the error.
         _ => {}
     }
     let mut shown = pem_files::certificates(SETTING, path)?;
@@ -207,10 +209,10 @@ fn read_identity(path: &Path) -> Result<Option<TlsIdentity>, TlsError> {
     Ok(Some((shown, pem_files::key(SETTING, path)?)))
 }
 
-/// A certificate, the CA that has signed it, and its key, as a file has them. The CA's own key is gone: it never signs another.
+/// Generates a certificate, its CA, and its key, in PEM form. The CA's key is discarded: it never signs another.
 ///
-/// Clients of MariaDB since 11.4 want a certificate that has signed itself to be proved by the account's password, which nobody but the
-/// server can do; of one that an unknown CA has signed they want no proof (11.8), unless they are told whom to trust.
+/// MariaDB's clients since 11.4 require a self-signed certificate to be proved by the account's password, which only the server can do. For
+/// one signed by an unknown CA they require no proof (11.8), unless they are given trusted CAs.
 fn generate() -> Result<String, rcgen::Error> {
     let named = |name: &str, hosts: Vec<String>| {
         let mut params = CertificateParams::new(hosts)?;
@@ -221,21 +223,21 @@ fn generate() -> Result<String, rcgen::Error> {
     ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
     let key = KeyPair::generate()?;
-    let own = named("Headwater", host_names())?.signed_by(&key, &ca)?;
-    Ok([own.pem(), ca.pem(), key.serialize_pem()].concat())
+    let certificate = named("Headwater", host_names())?.signed_by(&key, &ca)?;
+    Ok([certificate.pem(), ca.pem(), key.serialize_pem()].concat())
 }
 
-/// By what names this machine may be connected to.
+/// The names by which clients may connect to this machine.
 fn host_names() -> Vec<String> {
-    let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let own = own.trim().to_owned();
+    let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host_name = host_name.trim().to_owned();
     let is_name = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '.';
-    let own = (!own.is_empty() && own.chars().all(is_name)).then_some(own);
+    let host_name = (!host_name.is_empty() && host_name.chars().all(is_name)).then_some(host_name);
     let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    local.into_iter().chain(own).collect()
+    local.into_iter().chain(host_name).collect()
 }
 
-/// Of a file's text what clients are shown: without the CA, which they may be given, but never learn from whom they are to trust.
+/// Parses the file, without the CA: clients must not receive from the server what to trust.
 fn parse_identity(text: &str) -> Result<TlsIdentity, TlsError> {
     pem_files::identity(text).map_err(|error| TlsError::unfit(SETTING, error))
 }
@@ -244,7 +246,7 @@ fn generate_error(error: rcgen::Error) -> TlsError {
     TlsError::unfit("tls.own", error)
 }
 
-/// Whole or not at all, and never in the place of one that is there.
+/// Writes the file atomically, and never replaces one.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     DirBuilder::new()
@@ -272,7 +274,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     placed
 }
 
-/// Whether a file could be made there.
+/// Whether a file could be created there.
 fn may_write(path: &Path) -> io::Result<()> {
     let there = path.ancestors().skip(1).find(|folder| folder.exists());
     Ok(access(
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_made_once_and_nobody_else_may_read_it() {
+    fn it_is_generated_once_and_only_its_user_may_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state/headwater/tls.pem");
         let foretelling = planned_location(&section(&path)).unwrap();
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_set_and_cannot_be_used_is_a_mistake_and_stays_as_it_is() {
+    fn a_set_file_that_cannot_be_used_is_an_error_and_stays_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a file");
         std::fs::write(&file, "no certificate").unwrap();
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_kept_where_programs_keep_what_is_theirs() {
+    fn it_is_stored_in_the_state_folder() {
         let path = |service: &str, state: &str, home: &str| {
             let given = |text: &str| (!text.is_empty()).then(|| text.into());
             default_path(given(service), given(state), given(home))
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn who_turned_it_down_is_offered_none_and_nobody_is_once_it_is_withdrawn() {
+    fn rejection_and_withdrawal_stop_the_offer() {
         let folder = tempfile::tempdir().unwrap();
         let (own, _) = GeneratedCertificate::new(&section(&folder.path().join("tls.pem"))).unwrap();
         let address = |text: &str| Some(text.parse::<IpAddr>().unwrap());

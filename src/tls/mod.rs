@@ -1,4 +1,4 @@
-//! Certificates: what clients are shown, and what the server has to show.
+//! Certificates: those shown to clients, and the verification of the server's.
 
 mod acceptor;
 mod certificate_verifier;

@@ -1,4 +1,4 @@
-//! Certificates and keys as they stand in files.
+//! Certificates and keys in PEM files.
 
 use std::path::Path;
 
@@ -22,12 +22,12 @@ pub(super) fn certificates(
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let text = read(setting, path)?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let found = found.and_then(|found| match found.is_empty() {
+    let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let parsed = parsed.and_then(|found| match found.is_empty() {
         true => Err(pem::Error::NoItemsFound),
         false => Ok(found),
     });
-    found.map_err(|source| TlsError::Pem {
+    parsed.map_err(|source| TlsError::Pem {
         setting,
         path: path.to_owned(),
         expected: "certificate",
@@ -55,7 +55,7 @@ pub(super) fn identity(
     Ok((vec![certificate], key))
 }
 
-/// The certificates of a file as what others are measured by.
+/// A file's certificates, as trust anchors.
 pub(super) fn roots(setting: &'static str, path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(setting, path)? {

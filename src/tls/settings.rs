@@ -1,4 +1,4 @@
-//! What the settings say about TLS.
+//! The settings of TLS.
 
 use std::path::PathBuf;
 
@@ -9,22 +9,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsSection {
-    /// The certificate that clients see, and those between it and its CA behind it (PEM).
+    /// The certificate that clients see, followed by its intermediates (PEM).
     pub cert: Option<PathBuf>,
     /// Its private key (PEM).
     pub key: Option<PathBuf>,
-    /// Where no certificate is set, clients are offered TLS by one that Headwater makes, as far as the server has TLS: they cannot
-    /// verify it.
+    /// If no certificate is set, clients are offered TLS with a generated one, as far as the server has TLS. They cannot verify it.
     pub own: bool,
-    /// Where that one is kept (PEM).
+    /// Where the generated one is stored (PEM).
     pub own_file: Option<PathBuf>,
-    /// A certificate made at the start, in place of a file: clients cannot verify it.
+    /// Generate a certificate at each start, in place of a file; clients cannot verify it.
     pub self_signed: bool,
     /// Clients have to show a certificate that one of these CAs has signed (PEM).
     pub client_ca: Option<PathBuf>,
-    /// Clients that log in without TLS are refused, but for those on the machine's socket.
+    /// Clients without TLS are refused, except on the Unix socket.
     pub required: bool,
-    /// TLS ends at the server, not here: then nothing can be answered here.
+    /// TLS ends at the server, not here; then nothing can be served.
     pub passthrough: bool,
 }
 
@@ -44,20 +43,20 @@ impl Default for TlsSection {
 }
 
 impl TlsSection {
-    /// True when the settings name a certificate.
+    /// True if the settings name a certificate.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.self_signed || self.cert.is_some()
     }
 
-    /// True when clients are offered TLS by a certificate that nobody has asked for, given what is set about the server's side.
+    /// True if clients are offered TLS with the generated certificate, given the settings of the server's side.
     #[must_use]
     pub fn offers_generated(&self, upstream: &UpstreamTlsSection) -> bool {
         let may_mirror = upstream.mirror && upstream.mode != TlsMode::Disabled;
         self.own && may_mirror && !self.is_set() && !self.passthrough
     }
 
-    /// True when clients are offered TLS that ends here, as far as the server has it.
+    /// True if clients are offered TLS that ends here, as far as the server has it.
     #[must_use]
     pub fn is_offered(&self, upstream: &UpstreamTlsSection) -> bool {
         self.is_set() || self.offers_generated(upstream)
@@ -74,7 +73,7 @@ pub struct UpstreamTlsSection {
     pub mirror: bool,
     /// CAs, or the server's own certificate (PEM).
     pub ca: Option<PathBuf>,
-    /// The certificate that the server is shown (PEM).
+    /// The certificate shown to the server (PEM).
     pub cert: Option<PathBuf>,
     /// Its private key (PEM).
     pub key: Option<PathBuf>,
@@ -113,7 +112,7 @@ pub enum TlsMode {
 }
 
 impl TlsMode {
-    /// True when there is no connection without TLS.
+    /// True if connections without TLS are refused.
     #[must_use]
     pub fn is_required(self) -> bool {
         matches!(
@@ -122,14 +121,14 @@ impl TlsMode {
         )
     }
 
-    /// True when the server's certificate is verified.
+    /// True if the server's certificate is verified.
     #[must_use]
     pub fn verifies(self) -> bool {
         matches!(self, TlsMode::VerifyCa | TlsMode::VerifyIdentity)
     }
 }
 
-/// As it is written in the file.
+/// As written in the settings file.
 impl std::fmt::Display for TlsMode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

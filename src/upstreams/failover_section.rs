@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How it is noticed that a server is lost, where there are several.
+/// How the loss of a server is detected, with several servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FailoverSection {
-    /// Each server is asked so often what it is, in milliseconds.
+    /// Interval between probes of a server, in milliseconds.
     pub check_ms: u64,
-    /// A server that has not answered within so many milliseconds is lost.
+    /// A server that has not replied for this many milliseconds is lost.
     pub patience_ms: u64,
 }
 
@@ -21,21 +21,21 @@ impl Default for FailoverSection {
     }
 }
 
-/// Whom clients of a port are led to.
+/// Which server the clients of a port are routed to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ListenerRole {
     /// The primary.
     #[default]
     Primary,
-    /// One of the replicas, the same for all while it is there.
+    /// One replica, the same for all clients while it is available.
     Replica,
-    /// The same; the primary where there is no replica.
+    /// As `Replica`, or the primary if there is no replica.
     Any,
 }
 
 impl ListenerRole {
-    /// As it is written.
+    /// The name in the settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

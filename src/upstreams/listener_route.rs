@@ -1,11 +1,11 @@
-//! Where the clients of a port are led to: the primary, or a replica.
+//! Which server the clients of a port are routed to: the primary, or a replica.
 
 use std::sync::Arc;
 
 use super::{ListenerRole, Upstreams};
 use crate::account::UpstreamTarget;
 
-/// A way in for clients.
+/// A port's route.
 #[derive(Debug)]
 pub struct ListenerRoute {
     /// The servers.
@@ -16,7 +16,7 @@ pub struct ListenerRoute {
 }
 
 impl Upstreams {
-    /// The way to the primary.
+    /// The route to the primary.
     #[must_use]
     pub fn primary_route(self: &Arc<Self>) -> ListenerRoute {
         ListenerRoute {
@@ -26,22 +26,22 @@ impl Upstreams {
         }
     }
 
-    /// The ways to replicas, in the order of their ports.
+    /// The routes to replicas, in the order of their ports.
     pub fn replica_routes(self: &Arc<Self>) -> impl Iterator<Item = ListenerRoute> {
-        let posts = self
+        let ports = self
             .watched
             .iter()
             .flat_map(|watched| &watched.replica_ports);
-        posts.map(|post| ListenerRoute {
+        ports.map(|port| ListenerRoute {
             upstreams: Arc::clone(self),
-            target: post.target.clone(),
-            role: post.role,
+            target: port.target.clone(),
+            role: port.role,
         })
     }
 }
 
 impl ListenerRoute {
-    /// Why nobody is led anywhere.
+    /// Why no server is available.
     #[must_use]
     pub fn unavailable_reason(&self) -> &'static str {
         match self.role {

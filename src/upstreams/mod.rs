@@ -1,14 +1,14 @@
-//! The servers behind Headwater: where sessions and the service account connect to. Of several servers one is the primary, which
-//! [`crate::cluster`] concludes from what each says of itself.
+//! The servers that sessions and the service account connect to. Of several servers one is the primary; [`crate::cluster`] infers which
+//! from what each reports about itself.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `listener_route` | where the clients of a port are led to |
-//! | `role_probe` | asks a server what it is |
-//! | `server_watch` | does so again and again, and says what has changed |
+//! | `listener_route` | which server the clients of a port are routed to |
+//! | `role_probe` | queries a server's role |
+//! | `server_watch` | probes all servers repeatedly and applies changes |
 //! | `failover_section` | the settings |
 //!
-//! With one server nothing is asked, and nothing runs.
+//! With one server no query is sent, and no task runs.
 
 mod failover_section;
 mod listener_route;
@@ -32,53 +32,49 @@ use crate::cluster::{ClusterView, ServerStatus};
 use crate::reachability::UpstreamReachability;
 use crate::tls::{TlsConnector, TlsError, UpstreamTlsSection};
 
-/// The port whose clients are led to the primary, as the setting is named.
+/// The setting that names the port of the primary.
 const LISTEN: &str = "listen";
 
-/// All servers, and which one is followed.
+/// All servers, and which of them is followed.
 #[derive(Debug)]
 pub struct Upstreams {
     target: UpstreamTarget,
     addresses: Vec<String>,
-    /// Whether connections can be made, for the log.
+    /// Whether connections succeed, for the log.
     pub(crate) reach: UpstreamReachability,
     watched: Option<WatchedServers>,
 }
 
-/// What there is where there are several.
 #[derive(Debug)]
 struct WatchedServers {
     follow: Sender<FollowedServer>,
-    /// Ports for replicas.
     replica_ports: Vec<ReplicaPort>,
     cluster: Mutex<ClusterView>,
-    /// Has a server be asked now.
+    /// Wakes the watcher of a server.
     wakes: Vec<Notify>,
     failovers: AtomicU64,
     section: FailoverSection,
 }
 
-/// A port for replicas.
 #[derive(Debug)]
 struct ReplicaPort {
     listen: String,
     role: ListenerRole,
     follow: Sender<FollowedServer>,
     target: UpstreamTarget,
-    /// Who was followed last.
     last_followed: Mutex<Option<usize>>,
 }
 
 impl Upstreams {
-    /// Those at these addresses. Of several none is followed until they are watched ([`run`]).
+    /// The servers at these addresses. Of several, none is followed until they are watched ([`run`]).
     ///
     /// # Errors
-    /// When the settings of TLS cannot be used.
+    /// When the TLS settings cannot be used.
     pub fn new(
         servers: &[String],
         tls: &UpstreamTlsSection,
         section: FailoverSection,
-        posts: &[(&str, ListenerRole)],
+        replica_ports: &[(&str, ListenerRole)],
     ) -> Result<Upstreams, TlsError> {
         let (target, watched) = match servers {
             [server] => {
@@ -89,7 +85,7 @@ impl Upstreams {
                 let follow = Sender::new(FollowedServer::default());
                 let followed = follow.subscribe();
                 let target = UpstreamTarget::of(servers, tls, followed)?;
-                let post = |(listen, role): &(&str, ListenerRole)| {
+                let replica_port = |(listen, role): &(&str, ListenerRole)| {
                     let follow = Sender::new(FollowedServer::default());
                     let followed = follow.subscribe();
                     Ok(ReplicaPort {
@@ -100,10 +96,11 @@ impl Upstreams {
                         last_followed: Mutex::default(),
                     })
                 };
-                let posts: Result<Vec<_>, TlsError> = posts.iter().map(post).collect();
+                let replica_ports: Result<Vec<_>, TlsError> =
+                    replica_ports.iter().map(replica_port).collect();
                 let watched = WatchedServers {
                     follow,
-                    replica_ports: posts?,
+                    replica_ports: replica_ports?,
                     cluster: Mutex::new(ClusterView::new(servers, clock::now())),
                     wakes: servers.iter().map(|_| Notify::new()).collect(),
                     failovers: AtomicU64::new(0),
@@ -126,19 +123,19 @@ impl Upstreams {
         &self.target
     }
 
-    /// All of them, as they are shown to people.
+    /// All addresses, for display.
     #[must_use]
     pub fn address_list(&self) -> &str {
         &self.reach.address
     }
 
-    /// True where there are several.
+    /// True if there are several servers.
     #[must_use]
     pub fn are_several(&self) -> bool {
         self.watched.is_some()
     }
 
-    /// Every server's address, and what it is; nothing is known of one that is the only one.
+    /// Every server's address and status; `None` for a single server, whose status is not probed.
     #[must_use]
     pub fn statuses(&self) -> Vec<(&str, Option<ServerStatus>)> {
         let statuses = self.watched.as_ref().map(|watched| {
@@ -152,39 +149,39 @@ impl Upstreams {
             .collect()
     }
 
-    /// Whose clients are led to a server by its place now, each with since when: `listen`, and the addresses of ports for replicas.
+    /// The ports now routed to the server with this index, each with the time since when: `listen`, and the addresses of replica ports.
     #[must_use]
-    pub fn ports_led_to(&self, place: usize) -> Vec<(&str, Option<Instant>)> {
+    pub fn ports_led_to(&self, index: usize) -> Vec<(&str, Option<Instant>)> {
         let Some(watched) = &self.watched else {
             return Vec::new();
         };
-        let posts = watched.replica_ports.iter();
-        let posts = posts.map(|post| (post.listen.as_str(), *post.follow.borrow()));
+        let ports = watched.replica_ports.iter();
+        let posts = ports.map(|post| (post.listen.as_str(), *post.follow.borrow()));
         let all = [(LISTEN, *watched.follow.borrow())]
             .into_iter()
             .chain(posts);
-        all.filter(|(_, followed)| followed.server == Some(place))
+        all.filter(|(_, followed)| followed.server == Some(index))
             .map(|(port, followed)| (port, followed.since))
             .collect()
     }
 
-    /// How often another server became the primary.
+    /// How many times another server became the primary.
     #[must_use]
     pub fn failovers(&self) -> u64 {
         let watched = self.watched.as_ref();
         watched.map_or(0, |watched| watched.failovers.load(Ordering::Relaxed))
     }
 
-    /// Has a server be looked at now: a connection to it has ended, or could not be made.
-    pub fn wake(&self, place: usize) {
+    /// Probes a server now: a connection to it has ended, or could not be made.
+    pub fn wake(&self, index: usize) {
         let watched = self.watched.as_ref();
-        if let Some(wake) = watched.and_then(|watched| watched.wakes.get(place)) {
+        if let Some(wake) = watched.and_then(|watched| watched.wakes.get(index)) {
             wake.notify_one();
         }
     }
 
-    fn address(&self, place: usize) -> &str {
-        self.addresses.get(place).map_or("", String::as_str)
+    fn address(&self, index: usize) -> &str {
+        self.addresses.get(index).map_or("", String::as_str)
     }
 }
 
@@ -198,7 +195,7 @@ impl WatchedServers {
     }
 }
 
-/// Has all that listens follow this server from now on, or none.
+/// Makes all connections of a port follow this server from now on, or none.
 fn follow_server(follow: &Sender<FollowedServer>, server: Option<usize>) {
     follow.send_modify(|followed| {
         followed.server = server;

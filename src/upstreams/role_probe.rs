@@ -1,4 +1,4 @@
-//! Asks a server what it is, on one connection that is kept.
+//! Queries a server's role, on one cached connection.
 
 use std::time::Duration;
 
@@ -6,7 +6,6 @@ use crate::account::{AccountConnection, AccountError, ConnectionPurpose, Upstrea
 use crate::catalogue::query_all;
 use crate::cluster::{self, ClusterProduct, PRODUCT_QUERY, ServerObservation, ServerReport};
 
-/// Who asks one server.
 #[derive(Debug)]
 pub(super) struct RoleProbe {
     account: UpstreamAccount,
@@ -14,7 +13,7 @@ pub(super) struct RoleProbe {
 }
 
 impl RoleProbe {
-    /// With an account that connects to this server alone.
+    /// `account` connects to this server only.
     pub(super) fn new(account: UpstreamAccount) -> RoleProbe {
         RoleProbe {
             account,
@@ -22,15 +21,15 @@ impl RoleProbe {
         }
     }
 
-    /// What the server says within this time. `sources`: whom it replicates, too.
+    /// What the server reports within `patience`. `sources`: also which servers it replicates from.
     pub(super) async fn probe(&mut self, sources: bool, patience: Duration) -> ServerObservation {
-        let Ok(asked) = tokio::time::timeout(patience, self.query(sources)).await else {
+        let Ok(reply) = tokio::time::timeout(patience, self.query(sources)).await else {
             return ServerObservation::Unreachable(format!(
                 "it has not answered within {} ms",
                 patience.as_millis()
             ));
         };
-        match asked {
+        match reply {
             Ok(Ok(facts)) => ServerObservation::Reported(Box::new(facts)),
             Ok(Err(text)) => ServerObservation::Refused(text),
             Err(error @ (AccountError::Io(_) | AccountError::Waiting(_))) => {
@@ -40,7 +39,7 @@ impl RoleProbe {
         }
     }
 
-    /// Waits until the connection has ended; for good where there is none.
+    /// Waits until the connection has ended; forever if there is none.
     pub(super) async fn ended(&mut self) {
         match &mut self.cached {
             Some((conn, _)) => conn.ended().await,
@@ -49,7 +48,7 @@ impl RoleProbe {
     }
 
     async fn query(&mut self, sources: bool) -> Result<Result<ServerReport, String>, AccountError> {
-        // A connection that was ended says nothing about the server, until another one cannot be made.
+        // A closed connection proves nothing about the server until a new one cannot be made.
         if let Some((mut conn, product)) = self.cached.take()
             && conn.is_open()
             && let Ok((facts, product)) = query_on(&mut conn, product, sources).await
@@ -60,7 +59,7 @@ impl RoleProbe {
         let mut conn = AccountConnection::open(&self.account, ConnectionPurpose::Roles).await?;
         let answers = query_all(&mut conn, &[PRODUCT_QUERY.to_owned()]).await?;
         let product = answers.first().and_then(ClusterProduct::from_reply);
-        // Who does not answer even this has nothing but the reason to tell.
+        // A server that does not answer even this returns its error next.
         let product = product.unwrap_or(ClusterProduct::Mariadb { galera: false });
         let (facts, product) = query_on(&mut conn, product, sources).await?;
         self.cached = Some((conn, product));
@@ -68,7 +67,7 @@ impl RoleProbe {
     }
 }
 
-/// The answers of a server, and what it is known to be by them. What it is in a Galera cluster is asked once it says that it is in one.
+/// Queries a server's status; returns what it is known to be. A node of a Galera cluster is queried again with the cluster's queries.
 async fn query_on(
     conn: &mut AccountConnection,
     product: ClusterProduct,

@@ -1,4 +1,4 @@
-//! Asks every server again and again, follows the primary, and says in the log what has changed.
+//! Probes all servers repeatedly, follows the primary, and logs changes.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -13,25 +13,25 @@ use crate::account::UpstreamAccount;
 use crate::clock;
 use crate::cluster::{ClusterChange, ClusterView, GroupMembership, ServerObservation, ServerRole};
 
-/// A server is asked no sooner after it was asked before, whoever wants it to be.
+/// Least time between two probes of a server.
 const MIN_PROBE_INTERVAL: Duration = Duration::from_millis(20);
-/// While there is no primary each is asked at least so often.
+/// Most time between two probes while there is no primary.
 const PROBE_INTERVAL_WITHOUT_PRIMARY: Duration = Duration::from_millis(100);
 
-/// Who has to know when another server is followed.
+/// A component that must know when another server is followed.
 pub trait ServerChangeListener: Send + Sync {
-    /// The server that was followed before is not any more, and no session is on it that will ask again; nobody is led to the next one
-    /// before this returns.
+    /// The followed server is lost, and no session on it will send another query; clients are routed to the next server only after this
+    /// returns.
     fn server_lost(&self);
 
-    /// A server is followed: `other`, if it is not the one that was followed last.
+    /// A server is followed. `other`: it is not the one that was followed last.
     fn server_followed(&self, other: bool);
 }
 
-/// Those who follow the primary, and those of each port for replicas.
+/// The listener for the primary, then one for each replica port.
 pub type ServerChangeListeners = Arc<[Box<dyn ServerChangeListener>]>;
 
-/// Watches all servers for good, where there are several.
+/// Watches all servers forever; returns at once if there is only one.
 pub async fn run(
     upstreams: Arc<Upstreams>,
     account: UpstreamAccount,
@@ -40,41 +40,41 @@ pub async fn run(
     if upstreams.watched.is_none() {
         return;
     }
-    let each = (0..upstreams.addresses.len()).filter_map(|place| {
-        let account = account.with_target(upstreams.target.server_at(place)?);
+    let each = (0..upstreams.addresses.len()).filter_map(|index| {
+        let account = account.with_target(upstreams.target.server_at(index)?);
         let (upstreams, followers) = (Arc::clone(&upstreams), Arc::clone(&followers));
-        Some(watch_server(upstreams, place, account, followers))
+        Some(watch_server(upstreams, index, account, followers))
     });
     futures_util::future::join_all(each).await;
 }
 
-/// What each of several servers is, asked once.
+/// Probes each server once.
 pub async fn probe_once(upstreams: &Upstreams, account: &UpstreamAccount) -> ClusterView {
     let patience = upstreams.watched.as_ref();
     let patience = patience.map_or(0, |watched| watched.section.patience_ms);
     let patience = Duration::from_millis(patience);
-    let each = (0..upstreams.addresses.len()).filter_map(|place| {
-        let account = account.with_target(upstreams.target.server_at(place)?);
+    let each = (0..upstreams.addresses.len()).filter_map(|index| {
+        let account = account.with_target(upstreams.target.server_at(index)?);
         Some(async move { RoleProbe::new(account).probe(true, patience).await })
     });
-    let seen = futures_util::future::join_all(each).await;
+    let observations = futures_util::future::join_all(each).await;
     let mut cluster = ClusterView::new(&upstreams.addresses, clock::now());
-    for (place, seen) in seen.into_iter().enumerate() {
-        cluster.observe(place, seen, clock::now());
+    for (index, observation) in observations.into_iter().enumerate() {
+        cluster.observe(index, observation, clock::now());
     }
     cluster
 }
 
 async fn watch_server(
     upstreams: Arc<Upstreams>,
-    place: usize,
+    index: usize,
     account: UpstreamAccount,
     followers: ServerChangeListeners,
 ) {
     let Some(watched) = &upstreams.watched else {
         return;
     };
-    let Some(wake) = watched.wakes.get(place) else {
+    let Some(wake) = watched.wakes.get(index) else {
         return;
     };
     let patience = Duration::from_millis(watched.section.patience_ms);
@@ -84,9 +84,9 @@ async fn watch_server(
     loop {
         let begun = tokio::time::Instant::now();
         let sources = watched.cluster().needs_sources();
-        let seen = look.probe(sources, patience).await;
-        unseen = upstreams.log_unseen_group(place, &seen, unseen);
-        upstreams.apply_observation(watched, place, seen, &followers);
+        let observation = look.probe(sources, patience).await;
+        unseen = upstreams.log_unseen_group(index, &observation, unseen);
+        upstreams.apply_observation(watched, index, observation, &followers);
         let has_primary = watched.cluster().primary().is_some();
         let next = match has_primary {
             true => every,
@@ -103,22 +103,22 @@ async fn watch_server(
 }
 
 impl Upstreams {
-    /// Concludes from what was seen of a server, and follows who is the primary now.
+    /// Applies an observation of a server, and follows the primary that results.
     fn apply_observation(
         &self,
         watched: &WatchedServers,
-        place: usize,
-        seen: ServerObservation,
+        index: usize,
+        observation: ServerObservation,
         followers: &[Box<dyn ServerChangeListener>],
     ) {
-        // Held to the end: one change follows another.
+        // Locked to the end: changes are applied in order.
         let mut cluster = watched.cluster();
-        let changes = cluster.observe(place, seen, clock::now());
+        let changes = cluster.observe(index, observation, clock::now());
         for change in &changes {
             match *change {
                 ClusterChange::Lost { server } => {
                     watched.follow(None);
-                    let seen = cluster
+                    let reason = cluster
                         .servers()
                         .get(server)
                         .map(|it| unfit_reason(&it.observation));
@@ -126,7 +126,7 @@ impl Upstreams {
                         "{} is the primary no more: {}. Its sessions are ended; clients that come wait for a primary, up to \
                          limits.connect_ms",
                         self.address(server),
-                        seen.unwrap_or_default()
+                        reason.unwrap_or_default()
                     );
                 }
                 ClusterChange::Primary { server, before } => {
@@ -155,34 +155,33 @@ impl Upstreams {
                 ClusterChange::Role { server, role } => self.log_role(server, role, &cluster),
             }
         }
-        let posts = followers.get(1..).unwrap_or_default();
-        self.assign_replica_ports(watched, &cluster, posts);
+        let replica_followers = followers.get(1..).unwrap_or_default();
+        self.assign_replica_ports(watched, &cluster, replica_followers);
     }
 
-    /// Has the ports for replicas lead to replicas.
     fn assign_replica_ports(
         &self,
         watched: &WatchedServers,
         cluster: &ClusterView,
         followers: &[Box<dyn ServerChangeListener>],
     ) {
-        let now = |post: &super::ReplicaPort| post.follow.borrow().server;
-        for (at, (post, follower)) in watched.replica_ports.iter().zip(followers).enumerate() {
+        let now = |followed_by: &super::ReplicaPort| followed_by.follow.borrow().server;
+        for (at, (port, follower)) in watched.replica_ports.iter().zip(followers).enumerate() {
             let others = watched.replica_ports.iter().enumerate();
             let others = others.filter(|(other, _)| *other != at);
             let taken: Vec<usize> = others.filter_map(|(_, other)| now(other)).collect();
-            let before = now(post);
-            let next = cluster.choose_replica(before, post.role == ListenerRole::Any, &taken);
+            let before = now(port);
+            let next = cluster.choose_replica(before, port.role == ListenerRole::Any, &taken);
             if next == before {
                 continue;
             }
             if let Some(before) = before {
-                follow_server(&post.follow, None);
-                let (listen, before) = (&post.listen, self.address(before));
+                follow_server(&port.follow, None);
+                let (listen, before) = (&port.listen, self.address(before));
                 tracing::warn!("the sessions of {listen} are ended: they were on {before}");
             }
             let Some(next) = next else { continue };
-            let mut last = post
+            let mut last = port
                 .last_followed
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
@@ -190,46 +189,50 @@ impl Upstreams {
             if other {
                 follower.server_lost();
             }
-            let (listen, address) = (&post.listen, self.address(next));
+            let (listen, address) = (&port.listen, self.address(next));
             tracing::info!("clients of {listen} are led to {address}");
-            follow_server(&post.follow, Some(next));
+            follow_server(&port.follow, Some(next));
             follower.server_followed(other);
         }
     }
 
     fn log_role(&self, server: usize, role: ServerRole, cluster: &ClusterView) {
         let address = self.address(server);
-        let says = || {
+        let reason = || {
             let status = cluster.servers().get(server);
             status
                 .map(|it| unfit_reason(&it.observation))
                 .unwrap_or_default()
         };
         match role {
-            // Told of as changes of their own.
+            // Logged as changes of their own.
             ServerRole::Unknown | ServerRole::Primary | ServerRole::Stray => {}
             ServerRole::Replica => tracing::info!("{address} is a replica"),
             ServerRole::Unfit(fault) => tracing::warn!("{address} is of no use: {fault}"),
-            ServerRole::Silent => tracing::warn!("{address} does not say what it is: {}", says()),
-            ServerRole::Away => tracing::warn!("{address} does not answer: {}", says()),
+            ServerRole::Silent => tracing::warn!("{address} does not say what it is: {}", reason()),
+            ServerRole::Away => tracing::warn!("{address} does not answer: {}", reason()),
         }
     }
 
-    /// Says once that the account may not see whether a server is in a replication group.
-    fn log_unseen_group(&self, place: usize, seen: &ServerObservation, said: bool) -> bool {
-        let unseen = matches!(seen, ServerObservation::Reported(facts) if facts.group == GroupMembership::Hidden);
-        if unseen && !said {
+    /// Logs once that the account may not see whether a server is in a replication group.
+    fn log_unseen_group(
+        &self,
+        index: usize,
+        observation: &ServerObservation,
+        already_logged: bool,
+    ) -> bool {
+        let unseen = matches!(observation, ServerObservation::Reported(facts) if facts.group == GroupMembership::Hidden);
+        if unseen && !already_logged {
             tracing::warn!(
                 "the service account may not see the replication group of {}, so that a member that has lost its group is not noticed: \
                  GRANT SELECT ON performance_schema.replication_group_members TO the account",
-                self.address(place)
+                self.address(index)
             );
         }
-        said || unseen
+        already_logged || unseen
     }
 }
 
-/// The primary's follower does this.
 fn notify_primary_listener(
     followers: &[Box<dyn ServerChangeListener>],
     does: impl FnOnce(&dyn ServerChangeListener),
@@ -239,10 +242,10 @@ fn notify_primary_listener(
     }
 }
 
-/// Why a server is no primary, for people.
+/// Why a server is not the primary, for display.
 #[must_use]
-pub fn unfit_reason(seen: &ServerObservation) -> String {
-    match seen {
+pub fn unfit_reason(observation: &ServerObservation) -> String {
+    match observation {
         ServerObservation::Unasked => "it was not asked yet".to_owned(),
         ServerObservation::Unreachable(text) | ServerObservation::Refused(text) => text.clone(),
         ServerObservation::Reported(facts) => match facts.primary_fault() {

@@ -1,18 +1,15 @@
-//! What a statement was answered, as far as a client can tell answers apart, and where two of them differ.
+//! A statement's answer, as far as clients can tell answers apart, and where two of them differ.
 
 use crate::feed::result_metadata::{KEY_FLAGS, flags_at};
 use crate::wire::resultset;
 
-/// No such procedure.
 const NO_PROCEDURE: u16 = 1305;
-/// A right is missing: to a database, to run a routine, to a table or column, to do what the server lets few do.
+/// A missing privilege: on a database, a routine, a table or column, or a global one.
 const DENIED: [u16; 8] = [1044, 1045, 1142, 1143, 1227, 1370, 1410, 1449];
 
-/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ComparableAnswer {
-    /// It was done, and there are no rows. How many were affected is left out: MariaDB counts those of the call before, whose table this
-    /// one empties.
+    /// Success without rows. Affected rows are left out: MariaDB counts those of the previous call, whose table this one empties.
     Done {
         last_insert_id: u64,
         warnings: u16,
@@ -22,14 +19,13 @@ pub(super) enum ComparableAnswer {
         message: String,
     },
     Rows {
-        /// Column definitions, without the key flags: the server sets these by the plan it chose.
+        /// Column definitions, without the key flags: the server sets these by its plan.
         columns: Vec<Vec<u8>>,
         rows: Vec<AnswerRow>,
         warnings: u16,
     },
 }
 
-/// A row.
 pub(super) type AnswerRow = Vec<Option<Vec<u8>>>;
 
 impl From<resultset::QueryReply> for ComparableAnswer {
@@ -44,7 +40,11 @@ impl From<resultset::QueryReply> for ComparableAnswer {
                 message: String::from_utf8_lossy(&error.message).into_owned(),
             },
             resultset::QueryReply::Rows(rows) => ComparableAnswer::Rows {
-                columns: rows.columns().iter().map(|own| without_keys(own)).collect(),
+                columns: rows
+                    .columns()
+                    .iter()
+                    .map(|column| without_keys(column))
+                    .collect(),
                 rows: rows.cells(),
                 warnings: rows.end().warnings,
             },
@@ -52,7 +52,7 @@ impl From<resultset::QueryReply> for ComparableAnswer {
     }
 }
 
-/// A column definition as every plan gives it.
+/// A column definition without what depends on the plan.
 fn without_keys(definition: &[u8]) -> Vec<u8> {
     let mut definition = definition.to_vec();
     let flags = flags_at(&definition).and_then(|at| definition.get_mut(at..)?.first_chunk_mut());
@@ -67,17 +67,14 @@ impl ComparableAnswer {
         matches!(self, ComparableAnswer::Refused { .. })
     }
 
-    /// The server has no such procedure.
     pub(super) fn lacks_procedure(&self) -> bool {
         matches!(self, ComparableAnswer::Refused { code, .. } if *code == NO_PROCEDURE)
     }
 
-    /// The account lacks a right.
     pub(super) fn is_denial(&self) -> bool {
         matches!(self, ComparableAnswer::Refused { code, .. } if DENIED.contains(code))
     }
 
-    /// Its rows; none, where it has none.
     pub(super) fn rows(&self) -> &[AnswerRow] {
         match self {
             ComparableAnswer::Rows { rows, .. } => rows,
@@ -120,7 +117,7 @@ pub(super) fn last_id(answer: &ComparableAnswer) -> Option<u64> {
     std::str::from_utf8(cell).ok()?.parse().ok()
 }
 
-/// The first row in which two answers differ, or at which one of them ends.
+/// The index of the first row in which two answers differ, or at which one of them ends.
 pub(super) fn first_difference(
     one: Option<&ComparableAnswer>,
     other: Option<&ComparableAnswer>,

@@ -1,4 +1,4 @@
-//! One of the two that are asked, over one connection: Headwater, or the server itself.
+//! One of the two sides, over one connection: Headwater, or the server itself.
 
 use std::time::Duration;
 
@@ -7,20 +7,19 @@ use crate::account::{AccountConnection, AccountError, ConnectionPurpose, Upstrea
 use crate::clock;
 use crate::wire::resultset::ResultSet;
 
-/// Nobody waits longer for an answer.
+/// Timeout of a reply.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A connection, and whose it is.
 #[derive(Debug)]
 pub(super) struct ComparedSide {
     name: &'static str,
     account: UpstreamAccount,
     purpose: ConnectionPurpose,
-    /// `None` while another one is made.
+    /// `None` while it is reopened.
     conn: Option<AccountConnection>,
 }
 
-/// Why there is no answer any more.
+/// Why a side gives no more answers.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SideError {
     #[error("{side} cannot be asked any more: {source}")]
@@ -33,7 +32,6 @@ pub(super) enum SideError {
 }
 
 impl ComparedSide {
-    /// Connects.
     pub(super) async fn connect(
         name: &'static str,
         account: UpstreamAccount,
@@ -48,9 +46,9 @@ impl ComparedSide {
         })
     }
 
-    /// Connects anew, in this database, as apps do. Sessions of both sides then have the same past.
+    /// Reconnects in this database, as apps do. Sessions of both sides then have the same history.
     pub(super) async fn enter_database(&mut self, database: &str) -> Result<(), AccountError> {
-        // There is one at a time.
+        // Only one connection may be open.
         self.conn = None;
         let account = self.account.in_database(database);
         self.conn = Some(open_connection(&account, self.purpose).await?);
@@ -61,7 +59,7 @@ impl ComparedSide {
         self.name
     }
 
-    /// What these are answered, one after the other as a client asks them, up to one that is refused; and how long it took.
+    /// Runs these one after the other, as a client does, until one is refused. Returns the answers and the total time.
     pub(super) async fn query_each(
         &mut self,
         statements: &[String],
@@ -85,8 +83,8 @@ impl ComparedSide {
     ) -> Result<ComparableAnswer, SideError> {
         let side = self.name;
         let conn = self.conn.as_mut().ok_or_else(|| missing_connection(side))?;
-        let asked = tokio::time::timeout(PATIENCE, conn.query(&[statement])).await;
-        let answers = asked.map_err(|_| SideError::Silent { side })?;
+        let reply = tokio::time::timeout(PATIENCE, conn.query(&[statement])).await;
+        let answers = reply.map_err(|_| SideError::Silent { side })?;
         let answers = answers.map_err(|source| SideError::Failed { side, source })?;
         answers
             .into_iter()
@@ -95,12 +93,12 @@ impl ComparedSide {
             .ok_or_else(|| missing_connection(side))
     }
 
-    /// The rows of a question of `verify`'s own.
-    pub(super) async fn rows(&mut self, question: &str) -> Result<ResultSet, AccountError> {
+    /// Returns the rows of a query of `verify` itself.
+    pub(super) async fn rows(&mut self, query: &str) -> Result<ResultSet, AccountError> {
         let timed_out = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
         let conn = self.conn.as_mut().ok_or(AccountError::Unexpected)?;
-        let asked = tokio::time::timeout(PATIENCE, conn.rows(question)).await;
-        asked.map_err(timed_out)?
+        let reply = tokio::time::timeout(PATIENCE, conn.rows(query)).await;
+        reply.map_err(timed_out)?
     }
 }
 
@@ -111,8 +109,8 @@ fn missing_connection(side: &'static str) -> SideError {
     }
 }
 
-/// Each statement sees what is committed when it comes, so both sides answer of now; and a procedure that runs locks none of the rows
-/// that it reads, so writers do not wait for it.
+/// Each statement reads what is committed at that time, so both sides answer for now; and a procedure does not lock the rows that it reads,
+/// so writers do not wait for it.
 async fn open_connection(
     account: &UpstreamAccount,
     purpose: ConnectionPurpose,

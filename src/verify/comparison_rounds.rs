@@ -1,8 +1,8 @@
-//! Whether two answers differ though both are given by a server on which others write meanwhile.
+//! Decides whether two answers differ while others write to the server.
 //!
-//! Headwater's answer counts as another one only where the server's own is the same before and after it, several times, with
-//! ever longer pauses between: a change that fell between two questions is then no difference. One that comes and goes, as memory
-//! answers and then does not, is found as well.
+//! Headwater's answer counts as different only if the server's own is the same before and after it, several times, with growing pauses
+//! between: so a change between two queries is no difference. A difference that comes and goes, as when memory serves only some calls, is
+//! found too.
 
 use std::time::Duration;
 
@@ -10,36 +10,32 @@ use super::answer::ComparableAnswer;
 use super::compared_side::{ComparedSide, SideError};
 use super::ties::{TieGroups, TieQuery};
 
-/// Rounds until nothing more is expected of it.
 const MAX_ROUNDS: usize = 12;
-/// Rounds that have to show a difference, or that it is gone.
+/// Rounds that must show a difference, or that it is gone.
 const CONFIRMING_ROUNDS: usize = 3;
-/// Before the first round; doubled with each.
+/// Pause before the first round; doubled with each.
 const PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// What came of a comparison.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AnswerVerdict {
     Equal,
-    /// They are, but for the order of rows that tie.
+    /// Equal, except for the order of tied rows.
     Tied,
-    /// They stay different.
     Different(Box<AnswerPair>),
     /// They differed while the server's answer was the same before and after, and were equal later.
     Late(Box<AnswerPair>),
-    /// The server's answer changed between any two questions.
+    /// The server's answer changed between any two queries.
     Undecided,
 }
 
-/// Both answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AnswerPair {
     pub(super) headwater: Vec<ComparableAnswer>,
     pub(super) server: Vec<ComparableAnswer>,
 }
 
-/// What the server said, with what it says of ties.
+/// The server's answers, with its tie groups.
 #[derive(Clone, Debug, Default)]
 struct ServerReply {
     answers: Vec<ComparableAnswer>,
@@ -47,7 +43,7 @@ struct ServerReply {
 }
 
 impl ServerReply {
-    /// What becomes of another answer that is compared with it; `None`: it is another one.
+    /// The verdict if another answer matches these; `None` if it does not.
     fn match_answers(&self, other: &[ComparableAnswer]) -> Option<AnswerVerdict> {
         if self.answers == other {
             return Some(AnswerVerdict::Equal);
@@ -59,22 +55,21 @@ impl ServerReply {
     }
 }
 
-/// Takes in rounds until it is sure.
+/// Evaluates rounds until the verdict is certain.
 #[derive(Debug, Default)]
 struct ComparisonRounds {
-    /// The server's answer that came last.
     previous: ServerReply,
-    /// The last pair of which the server's answer was the same before and after Headwater's.
+    /// The last pair for which the server's answer was the same before and after Headwater's.
     difference: Option<AnswerPair>,
-    /// How often there was one.
+    /// Rounds that showed a difference.
     differing_rounds: usize,
-    /// Rounds since then in which they were equal.
+    /// Equal rounds since then.
     equal_rounds: usize,
     rounds: usize,
 }
 
 impl ComparisonRounds {
-    /// Takes in what Headwater said, and the server behind it.
+    /// Records Headwater's answers, and the server's after them.
     fn record_round(
         &mut self,
         headwater: Vec<ComparableAnswer>,
@@ -116,7 +111,6 @@ impl ComparisonRounds {
     }
 }
 
-/// What the server says now.
 async fn query_server(
     server: &mut ComparedSide,
     statements: &[String],
@@ -124,26 +118,26 @@ async fn query_server(
 ) -> Result<ServerReply, SideError> {
     let answers = server.query_each(statements).await?.0;
     let ties = match ties {
-        Some(question) => question.groups(server.query_one(&question.text).await?),
+        Some(tie_query) => tie_query.groups(server.query_one(&tie_query.text).await?),
         None => None,
     };
     Ok(ServerReply { answers, ties })
 }
 
-/// Asks both again, until it is clear what becomes of two answers that differ. `ties`: what the server is asked as well, where rows may
-/// tie. `settle`: so stale answers may be at most, by the settings.
+/// Queries both sides again until the verdict on two different answers is certain. `ties`: the extra query where rows may tie. `settle`:
+/// how stale answers may be, by the settings.
 pub(super) async fn compare_again(
     statements: &[String],
     ties: Option<&TieQuery>,
     first: AnswerPair,
     (headwater, server): (&mut ComparedSide, &mut ComparedSide),
-    settle: Duration,
+    staleness: Duration,
 ) -> Result<AnswerVerdict, SideError> {
     let mut rounds = ComparisonRounds {
         previous: query_server(server, statements, ties).await?,
         ..ComparisonRounds::default()
     };
-    // The first answer of the server was given before Headwater's.
+    // The server's first answer came before Headwater's.
     if let Some(alike) = rounds.previous.match_answers(&first.headwater) {
         return Ok(alike);
     }
@@ -152,12 +146,12 @@ pub(super) async fn compare_again(
     }
     let mut pause = PAUSE;
     loop {
-        tokio::time::sleep(pause + settle).await;
+        tokio::time::sleep(pause + staleness).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
         rounds.previous = query_server(server, statements, ties).await?;
-        let own = headwater.query_each(statements).await?.0;
+        let served = headwater.query_each(statements).await?.0;
         let after = query_server(server, statements, ties).await?;
-        if let Some(verdict) = rounds.record_round(own, after) {
+        if let Some(verdict) = rounds.record_round(served, after) {
             return Ok(verdict);
         }
     }

@@ -72,32 +72,30 @@ pub struct VerifyFlags {
 
 const HEADING: &str = "What is compared";
 
-/// What `verify` is told beside the settings of `serve`.
+/// Options of `verify`, beside the settings of `serve`.
 #[derive(Clone, Debug)]
 pub struct VerifyOptions {
-    /// Where Headwater listens.
     pub(super) headwater: String,
-    /// Who asks there; `None`: the service account.
+    /// The account to log in with there; `None`: the service account.
     pub(super) user: Option<ServiceSection>,
     pub(super) readers: ReaderSelection,
-    /// Names of definitions and feeds; none: all of them.
+    /// Names of definitions and feeds; empty: all of them.
     pub(super) only: Vec<String>,
-    /// Comparisons a second.
     pub(super) rate: u32,
-    /// `None`: however slow it gets.
+    /// `None`: never stop for a slower server.
     pub(super) max_slowdown: Option<f64>,
 }
 
-/// Whose pages are compared.
+/// The readers whose pages are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReaderSelection {
-    /// Everybody's.
+    /// All readers.
     All,
-    /// Those of so many, spread over all.
+    /// This many, spread over all.
     Count(u64),
-    /// Those of such a share, from 0 to 1.
+    /// This share of them, from 0 to 1.
     Share(f64),
-    /// Those of these.
+    /// These readers.
     List(Vec<i128>),
 }
 
@@ -147,12 +145,12 @@ impl VerifyFlags {
     /// The settings of `serve`, and what is compared.
     ///
     /// # Errors
-    /// As [`crate::config::ServeSettings::load`]; where the password's file cannot be read, or names are those of nothing.
+    /// As [`crate::config::ServeSettings::load`]; when the password file cannot be read, or `--only` names nothing known.
     pub fn settings(&self) -> Result<(ServeSettings, VerifyOptions), ConfigError> {
         let settings = ServeSettings::load(&self.serve)?;
         let (password, path) = (self.password.clone(), self.password_file.clone());
         let password = secret("password-file", password, path)?;
-        // Feeds that are found get their names later.
+        // Discovered feeds get their names later.
         let known = match settings.narrow.auto {
             FeedDiscoveryMode::On => &[][..],
             FeedDiscoveryMode::Off | FeedDiscoveryMode::Suggest => &self.only[..],
@@ -190,13 +188,13 @@ impl VerifyFlags {
 }
 
 impl VerifyOptions {
-    /// True where it is to be looked at.
+    /// True if a definition or feed of this name is included.
     pub(super) fn includes(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|own| own == name)
+        self.only.is_empty() || self.only.iter().any(|included| included == name)
     }
 }
 
-/// Who listens on every address is reached at this machine's own.
+/// A wildcard address is reached at this machine's loopback address.
 fn reachable(listen: &str) -> String {
     match listen.rsplit_once(':') {
         Some(("0.0.0.0" | "*" | "", port)) => format!("127.0.0.1:{port}"),

@@ -1,23 +1,22 @@
-//! How fast it goes, and whether the server has become slower than it was.
+//! The pace of comparisons, and whether the server has become slower.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::clock;
 
-/// Answers of which a median is taken.
+/// Answers per median.
 const SAMPLE_SIZE: usize = 15;
-/// A server that answers as fast as this is in no trouble, whatever it did before.
+/// Answers faster than this are never counted as slow.
 const NEVER_SLOW_BELOW: Duration = Duration::from_millis(5);
 
-/// Takes the times of one question's answers.
 #[derive(Debug, Default)]
 pub(super) struct LatencyWatch {
     first: Vec<Duration>,
     last: VecDeque<Duration>,
 }
 
-/// The server has become slower.
+/// The medians of a server that has become slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LatencySlowdown {
     pub(super) first: Duration,
@@ -25,7 +24,7 @@ pub(super) struct LatencySlowdown {
 }
 
 impl LatencyWatch {
-    /// Takes in how long an answer took. `times`: so many times as long as at first is too long.
+    /// Records the time of an answer. `times`: the factor over the first median that counts as slower.
     pub(super) fn record(&mut self, took: Duration, times: f64) -> Option<LatencySlowdown> {
         if self.first.len() < SAMPLE_SIZE {
             self.first.push(took);
@@ -51,7 +50,7 @@ fn median<'a>(times: impl Iterator<Item = &'a Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// Lets so many pass a second, and never more at once than that would be.
+/// Lets a number pass per second, without bursts.
 #[derive(Debug)]
 pub(super) struct RatePacer {
     next: Instant,
@@ -66,7 +65,7 @@ impl RatePacer {
         }
     }
 
-    /// Waits for the next one's turn. What was late is not made good.
+    /// Waits for the next slot. Lost time is not made up.
     pub(super) async fn wait(&mut self) {
         let now = clock::now();
         if self.next > now {

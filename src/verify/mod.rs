@@ -1,8 +1,8 @@
-//! `headwater verify`: every reader of every definition and feed, Headwater's answer beside the server's, on a live server.
+//! `headwater verify`: compares Headwater's answers with the server's, for every reader of every definition and feed, on a live server.
 //!
-//! `find` says what there is to compare, `reader_scan` goes through the readers, `compared_side` asks. Where two answers differ, `comparison_rounds` asks
-//! again, so that writers at work raise no false alarm and hide no true one. `watch` keeps the pace and sees whether the server suffers.
-//! It reads, calls procedures that read, and writes nothing but temporary tables of its own two sessions.
+//! `verify_plan` lists what there is to compare, `reader_scan` iterates over the readers, `compared_side` sends queries. If two answers
+//! differ, `comparison_rounds` queries again, so that concurrent writers cause no false alarm and hide no true one. `latency_watch` sets
+//! the pace and detects a slower server. It reads, calls procedures that read, and writes only temporary tables of its own two sessions.
 
 mod answer;
 mod compared_side;
@@ -37,45 +37,45 @@ use progress::{ProgressCounts, VerifyProgress};
 use report::{AnswerDifference, MAX_DIFFERENCES_SHOWN, VerifyReport, VerifySummary};
 use verify_unit::{AuthorListSource, QueryDropReason, SkippedComparison, VerifyUnit};
 
-/// How it ended.
+/// How the run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyOutcome {
     /// All that was compared is equal.
     Equal,
     /// An answer differs, or something could not be compared.
     Different,
-    /// It was stopped, or stopped by itself; what was compared until then is equal.
+    /// It was stopped, or stopped by itself; everything compared until then is equal.
     Stopped,
 }
 
 /// Why nothing can be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// There is nobody to ask with.
+    /// No service account is set.
     #[error(
         "the server is asked by the service account: name it (--service-user, HEADWATER_SERVICE_USER, service.user)"
     )]
     NoAccount,
-    /// The server cannot be looked at.
+    /// The server cannot be checked.
     #[error(transparent)]
     Check(#[from] CheckError),
     /// A certificate that the settings name cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Headwater does not let the account in, or is not there.
+    /// Headwater refuses the account, or does not answer.
     #[error(
         "cannot log in as {user:?} through Headwater at {address}: is it running there, and are the account and its password right? \
          (--headwater; --user, HEADWATER_VERIFY_PASSWORD)"
     )]
     Headwater {
-        /// Where it should be.
+        /// The address it should be at.
         address: String,
-        /// Who asks.
+        /// The user.
         user: String,
         /// Why not.
         source: AccountError,
     },
-    /// A question on the way failed.
+    /// A query failed.
     #[error("the server cannot be asked by the service account")]
     Asking {
         /// Why.
@@ -90,7 +90,7 @@ pub enum VerifyError {
          that is asked for"
     )]
     Nothing,
-    /// Signals cannot be heard.
+    /// Signals cannot be received.
     #[error("cannot wait for Ctrl-C")]
     Signal(#[source] std::io::Error),
 }
@@ -101,7 +101,6 @@ impl From<SideError> for VerifyError {
     }
 }
 
-/// Why it ended before its end.
 #[derive(Debug, thiserror::Error)]
 enum StopReason {
     #[error(
@@ -122,14 +121,13 @@ enum StopReason {
     Signal,
 }
 
-/// Of so many answers one is asked about, which of its sources Headwater would take.
+/// One in this many answers is checked for what Headwater would serve it from.
 const EXPLAIN_EVERY: u64 = 20;
-/// Authors that a list names where nothing says who follows whom.
+/// Authors in a list if there is no follow table.
 const NEIGHBOUR_AUTHORS: usize = 20;
-/// Authors that a list names at most.
 const MOST_AUTHORS: usize = 1_000;
 
-/// Compares, and writes what is found to `text`.
+/// Compares, and writes the findings to `text`.
 ///
 /// # Errors
 /// When nothing could be compared.
@@ -143,13 +141,13 @@ pub async fn run(
     let greeting = check::fetch_greeting(settings).await?;
     let account = check::account_of(settings, service)?;
     let asking = |source| VerifyError::Asking { source };
-    // Which of the two is wrong, address or account, is said as `check` says it.
+    // `check` reports whether address or account is wrong.
     drop(check::log_in(settings, &account).await?);
     let server = ComparedSide::connect("the server", account, ConnectionPurpose::Trials).await;
     let mut server = server.map_err(asking)?;
     let mut headwater = connect_headwater(settings, options).await?;
-    let found = verify_plan::make_plan(settings, options, &mut server, &mut headwater).await?;
-    if found.units.is_empty() && found.skipped.is_empty() {
+    let plan = verify_plan::make_plan(settings, options, &mut server, &mut headwater).await?;
+    if plan.units.is_empty() && plan.skipped.is_empty() {
         return Err(VerifyError::Nothing);
     }
     let mut findings = VerifyReport::new(text);
@@ -164,9 +162,9 @@ pub async fn run(
     let mut run = VerifyRun {
         headwater,
         server,
-        units: found.units,
+        units: plan.units,
         differences: Vec::new(),
-        explanation_refusal: found.explanation_refusal,
+        explanation_refusal: plan.explanation_refusal,
         pace: RatePacer::of(options.rate),
         max_slowdown: options.max_slowdown,
         staleness_bound: match settings.freshness.mode {
@@ -180,16 +178,16 @@ pub async fn run(
     run.progress.end();
     findings.write(&VerifySummary {
         units: &run.units,
-        skipped: &found.skipped,
+        skipped: &plan.skipped,
         differences: &run.differences,
         explanation_refusal: run.explanation_refusal.as_deref(),
         stopped: stopped.as_ref().map(ToString::to_string),
         took: run.progress.elapsed(),
     });
-    Ok(run.outcome(&found.skipped, stopped.is_some()))
+    Ok(run.outcome(&plan.skipped, stopped.is_some()))
 }
 
-/// The connection of a client of Headwater's.
+/// Connects as a client of Headwater.
 async fn connect_headwater(
     settings: &ServeSettings,
     options: &VerifyOptions,
@@ -197,7 +195,7 @@ async fn connect_headwater(
     let account = options.user.as_ref().or(settings.service.as_ref());
     let account = account.ok_or(VerifyError::NoAccount)?;
     let address = &options.headwater;
-    // It is asked for where it has to be. Nothing is verified: this Headwater's certificate is that of these settings.
+    // TLS only where it is required. The certificate is not verified: it belongs to these settings.
     let wanted = settings.tls.required || settings.upstream_tls.mode.is_required();
     let tls = UpstreamTlsSection {
         mode: match wanted && settings.tls.is_offered(&settings.upstream_tls) {
@@ -217,25 +215,24 @@ async fn connect_headwater(
     side.map_err(refused)
 }
 
-/// What goes on.
 #[derive(Debug)]
 struct VerifyRun {
     headwater: ComparedSide,
     server: ComparedSide,
     units: Vec<VerifyUnit>,
     differences: Vec<AnswerDifference>,
-    /// Why Headwater does not say what answers.
+    /// Why Headwater does not report what serves an answer.
     explanation_refusal: Option<String>,
     pace: RatePacer,
     max_slowdown: Option<f64>,
-    /// An answer may be stale for so long, by the settings.
+    /// How long an answer may be stale, by the settings.
     staleness_bound: Duration,
     most_authors: usize,
     progress: VerifyProgress,
 }
 
 impl VerifyRun {
-    /// Goes through all of them; returns why it ended before their end.
+    /// Compares all units; returns why it stopped early.
     async fn run_until_signal(&mut self) -> Result<Option<StopReason>, VerifyError> {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(VerifyError::Signal)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(VerifyError::Signal)?;
@@ -249,10 +246,10 @@ impl VerifyRun {
     fn outcome(&self, left_out: &[SkippedComparison], stopped: bool) -> VerifyOutcome {
         let all = report::total(&self.units);
         let dropped = self.units.iter().flat_map(|unit| &unit.queries);
-        let dropped = dropped.filter_map(|question| question.drop_reason.as_ref());
-        let unread =
-            left_out.iter().any(|own| own.fails) || dropped.into_iter().any(|own| own.fails);
-        // Nothing is not all.
+        let dropped = dropped.filter_map(|query| query.drop_reason.as_ref());
+        let unread = left_out.iter().any(|skipped| skipped.fails)
+            || dropped.into_iter().any(|own| own.fails);
+        // A run without any comparison has not verified anything.
         let nothing = all.compared == 0 && !stopped;
         match (all.different > 0 || unread || nothing, stopped) {
             (true, _) => VerifyOutcome::Different,
@@ -270,7 +267,7 @@ impl VerifyRun {
         Ok(())
     }
 
-    /// Connects both sides in the database of a definition or feed; false where that is refused.
+    /// Connects both sides in the database of a definition or feed; false if one refuses.
     async fn enter_database(&mut self, at: usize) -> Result<bool, SideError> {
         let Some(unit) = self.units.get_mut(at) else {
             return Ok(false);
@@ -280,8 +277,8 @@ impl VerifyRun {
             let entered = side.enter_database(&unit.database).await;
             if let Err(AccountError::Server(refused)) = entered {
                 let why = format!("{name} refuses: {refused}");
-                for question in &mut unit.queries {
-                    question.drop_reason = Some(QueryDropReason {
+                for query in &mut unit.queries {
+                    query.drop_reason = Some(QueryDropReason {
                         why: why.clone(),
                         fails: true,
                     });
@@ -293,12 +290,12 @@ impl VerifyRun {
         Ok(true)
     }
 
-    /// Compares what there is for the next reader; false where there is none.
+    /// Compares everything for the next reader; false if there is none.
     async fn compare_next_reader(&mut self, at: usize) -> Result<bool, StopReason> {
         let Some(unit) = self.units.get_mut(at) else {
             return Ok(false);
         };
-        if unit.queries.iter().all(|own| own.drop_reason.is_some()) {
+        if unit.queries.iter().all(|query| query.drop_reason.is_some()) {
             return Ok(false);
         }
         let next = unit.scan.next(&mut self.server).await;
@@ -323,13 +320,13 @@ impl VerifyRun {
         Ok(true)
     }
 
-    /// Whose messages a reader's list names.
+    /// The authors that a reader's list names.
     async fn listed_authors(
         &mut self,
         authors: &AuthorListSource,
         reader: i128,
     ) -> Result<Vec<i128>, StopReason> {
-        let question = match authors {
+        let query = match authors {
             AuthorListSource::None => return Ok(Vec::new()),
             AuthorListSource::From(column) => {
                 column.ids_query(&format!(">= {reader}"), NEIGHBOUR_AUTHORS)
@@ -338,11 +335,11 @@ impl VerifyRun {
                 by.other_column_query(author, reader, self.most_authors)
             }
         };
-        let rows = self.server.rows(&question).await;
+        let rows = self.server.rows(&query).await;
         Ok(reader_scan::ids(&rows.map_err(StopReason::Readers)?))
     }
 
-    /// Compares both answers to a question about a reader. Returns the bound of the next page, if it is known now.
+    /// Compares both answers to a query about a reader. Returns the bound of the next page, once known.
     async fn compare(
         &mut self,
         unit: usize,
@@ -357,59 +354,68 @@ impl VerifyRun {
             explanation_refusal: silent,
             pace,
             max_slowdown: slower,
-            staleness_bound: settle,
+            staleness_bound: staleness,
             ..
         } = self;
         let Some(unit) = units.get_mut(unit) else {
             return Ok(None);
         };
-        let Some(question) = unit.queries.get_mut(question) else {
+        let Some(query) = unit.queries.get_mut(question) else {
             return Ok(None);
         };
-        if question.drop_reason.is_some() {
+        if query.drop_reason.is_some() {
             return Ok(None);
         }
-        let Some(statements) = question.statements(reader, bound, authors) else {
+        let Some(statements) = query.statements(reader, bound, authors) else {
             return Ok(None);
         };
         pace.wait().await;
-        // The first one's form may be new to Headwater.
+        // Not the first statement: its form may be new to Headwater.
         let second = unit.scan.total.saturating_sub(1).min(1);
         if silent.is_none()
-            && question.tally.compared % EXPLAIN_EVERY == second
+            && query.tally.compared % EXPLAIN_EVERY == second
             && let Some(first) = statements.first()
         {
             match explain(headwater, first).await? {
-                Ok(from) => *question.tally.answered_from.entry(from).or_default() += 1,
+                Ok(from) => *query.tally.answered_from.entry(from).or_default() += 1,
                 Err(refused) => *silent = Some(refused),
             }
         }
         let (real, took) = server.query_each(&statements).await?;
-        let (own, _) = headwater.query_each(&statements).await?;
-        if let Some(dropped) = drop_reason(&real, &own) {
-            question.drop_reason = Some(dropped);
+        let (served, _) = headwater.query_each(&statements).await?;
+        if let Some(dropped) = drop_reason(&real, &served) {
+            query.drop_reason = Some(dropped);
             return Ok(None);
         }
-        let next = question.next_bound(&real);
-        let differed = own != real;
+        let next = query.next_bound(&real);
+        let differed = served != real;
         let verdict = match differed {
             false => AnswerVerdict::Equal,
             true => {
                 let first = AnswerPair {
-                    headwater: own,
+                    headwater: served,
                     server: real,
                 };
-                let ties = question.tie_query(&statements);
+                let ties = query.tie_query(&statements);
                 let sides = (headwater, server);
-                comparison_rounds::compare_again(&statements, ties.as_ref(), first, sides, *settle)
-                    .await?
+                comparison_rounds::compare_again(
+                    &statements,
+                    ties.as_ref(),
+                    first,
+                    sides,
+                    *staleness,
+                )
+                .await?
             }
         };
         let asked_again = differed && verdict != AnswerVerdict::Tied;
-        question.tally.asked_again += u64::from(asked_again);
+        query.tally.asked_again += u64::from(asked_again);
         let late = matches!(verdict, AnswerVerdict::Late(_));
-        if let Some(pair) = question.tally.record(verdict) {
-            let of_kind = differences.iter().filter(|own| own.late == late).count();
+        if let Some(pair) = query.tally.record(verdict) {
+            let of_kind = differences
+                .iter()
+                .filter(|difference| difference.late == late)
+                .count();
             if of_kind < MAX_DIFFERENCES_SHOWN {
                 differences.push(AnswerDifference {
                     unit_title: unit.title.clone(),
@@ -421,40 +427,41 @@ impl VerifyRun {
                 });
             }
         }
-        if let Some(slower) = slower.and_then(|times| question.latency.record(took, times)) {
-            let title = format!("{}, {}", unit.title, question.title);
+        if let Some(slower) = slower.and_then(|times| query.latency.record(took, times)) {
+            let title = format!("{}, {}", unit.title, query.title);
             return Err(StopReason::Slower { title, slower });
         }
         Ok(next)
     }
 }
 
-/// What Headwater would answer this from, or why it does not say.
+/// What Headwater would serve this from, or why it does not report that.
 async fn explain(
     headwater: &mut ComparedSide,
     statement: &str,
 ) -> Result<Result<String, String>, SideError> {
-    let told = headwater
+    let reply = headwater
         .query_one(&format!("SHOW HEADWATER WHY FOR {statement}"))
         .await?;
     let cell = |at: usize| {
-        let cell = told.rows().first()?.get(at)?.as_deref()?;
+        let cell = reply.rows().first()?.get(at)?.as_deref()?;
         Some(String::from_utf8_lossy(cell).into_owned())
     };
     Ok(match (cell(0), cell(1).filter(|why| !why.is_empty())) {
         (Some(from), Some(why)) => Ok(format!("{from} ({why})")),
         (Some(from), None) => Ok(from),
-        (None, _) => Err(told.summary()),
+        (None, _) => Err(reply.summary()),
     })
 }
 
-/// Why a question is not asked any more, by what was answered first.
-fn drop_reason(real: &[ComparableAnswer], own: &[ComparableAnswer]) -> Option<QueryDropReason> {
+fn drop_reason(real: &[ComparableAnswer], served: &[ComparableAnswer]) -> Option<QueryDropReason> {
     let refused =
         |answers: &[ComparableAnswer]| answers.last().filter(|last| last.is_refusal()).cloned();
     let Some(said) = refused(real) else {
-        // Somebody else may ask there.
-        let said = refused(own).filter(ComparableAnswer::is_denial)?.summary();
+        // Another account may have the privilege there.
+        let said = refused(served)
+            .filter(ComparableAnswer::is_denial)?
+            .summary();
         let why = format!("Headwater's client (--user) needs {RIGHTS}: {said}");
         return Some(QueryDropReason { why, fails: true });
     };
@@ -463,14 +470,14 @@ fn drop_reason(real: &[ComparableAnswer], own: &[ComparableAnswer]) -> Option<Qu
         let why = format!("the server refuses the service account, which needs {RIGHTS}: {said}");
         return Some(QueryDropReason { why, fails: true });
     }
-    let gone = real.len() == 1 && said.lacks_procedure();
-    (gone || real == own).then(|| QueryDropReason {
+    let is_missing = real.len() == 1 && said.lacks_procedure();
+    (is_missing || real == served).then(|| QueryDropReason {
         why: format!("the server refuses: {}", said.summary()),
         fails: false,
     })
 }
 
-/// What it takes to ask as an app does.
+/// The privileges that an app's statements need.
 const RIGHTS: &str = "SELECT, EXECUTE and CREATE TEMPORARY TABLES in this database";
 
 fn progress_counts(units: &[VerifyUnit]) -> ProgressCounts {
@@ -514,7 +521,7 @@ mod tests {
         assert_eq!(fails(&[refused(1305)], &[DONE]), Some(false));
         // A statement that is none.
         assert_eq!(fails(&[refused(1064)], &[refused(1064)]), Some(false));
-        // An answer beside an error is a difference, until it is asked for again.
+        // An answer beside an error is a difference until both are queried again.
         assert_eq!(fails(&[DONE], &[refused(1205)]), None);
         assert_eq!(fails(&[refused(1205)], &[DONE]), None);
     }

@@ -1,4 +1,4 @@
-//! SELECTs of feeds with a reader's values in them: as the feed's definition has them, or as an app was seen to send them.
+//! SELECTs of feeds with a reader's values filled in: by the feed's definition, or as observed from an app.
 
 use std::fmt::Write as _;
 
@@ -6,31 +6,30 @@ use crate::feed::FeedDefinition;
 use crate::sql::lexer::{Lexer, SqlToken, TokenKind};
 use crate::sql::{push_list, quoted};
 
-/// Rows of a page where a statement leaves it open.
+/// Rows of a page if a statement leaves that open.
 const PAGE: u32 = 20;
 /// At or above every id.
 const EVERY_ID: u64 = 9_223_372_036_854_775_807;
 
-/// A statement with gaps.
+/// A statement with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StatementPattern(Vec<PatternPiece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PatternPiece {
     Text(String),
-    /// The reader's id.
     Reader,
-    /// The ids of the authors whom the reader follows, with commas between them.
+    /// The ids of the reader's authors, separated by commas.
     Authors,
 }
 
 impl StatementPattern {
-    /// The statement of a reader who follows these. `None`: it wants a list of authors, and there are none.
+    /// The statement for a reader with these authors. `None`: it needs a list of authors, and there are none.
     pub(super) fn statement_for(&self, reader: i128, authors: &[i128]) -> Option<String> {
         let mut text = String::new();
         for piece in &self.0 {
             match piece {
-                PatternPiece::Text(own) => text.push_str(own),
+                PatternPiece::Text(piece_text) => text.push_str(piece_text),
                 PatternPiece::Reader => {
                     let _ = write!(text, "{reader}");
                 }
@@ -41,12 +40,10 @@ impl StatementPattern {
         Some(text)
     }
 
-    /// It has the list of authors in it.
     pub(super) fn lists_authors(&self) -> bool {
         self.0.contains(&PatternPiece::Authors)
     }
 
-    /// As people may read it.
     pub(super) fn shown(&self) -> String {
         let pieces = self.0.iter().map(|piece| match piece {
             PatternPiece::Text(text) => text.as_str(),
@@ -57,7 +54,7 @@ impl StatementPattern {
     }
 }
 
-/// The statements that read a feed by its definition: of a list of authors, and, where it says who follows whom, by a join.
+/// The statements that read a feed by its definition: with a list of authors, and, if it has a follow table, with a join.
 pub(super) fn canonical_patterns(feed: &FeedDefinition) -> Vec<StatementPattern> {
     let message = &feed.message;
     let column = |name: &str| format!("m.{}", quoted(name));
@@ -86,10 +83,10 @@ pub(super) fn canonical_patterns(feed: &FeedDefinition) -> Vec<StatementPattern>
     patterns
 }
 
-/// A statement that was shown without its values (`?`, and `(...)` for a list), as a pattern.
+/// The pattern of a statement that was displayed without its values (`?`, and `(...)` for a list).
 ///
 /// # Errors
-/// Why nobody but the app knows its values.
+/// Why only the app knows its values.
 pub(super) fn pattern_of_shown(
     shown: &str,
     feed: &FeedDefinition,
@@ -131,7 +128,7 @@ struct PatternWriter<'a> {
     feed: &'a FeedDefinition,
     tokens: &'a [SqlToken<'a>],
     pieces: Vec<PatternPiece>,
-    /// Up to here it is written.
+    /// Text up to here was written.
     end: usize,
 }
 
@@ -148,36 +145,38 @@ impl PatternWriter<'_> {
     }
 
     fn is(&self, at: usize, before: usize, byte: u8) -> bool {
-        self.token(at, before).is_some_and(|own| own.is_punct(byte))
+        self.token(at, before)
+            .is_some_and(|token| token.is_punct(byte))
     }
 
     fn is_word(&self, at: usize, before: usize, word: &str) -> bool {
-        self.token(at, before).is_some_and(|own| own.is_word(word))
+        self.token(at, before)
+            .is_some_and(|token| token.is_word(word))
     }
 
-    /// Three dots one behind the other.
+    /// True at three adjacent dots.
     fn is_gap(&self, at: usize) -> bool {
         let first = self.tokens.get(at).map(|token| token.at);
-        (0..3).all(|behind| {
-            let token = self.tokens.get(at + behind);
-            token.is_some_and(|own| {
-                own.is_punct(b'.') && Some(own.at) == first.map(|first| first + behind)
+        (0..3).all(|offset| {
+            let token = self.tokens.get(at + offset);
+            token.is_some_and(|dot| {
+                dot.is_punct(b'.') && Some(dot.at) == first.map(|first| first + offset)
             })
         })
     }
 
-    /// The column whose name ends so many tokens before.
+    /// The column whose name stands this many tokens earlier.
     fn column(&self, at: usize, before: usize) -> Option<String> {
         self.token(at, before)?.name()
     }
 
-    /// What belongs in the place of a literal.
+    /// The value for a literal's placeholder.
     fn value(&self, at: usize) -> Option<PatternPiece> {
         let text = |text: String| Some(PatternPiece::Text(text));
         if self.is_word(at, 1, "LIMIT") {
             // LIMIT offset, rows
-            let behind = self.tokens.get(at + 1);
-            return match behind.is_some_and(|own| own.is_punct(b',')) {
+            let next = self.tokens.get(at + 1);
+            return match next.is_some_and(|token| token.is_punct(b',')) {
                 true => text("0".to_owned()),
                 false => text(PAGE.to_string()),
             };
@@ -207,7 +206,7 @@ impl PatternWriter<'_> {
         }
     }
 
-    /// What belongs in the place of a list, whose parenthesis stands right before.
+    /// The value for a list's placeholder; its parenthesis stands right before.
     fn list(&self, at: usize) -> Option<PatternPiece> {
         let column = match (self.is_word(at, 2, "IN"), self.is_word(at, 3, "NOT")) {
             (true, false) => self.column(at, 3)?,

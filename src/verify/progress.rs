@@ -1,18 +1,17 @@
-//! How far it is: a line every few seconds, or, where a person looks on, one that is written anew.
+//! Progress: a line every few seconds, or a redrawn one on a terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use crate::clock;
 
-/// Between two lines.
+/// Interval of lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
-/// Between two of those that are written anew.
+/// Interval of redraws.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
-/// Of the bar, in characters.
+/// Width of the bar, in characters.
 const BAR_WIDTH: u64 = 24;
 
-/// Says it on the standard error.
 #[derive(Debug)]
 pub(super) struct VerifyProgress {
     terminal: bool,
@@ -20,12 +19,11 @@ pub(super) struct VerifyProgress {
     last_reported: Instant,
 }
 
-/// How far it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProgressCounts {
     pub(super) readers: u64,
     pub(super) all_readers: u64,
-    /// Answers that were compared, and that will have been.
+    /// Compared answers, and how many there will be.
     pub(super) answers: u64,
     pub(super) all_answers: u64,
     pub(super) differences: u64,
@@ -44,7 +42,7 @@ impl VerifyProgress {
         clock::since(self.begun)
     }
 
-    /// Says how far it is, if it is time to.
+    /// Reports progress, if it is time to.
     pub(super) fn report(&mut self, far: impl FnOnce() -> ProgressCounts) {
         let pause = if self.terminal {
             REDRAW_INTERVAL
@@ -57,14 +55,13 @@ impl VerifyProgress {
         self.last_reported = clock::now();
         let far = far();
         let text = far.line(clock::since(self.begun));
-        // Nobody may be there to read it.
+        // Stderr may be closed.
         let _ = match self.terminal {
             true => write!(std::io::stderr(), "\r{} {text}\x1b[K", far.bar()),
             false => writeln!(std::io::stderr(), "{text}"),
         };
     }
 
-    /// The line that is written anew is no more.
     pub(super) fn end(&self) {
         if self.terminal {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
@@ -108,7 +105,7 @@ impl ProgressCounts {
     }
 }
 
-/// A time as people say it.
+/// A duration for display.
 pub(super) fn span(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..=99 => format!("{seconds} s"),

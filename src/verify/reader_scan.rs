@@ -1,4 +1,4 @@
-//! Whose pages: the ids of a column, all of them page by page, or some that are spread over it.
+//! Iterates over readers: the ids of a column, all of them in batches, or a sample spread over its range.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use crate::account::AccountError;
 use crate::sql::quoted;
 use crate::wire::resultset::{ResultRow, ResultSet};
 
-/// Ids that are asked for at a time.
+/// Ids per query.
 const IDS_PER_QUERY: usize = 1_000;
 
-/// Where ids stand.
+/// The column of the readers' ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReaderColumn {
     pub(super) database: String,
@@ -19,24 +19,24 @@ pub(super) struct ReaderColumn {
     pub(super) name: String,
 }
 
-/// Goes through the ids of a column, each once, from the lowest on.
+/// Iterates over the ids of a column, each once, ascending.
 #[derive(Debug)]
 pub(super) struct ReaderScan {
     column: ReaderColumn,
     strategy: ScanStrategy,
-    /// How many will come, as far as that is known.
+    /// How many there will be, as far as known.
     pub(super) total: u64,
     last: Option<i128>,
 }
 
 #[derive(Debug)]
 enum ScanStrategy {
-    /// All of them: those that were asked for and did not go yet.
+    /// All ids; `next` holds those fetched and not yet returned.
     All {
         next: VecDeque<i128>,
         ended: bool,
     },
-    /// At or above each of so many places between the lowest and the highest.
+    /// The id at or above each of evenly spaced points between the lowest and the highest.
     Spread {
         low: i128,
         high: i128,
@@ -46,13 +46,12 @@ enum ScanStrategy {
 }
 
 impl ReaderScan {
-    /// Asks how many there are.
     pub(super) async fn begin(
         column: ReaderColumn,
         readers: &ReaderSelection,
         server: &mut ComparedSide,
     ) -> Result<ReaderScan, AccountError> {
-        let mut walk = ReaderScan {
+        let mut scan = ReaderScan {
             column,
             strategy: ScanStrategy::All {
                 next: VecDeque::new(),
@@ -62,21 +61,20 @@ impl ReaderScan {
             last: None,
         };
         match readers {
-            ReaderSelection::All => walk.total = walk.count(server).await?,
-            ReaderSelection::Count(count) => walk.spread_over_range(*count, server).await?,
+            ReaderSelection::All => scan.total = scan.count(server).await?,
+            ReaderSelection::Count(count) => scan.spread_over_range(*count, server).await?,
             ReaderSelection::Share(share) => {
-                let all = walk.count(server).await?;
-                walk.spread_over_range(part(all, *share), server).await?;
+                let all = scan.count(server).await?;
+                scan.spread_over_range(part(all, *share), server).await?;
             }
             ReaderSelection::List(ids) => {
-                walk.total = u64::try_from(ids.len()).unwrap_or(u64::MAX);
-                walk.strategy = ScanStrategy::List(ids.iter().copied().collect());
+                scan.total = u64::try_from(ids.len()).unwrap_or(u64::MAX);
+                scan.strategy = ScanStrategy::List(ids.iter().copied().collect());
             }
         }
-        Ok(walk)
+        Ok(scan)
     }
 
-    /// The next id; `None` when all have come.
     pub(super) async fn next(
         &mut self,
         server: &mut ComparedSide,
@@ -89,11 +87,11 @@ impl ReaderScan {
                         Some(last) => format!("> {last}"),
                         None => "IS NOT NULL".to_owned(),
                     };
-                    let found = ids(&server
+                    let fetched = ids(&server
                         .rows(&self.column.ids_query(&above, IDS_PER_QUERY))
                         .await?);
-                    *ended = found.len() < IDS_PER_QUERY;
-                    next.extend(found);
+                    *ended = fetched.len() < IDS_PER_QUERY;
+                    next.extend(fetched);
                 }
                 next.pop_front()
             }
@@ -105,8 +103,8 @@ impl ReaderScan {
                 let place = *low + wide / i128::from(self.total.max(1));
                 let from = self.last.map_or(place, |last| place.max(last + 1));
                 *at += 1;
-                let question = self.column.ids_query(&format!(">= {from}"), 1);
-                ids(&server.rows(&question).await?).first().copied()
+                let query = self.column.ids_query(&format!(">= {from}"), 1);
+                ids(&server.rows(&query).await?).first().copied()
             }
         };
         self.last = id.or(self.last);
@@ -137,7 +135,7 @@ impl ReaderScan {
         let rows = server.rows(&ends).await?;
         let end = |at| rows.row(0).and_then(|row| id(row, at));
         if let (Some(low), Some(high)) = (end(0), end(1)) {
-            // No more than there can be.
+            // No more than the range can hold.
             let most = u64::try_from(high - low + 1).unwrap_or(u64::MAX);
             self.total = count.min(most);
             self.strategy = ScanStrategy::Spread {
@@ -155,7 +153,7 @@ impl ReaderColumn {
         format!("{}.{}", quoted(&self.database), quoted(&self.table))
     }
 
-    /// The question for the ids of whom this is true.
+    /// The query for ids that meet a condition.
     pub(super) fn ids_query(&self, above: &str, limit: usize) -> String {
         let name = quoted(&self.name);
         format!(
@@ -164,7 +162,7 @@ impl ReaderColumn {
         )
     }
 
-    /// The question for what stands in another column beside this id.
+    /// The query for the values of another column beside this id.
     pub(super) fn other_column_query(&self, other: &str, id: i128, limit: usize) -> String {
         let (name, other) = (quoted(&self.name), quoted(other));
         format!(
@@ -174,7 +172,6 @@ impl ReaderColumn {
     }
 }
 
-/// The numbers of the first column.
 pub(super) fn ids(rows: &ResultSet) -> Vec<i128> {
     rows.iter().filter_map(|row| id(row, 0)).collect()
 }
@@ -183,7 +180,7 @@ fn id(row: ResultRow<'_>, at: usize) -> Option<i128> {
     std::str::from_utf8(row.cell(at)?).ok()?.parse().ok()
 }
 
-/// At least one, where there is any.
+/// At least one, if there is any.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A number of readers times a share of 1 at most, rounded up.
 fn part(all: u64, share: f64) -> u64 {
     ((all as f64 * share).ceil() as u64).min(all)

@@ -1,4 +1,4 @@
-//! What came of it, for people: by definition and feed, then each difference with both answers.
+//! The report: results by definition and feed, then each difference with both answers.
 
 use std::time::Duration;
 
@@ -9,15 +9,14 @@ use super::verify_unit::{ReaderQuery, SkippedComparison, VerdictTally, VerifyUni
 use crate::report::ReportWriter;
 use crate::sql::quoted;
 
-/// More differences are counted, and not shown.
+/// The most differences shown; more are only counted.
 pub(super) const MAX_DIFFERENCES_SHOWN: usize = 20;
-/// Rows of each.
+/// The most rows shown of each.
 const ROWS_SHOWN: usize = 8;
-/// Characters of a row, and of a statement.
+/// The most characters of a row, and of a statement.
 const ROW: usize = 60;
 const STATEMENT_CHARS: usize = 2_000;
 
-/// Two answers that are to be shown.
 #[derive(Debug)]
 pub(super) struct AnswerDifference {
     pub(super) unit_title: String,
@@ -25,11 +24,10 @@ pub(super) struct AnswerDifference {
     pub(super) reader: i128,
     pub(super) statements: Vec<String>,
     pub(super) pair: AnswerPair,
-    /// It was gone when both were asked again.
+    /// It was gone when both sides were queried again.
     pub(super) late: bool,
 }
 
-/// Writes it part by part.
 #[derive(Debug)]
 pub(super) struct VerifyReport<'a> {
     text: &'a mut String,
@@ -41,15 +39,13 @@ impl ReportWriter for VerifyReport<'_> {
     }
 }
 
-/// All that was found, put together.
 #[derive(Debug)]
 pub(super) struct VerifySummary<'a> {
     pub(super) units: &'a [VerifyUnit],
     pub(super) skipped: &'a [SkippedComparison],
     pub(super) differences: &'a [AnswerDifference],
-    /// Why Headwater tells nothing of itself.
+    /// Why Headwater reports nothing about itself.
     pub(super) explanation_refusal: Option<&'a str>,
-    /// Why it ended before its end.
     pub(super) stopped: Option<String>,
     pub(super) took: Duration,
 }
@@ -59,16 +55,15 @@ impl<'a> VerifyReport<'a> {
         VerifyReport { text }
     }
 
-    /// Who is asked.
     pub(super) fn sides(
         &mut self,
-        named: &str,
+        product: &str,
         upstream: &str,
         service: &str,
         headwater: &str,
         user: &str,
     ) {
-        self.server(named, upstream);
+        self.server(product, upstream);
         self.item(&format!("asked by the service account {service}"));
         self.line("Headwater");
         self.item(&format!("at {headwater}, asked by {user}"));
@@ -86,8 +81,8 @@ impl<'a> VerifyReport<'a> {
         }
         if !sum.skipped.is_empty() {
             self.part("Not compared");
-            for own in sum.skipped {
-                self.item(&format!("{}: {}", own.what, own.why));
+            for skipped in sum.skipped {
+                self.item(&format!("{}: {}", skipped.what, skipped.why));
             }
         }
         for (number, difference) in (1_usize..).zip(sum.differences) {
@@ -101,12 +96,12 @@ impl<'a> VerifyReport<'a> {
             "{}: {} of {} readers",
             unit.title, unit.readers, unit.scan.total
         ));
-        for question in &unit.queries {
-            self.question(question);
+        for query in &unit.queries {
+            self.question(query);
         }
-        for own in &unit.skipped {
-            self.item(&format!("not compared: {}", own.what));
-            self.item(&format!("    {}", own.why));
+        for skipped in &unit.skipped {
+            self.item(&format!("not compared: {}", skipped.what));
+            self.item(&format!("    {}", skipped.why));
         }
     }
 
@@ -169,18 +164,17 @@ impl<'a> VerifyReport<'a> {
         }
     }
 
-    /// Two answers side by side.
     fn side_by_side(
         &mut self,
         headwater: Option<&ComparableAnswer>,
         server: Option<&ComparableAnswer>,
     ) {
-        let said = |answer: Option<&ComparableAnswer>| match answer {
+        let summary = |answer: Option<&ComparableAnswer>| match answer {
             Some(answer) => shorten(&answer.summary(), STATEMENT_CHARS),
             None => "not asked, as the statement before was refused".to_owned(),
         };
-        self.item(&format!("Headwater:  {}", said(headwater)));
-        self.item(&format!("the server: {}", said(server)));
+        self.item(&format!("Headwater:  {}", summary(headwater)));
+        self.item(&format!("the server: {}", summary(server)));
         let row = first_difference(headwater, server);
         let rows = |answer: Option<&ComparableAnswer>| -> Vec<String> {
             let rows = answer.map(ComparableAnswer::rows).unwrap_or_default();
@@ -203,7 +197,11 @@ impl<'a> VerifyReport<'a> {
 
     fn summary(&mut self, sum: &VerifySummary<'_>) {
         let all = total(sum.units);
-        let shown = sum.differences.iter().filter(|own| !own.late).count();
+        let shown = sum
+            .differences
+            .iter()
+            .filter(|difference| !difference.late)
+            .count();
         let hidden = all
             .different
             .saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX));
@@ -246,9 +244,9 @@ impl<'a> VerifyReport<'a> {
             .iter()
             .chain(sum.units.iter().flat_map(|it| &it.skipped));
         let dropped = sum.units.iter().flat_map(|unit| &unit.queries);
-        let fails = unread.filter(|own| own.fails).count()
+        let fails = unread.filter(|skipped| skipped.fails).count()
             + dropped
-                .filter(|own| own.drop_reason.as_ref().is_some_and(|own| own.fails))
+                .filter(|reason| reason.drop_reason.as_ref().is_some_and(|own| own.fails))
                 .count();
         if fails > 0 {
             self.line(&format!(
@@ -261,11 +259,10 @@ impl<'a> VerifyReport<'a> {
     }
 }
 
-/// What it takes to be told more.
+/// What an account needs to get explanations.
 const EXPLANATION_HINT: &str =
     "The account needs PROCESS, and Headwater admin.show = true and a service account";
 
-/// The tallies of all questions in one.
 pub(super) fn total(units: &[VerifyUnit]) -> VerdictTally {
     let mut all = VerdictTally::default();
     for tally in units.iter().flat_map(|unit| &unit.queries) {
@@ -310,7 +307,6 @@ fn counts(tally: &VerdictTally) -> String {
     text
 }
 
-/// A row in one line.
 fn shown(row: &AnswerRow) -> String {
     let cells = row.iter().map(|cell| match cell {
         None => "NULL".to_owned(),
@@ -324,7 +320,6 @@ fn shown(row: &AnswerRow) -> String {
     shorten(&cells.join(", "), ROW)
 }
 
-/// At most so many characters.
 fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

@@ -1,23 +1,23 @@
-//! Ties: rows of a page with the same values of all that it is ordered by. SQL lets them come in any order, and where LIMIT ends among them, it
-//! lets the server choose which of them are shown. So a page that differs in that alone is the same answer.
+//! Ties: rows of a page with equal order keys. SQL lets them come in any order, and if LIMIT ends among them, the server may choose which
+//! of them are shown. So a page that differs only in that is the same answer.
 
 use std::collections::HashMap;
 
 use super::answer::{AnswerRow, ComparableAnswer};
 use crate::sql::lexer::{Lexer, SqlToken, TokenKind};
 
-/// So many rows behind a page are asked for, to know all that tie with its last one.
+/// Rows queried beyond a page, to get all that tie with its last one.
 const EXTRA_ROWS: u64 = 10_000;
 
-/// The question by which the server tells what each row of a page is ordered by.
+/// A query that returns the order keys of each row of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TieQuery {
     pub(super) text: String,
-    /// So many columns behind those of the page say it.
+    /// The number of key columns, which follow those of the page.
     key_columns: usize,
 }
 
-/// What the server said to it.
+/// The reply to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TieGroups {
     rows: Vec<AnswerRow>,
@@ -25,17 +25,17 @@ pub(super) struct TieGroups {
 }
 
 impl TieQuery {
-    /// Of a page; `None`: its messages are ordered by their id as well, so that none tie, or it is not read so far.
+    /// The tie query of a page. `None`: the id orders it as well, so that no rows tie, or the page is not understood.
     pub(super) fn of_page(page: &str, id: &str) -> Option<TieQuery> {
         let tokens: Vec<SqlToken<'_>> = Lexer::new(page.as_bytes()).collect();
         let outer = outer_tokens(&tokens)?;
         let at = |word: &str| {
-            let found = outer.iter().rposition(|own| own.is_word(word))?;
-            Some((found, outer.get(found)?.at))
+            let index = outer.iter().rposition(|token| token.is_word(word))?;
+            Some((index, outer.get(index)?.at))
         };
-        let from = outer.iter().find(|own| own.is_word("FROM"))?.at;
+        let from = outer.iter().find(|token| token.is_word("FROM"))?.at;
         let ((order, _), (limit, ends)) = (at("ORDER")?, at("LIMIT")?);
-        let by = outer.get(order + 1).filter(|own| own.is_word("BY"))?;
+        let by = outer.get(order + 1).filter(|token| token.is_word("BY"))?;
         let keys = order_keys(page.get(by.at + 2..ends)?)?;
         if keys.iter().any(|key| is_column(key, id)) {
             return None;
@@ -48,7 +48,6 @@ impl TieQuery {
         })
     }
 
-    /// The answer to it.
     pub(super) fn groups(&self, answer: ComparableAnswer) -> Option<TieGroups> {
         match answer {
             ComparableAnswer::Rows { rows, .. } => Some(TieGroups {
@@ -61,8 +60,8 @@ impl TieQuery {
 }
 
 impl TieGroups {
-    /// True where a page may be told in place of the server's own, as far as the order of ties goes.
-    pub(super) fn allows(&self, page: &ComparableAnswer, own: &ComparableAnswer) -> bool {
+    /// True if a page equals the server's own, except for the order of ties.
+    pub(super) fn allows(&self, page: &ComparableAnswer, server_page: &ComparableAnswer) -> bool {
         let (
             ComparableAnswer::Rows {
                 columns,
@@ -74,7 +73,7 @@ impl TieGroups {
                 rows: own_rows,
                 warnings: own_warnings,
             },
-        ) = (page, own)
+        ) = (page, server_page)
         else {
             return false;
         };
@@ -82,32 +81,33 @@ impl TieGroups {
         alike && self.matches_rows(rows)
     }
 
-    /// Each group of rows that tie is told before the next one: whole, but for the last one.
+    /// True if the page has the groups in order, each of them whole, except for the last one.
     fn matches_rows(&self, page: &[AnswerRow]) -> bool {
-        let mut left = page;
+        let mut remaining = page;
         for group in self
             .rows
             .chunk_by(|one, next| self.key_cells(one) == self.key_cells(next))
         {
-            if left.is_empty() {
+            if remaining.is_empty() {
                 break;
             }
-            let Some((told, rest)) = left.split_at_checked(group.len().min(left.len())) else {
+            let Some((tied, rest)) = remaining.split_at_checked(group.len().min(remaining.len()))
+            else {
                 return false;
             };
             let mut times: HashMap<&[Option<Vec<u8>>], usize> = HashMap::new();
             for row in group {
                 *times.entry(self.page_cells(row)).or_default() += 1;
             }
-            for row in told {
+            for row in tied {
                 match times.get_mut(row.as_slice()) {
                     Some(times) if *times > 0 => *times -= 1,
                     _ => return false,
                 }
             }
-            left = rest;
+            remaining = rest;
         }
-        left.is_empty()
+        remaining.is_empty()
     }
 
     fn key_cells<'a>(&self, row: &'a AnswerRow) -> &'a [Option<Vec<u8>>] {
@@ -121,7 +121,7 @@ impl TieGroups {
     }
 }
 
-/// The words that stand in no parentheses; `None`: not all is read alike by all servers.
+/// The tokens outside parentheses; `None`: servers may read some of it differently.
 fn outer_tokens<'a>(tokens: &[SqlToken<'a>]) -> Option<Vec<SqlToken<'a>>> {
     let (mut depth, mut outer) = (0_u32, Vec::new());
     for token in tokens {
@@ -137,7 +137,7 @@ fn outer_tokens<'a>(tokens: &[SqlToken<'a>]) -> Option<Vec<SqlToken<'a>>> {
     select.then_some(outer)
 }
 
-/// What stands behind ORDER BY, one by one, without the direction.
+/// The expressions after ORDER BY, without their directions.
 fn order_keys(text: &str) -> Option<Vec<String>> {
     let mut keys = Vec::new();
     for one in text.split(',') {
@@ -152,14 +152,14 @@ fn order_keys(text: &str) -> Option<Vec<String>> {
     Some(keys)
 }
 
-/// True where a column is called so, whatever table it is of.
+/// True if this is a column of that name, in any table.
 fn is_column(key: &str, column: &str) -> bool {
     let last = Lexer::new(key.as_bytes()).last();
     let name = last.and_then(|last| last.name());
     name.is_some_and(|name| name.eq_ignore_ascii_case(column))
 }
 
-/// How many rows a page has: `20`, `0, 20`, `20 OFFSET 0`. One that begins further behind is not read.
+/// The rows of a page: `20`, `0, 20`, `20 OFFSET 0`. `None` for a page with an offset.
 fn page_rows(limit: &[SqlToken<'_>]) -> Option<u64> {
     let number =
         |at: usize| -> Option<u64> { std::str::from_utf8(limit.get(at)?.text).ok()?.parse().ok() };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_asked_for_with_what_orders_it_and_with_what_comes_behind() {
+    fn a_tie_query_adds_the_order_keys_and_more_rows() {
         assert_eq!(
             text(
                 "SELECT s.id, (SELECT MAX(x) FROM y) FROM statuses s WHERE s.a IN (1,2) ORDER BY s.created_at DESC LIMIT 20"
@@ -202,7 +202,7 @@ mod tests {
         for page in [
             "SELECT id FROM t ORDER BY a DESC, t.`ID` DESC LIMIT 5",
             "SELECT id FROM t ORDER BY id DESC LIMIT 5 OFFSET 0",
-            // Not read so far.
+            // Not understood.
             "SELECT id FROM t ORDER BY a DESC LIMIT 5 OFFSET 5",
             "SELECT id FROM t ORDER BY a DESC",
             "SELECT id FROM t WHERE b = 'a\\' ORDER BY a DESC LIMIT 5",
@@ -252,7 +252,7 @@ mod tests {
             warnings: 1,
         };
         assert!(!groups.allows(&warned, &own));
-        // Whoever has fewer rows than a page has told all of them.
+        // A page shorter than its limit must contain all rows.
         let few = rows(&["a", "b", "c", "d", "e", "f", "g"]);
         let shuffled = rows(&["a", "c", "b", "f", "e", "d", "g"]);
         assert!(groups.allows(&shuffled, &few));

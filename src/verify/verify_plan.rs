@@ -1,5 +1,5 @@
-//! Finds what there is to compare: definitions and feeds of the settings, feeds that Headwater has found by itself, and the statements
-//! of apps that it remembers.
+//! Lists what there is to compare: definitions and feeds of the settings, feeds that Headwater has discovered, and the apps' statements
+//! that it remembers.
 
 use serde::Deserialize;
 
@@ -19,29 +19,27 @@ use crate::sql::hex_literal;
 use crate::timeline::check;
 use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 
-/// Statements of one feed in one database that are compared, those first on which the server spends most.
+/// The most statements compared of one feed in one database; those on which the server spends most come first.
 const MOST_STATEMENTS: usize = 20;
 /// ER_DBACCESS_DENIED_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_COLUMNACCESS_DENIED_ERROR.
 const DENIED: [u16; 3] = [1044, 1142, 1143];
 
-/// What was found.
 #[derive(Debug, Default)]
 pub(super) struct VerifyPlan {
     pub(super) units: Vec<VerifyUnit>,
     /// What cannot be compared at all.
     pub(super) skipped: Vec<SkippedComparison>,
-    /// Why Headwater tells nothing of itself; `None`: it does.
+    /// Why Headwater reports nothing about itself; `None`: it does.
     pub(super) explanation_refusal: Option<String>,
 }
 
-/// Finds all of it.
 pub(super) async fn make_plan(
     settings: &ServeSettings,
     options: &VerifyOptions,
     server: &mut ComparedSide,
     headwater: &mut ComparedSide,
 ) -> Result<VerifyPlan, super::VerifyError> {
-    let mut found = VerifyPlan::default();
+    let mut plan = VerifyPlan::default();
     for definition in &settings.definitions {
         if !options.includes(&definition.name) {
             continue;
@@ -50,22 +48,22 @@ pub(super) async fn make_plan(
         for database in databases(server, definition.database.as_ref(), &query).await? {
             let unit = timeline(definition, &database, options, server).await;
             let title = format!("definition {}, database {database}", definition.name);
-            found.add(title, unit)?;
+            plan.add(title, unit)?;
         }
     }
-    let met = match query_rows(headwater, "SHOW HEADWATER STATEMENTS").await? {
+    let statements = match query_rows(headwater, "SHOW HEADWATER STATEMENTS").await? {
         Ok(rows) => rows,
         Err(why) => {
-            found.explanation_refusal = Some(why);
+            plan.explanation_refusal = Some(why);
             Vec::new()
         }
     };
-    let own = match found.explanation_refusal {
+    let feeds_shown = match plan.explanation_refusal {
         None => query_rows(headwater, "SHOW HEADWATER FEEDS").await?,
         Some(_) => Ok(Vec::new()),
     };
-    let own = own.unwrap_or_default();
-    let found_ones = own.iter().filter_map(discovered_definition);
+    let feeds_shown = feeds_shown.unwrap_or_default();
+    let found_ones = feeds_shown.iter().filter_map(discovered_definition);
     let feeds: Vec<FeedDefinition> = settings.feeds.iter().cloned().chain(found_ones).collect();
     for definition in &feeds {
         if !options.includes(&definition.name) {
@@ -73,21 +71,21 @@ pub(super) async fn make_plan(
         }
         let query = feeds::databases_query(definition, settings.limits.databases);
         for database in databases(server, definition.database.as_ref(), &query).await? {
-            let of_apps = met.iter().filter_map(|row| {
-                let is = |at: usize, name: &str| text(row, at).is_some_and(|own| own == name);
+            let of_apps = statements.iter().filter_map(|row| {
+                let is = |at: usize, name: &str| text(row, at).is_some_and(|cell| cell == name);
                 (is(1, &definition.name) && is(2, &database)).then(|| text(row, 0))?
             });
             let of_apps: Vec<String> = of_apps.collect();
             let unit = feed(definition, &database, of_apps, options, server).await;
             let title = format!("feed {}, database {database}", definition.name);
-            found.add(title, unit)?;
+            plan.add(title, unit)?;
         }
     }
-    Ok(found)
+    Ok(plan)
 }
 
 impl VerifyPlan {
-    /// What the server refuses to tell of one is no reason to leave the others.
+    /// Adds a unit. A server error skips only this one.
     fn add(
         &mut self,
         title: String,
@@ -106,7 +104,7 @@ impl VerifyPlan {
     }
 }
 
-/// The database that is named, or else those that the query lists.
+/// The named database, or those that the query lists.
 async fn databases(
     server: &mut ComparedSide,
     named: Option<&String>,
@@ -148,20 +146,20 @@ async fn timeline(
         table: definition.follower.table.clone(),
         name: definition.follower.reader.clone(),
     };
-    let walk = ReaderScan::begin(column.clone(), &options.readers, server).await?;
-    let questions = ProcedureForm::ALL.map(|form| ReaderQuery::call(&timeline, form));
+    let scan = ReaderScan::begin(column.clone(), &options.readers, server).await?;
+    let queries = ProcedureForm::ALL.map(|form| ReaderQuery::call(&timeline, form));
     let title = format!("definition {}, database {database}", definition.name);
     let authors = AuthorListSource::None;
     Ok(VerifyUnit::of(
         title,
-        walk,
+        scan,
         &column,
         authors,
-        questions.into(),
+        queries.into(),
     ))
 }
 
-/// The statements of apps that a reader's values can be put into; where there are none, those that the definition makes.
+/// The apps' statements into which a reader's values can be filled; if there are none, those of the definition.
 async fn feed(
     definition: &FeedDefinition,
     database: &str,
@@ -197,7 +195,7 @@ async fn feed(
         table: table.clone(),
         name: name.clone(),
     };
-    let walk = ReaderScan::begin(column.clone(), &options.readers, server).await?;
+    let scan = ReaderScan::begin(column.clone(), &options.readers, server).await?;
     let lists = patterns.iter().any(|pattern| pattern.lists_authors());
     let authors = match (&definition.follow, lists) {
         (_, false) => AuthorListSource::None,
@@ -208,22 +206,22 @@ async fn feed(
         (None, true) => AuthorListSource::From(column.clone()),
     };
     let title = format!("feed {}, database {database}", definition.name);
-    let questions = patterns.into_iter();
+    let queries = patterns.into_iter();
     let id = &definition.message.id;
-    let questions = questions
+    let queries = queries
         .map(|pattern| ReaderQuery::select(pattern, id))
         .collect();
-    let mut unit = VerifyUnit::of(title, walk, &column, authors, questions);
+    let mut unit = VerifyUnit::of(title, scan, &column, authors, queries);
     unit.skipped = left_out;
     Ok(unit)
 }
 
-/// The rows of a table that Headwater tells of itself, or why it does not.
+/// The rows of one of Headwater's SHOW statements, or why it refuses.
 async fn query_rows(
     headwater: &mut ComparedSide,
-    question: &str,
+    query: &str,
 ) -> Result<Result<Vec<AnswerRow>, String>, SideError> {
-    Ok(match headwater.query_one(question).await? {
+    Ok(match headwater.query_one(query).await? {
         ComparableAnswer::Rows { rows, .. } => Ok(rows),
         other => Err(other.summary()),
     })
@@ -234,7 +232,7 @@ fn text(row: &AnswerRow, at: usize) -> Option<String> {
     String::from_utf8(cell).ok()
 }
 
-/// The definition of a feed that nobody named and that is served, of its row in SHOW HEADWATER FEEDS.
+/// The definition of a discovered feed that is served, from its row of SHOW HEADWATER FEEDS.
 fn discovered_definition(row: &AnswerRow) -> Option<FeedDefinition> {
     #[derive(Deserialize)]
     struct ShownFeedSections {

@@ -1,4 +1,4 @@
-//! What is compared: a definition or a feed in a database, and the questions about each reader's page of it.
+//! What is compared: a definition or a feed in a database, and the queries about each reader's page of it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,6 @@ use crate::shadow::procedure_call;
 use crate::sql::quoted;
 use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 
-/// A definition or a feed in a database.
 #[derive(Debug)]
 pub(super) struct VerifyUnit {
     pub(super) title: String,
@@ -20,31 +19,29 @@ pub(super) struct VerifyUnit {
     pub(super) scan: ReaderScan,
     pub(super) authors: AuthorListSource,
     pub(super) queries: Vec<ReaderQuery>,
-    /// Statements that are not compared, and why.
     pub(super) skipped: Vec<SkippedComparison>,
-    /// Readers that are done.
+    /// Readers done.
     pub(super) readers: u64,
 }
 
-/// Whose messages a list names.
+/// Where the authors of a list come from.
 #[derive(Clone, Debug)]
 pub(super) enum AuthorListSource {
     /// There is no list.
     None,
-    /// Those of rows with the reader in this column: the name of the author's one.
+    /// From the column `author` of rows with the reader in the column `by`.
     Followed { by: ReaderColumn, author: String },
-    /// Those of the column from the reader on, who is an author: nothing says who follows whom.
+    /// From this column of authors, starting at the reader: there is no follow table.
     From(ReaderColumn),
 }
 
-/// A question about each reader.
 #[derive(Debug)]
 pub(super) struct ReaderQuery {
     pub(super) title: String,
     pub(super) kind: ReaderQueryKind,
     pub(super) tally: VerdictTally,
     pub(super) latency: LatencyWatch,
-    /// It is not asked any more.
+    /// Why it is no longer sent.
     pub(super) drop_reason: Option<QueryDropReason>,
 }
 
@@ -62,64 +59,61 @@ pub(super) struct VerifiedTimeline {
     pub(super) columns: Vec<String>,
 }
 
-/// What is not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SkippedComparison {
     pub(super) what: String,
     pub(super) why: String,
-    /// It is to be compared, and something stands in the way.
+    /// It should be compared, and something prevents that.
     pub(super) fails: bool,
 }
 
-/// Why a question is not asked any more.
+/// Why a query is no longer sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueryDropReason {
     pub(super) why: String,
     pub(super) fails: bool,
 }
 
-/// What came of a question.
 #[derive(Debug, Default)]
 pub(super) struct VerdictTally {
     pub(super) compared: u64,
     pub(super) equal: u64,
-    /// Are equal but for the order of rows that tie.
+    /// Equal, except for the order of tied rows.
     pub(super) tied: u64,
     pub(super) different: u64,
     pub(super) late: u64,
     pub(super) undecided: u64,
-    /// Were not equal at once.
+    /// Not equal at once.
     pub(super) asked_again: u64,
-    /// What Headwater said would answer, for some of them.
+    /// What Headwater reported as the source, for some of them.
     pub(super) answered_from: BTreeMap<String, u64>,
 }
 
 impl VerifyUnit {
     pub(super) fn of(
         title: String,
-        walk: ReaderScan,
+        scan: ReaderScan,
         column: &ReaderColumn,
         authors: AuthorListSource,
-        questions: Vec<ReaderQuery>,
+        queries: Vec<ReaderQuery>,
     ) -> VerifyUnit {
         VerifyUnit {
             title,
             database: column.database.clone(),
-            scan: walk,
+            scan,
             authors,
-            queries: questions,
+            queries,
             skipped: Vec::new(),
             readers: 0,
         }
     }
 
-    /// How many answers will be compared.
     pub(super) fn answers(&self) -> u64 {
-        let questions = self.queries.iter();
-        let asked = questions.filter(|own| own.drop_reason.is_none()).count();
+        let queries = self.queries.iter();
+        let asked_count = queries.filter(|query| query.drop_reason.is_none()).count();
         self.scan
             .total
-            .saturating_mul(u64::try_from(asked).unwrap_or(u64::MAX))
+            .saturating_mul(u64::try_from(asked_count).unwrap_or(u64::MAX))
     }
 }
 
@@ -155,7 +149,7 @@ impl ReaderQuery {
         }
     }
 
-    /// What is asked about a reader; `bound`: of the page behind the newest one. `None`: nothing.
+    /// The statements for a reader; `bound`: for the page after the newest one. `None`: there are none.
     pub(super) fn statements(
         &self,
         reader: i128,
@@ -172,7 +166,6 @@ impl ReaderQuery {
         }
     }
 
-    /// What the server is asked about rows that tie, where some of its answers may.
     pub(super) fn tie_query(&self, statements: &[String]) -> Option<ties::TieQuery> {
         match (&self.kind, statements) {
             (ReaderQueryKind::Select(_, id), [page]) => ties::TieQuery::of_page(page, id),
@@ -180,7 +173,7 @@ impl ReaderQuery {
         }
     }
 
-    /// The bound of the next page, where these are the answers to a newest one.
+    /// The bound of the next page, if these are the answers to a newest one.
     pub(super) fn next_bound(&self, answers: &[ComparableAnswer]) -> Option<u64> {
         match self.kind {
             ReaderQueryKind::Call(_, ProcedureForm::Newest) => {
@@ -197,14 +190,14 @@ impl VerifiedTimeline {
         let bound = bound.unwrap_or(definition.id_type.max());
         let bound = form.is_bounded().then_some(bound);
         let call = procedure_call::call_statement(definition, form, reader, bound);
-        let behind = match form.fills_result() {
+        let select = match form.fills_result() {
             true => self.page(),
             false => self.heads(),
         };
-        vec![call, behind]
+        vec![call, select]
     }
 
-    /// The SELECT behind a call, as an app sends it.
+    /// The SELECT after a call, as an app sends it.
     fn page(&self) -> String {
         let TimelineDefinition {
             message, result, n, ..
@@ -234,7 +227,7 @@ impl VerifiedTimeline {
 }
 
 impl VerdictTally {
-    /// Takes in what came of a comparison; returns both answers where they are to be shown.
+    /// Records the result of a comparison; returns both answers if they are to be shown.
     pub(super) fn record(&mut self, verdict: AnswerVerdict) -> Option<AnswerPair> {
         self.compared += 1;
         match verdict {
@@ -268,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_asked_for_as_an_app_asks() {
+    fn a_reader_is_queried_as_by_an_app() {
         let question = |form| ReaderQuery::call(&timeline(), form);
         assert_eq!(
             question(ProcedureForm::Newest)

@@ -1,111 +1,109 @@
-//! The conclusion: which server is the primary, what the others are, and what has changed since the last one.
+//! Decides which server is the primary and what the others are, and reports what has changed since the last observation.
 //!
 //! - A server that does not answer, or refuses writes, is no primary.
-//! - Who is followed stays so while it takes writes: another one that takes writes too is told of, and is not followed.
-//! - Where nobody is followed and several take writes, one that another server replicates comes first, then the order of the list. In a
-//!   group or a Galera cluster they share their writes, and nothing is said.
-//! - While a member of a group or of a Galera cluster answers, a server that is none is not chosen.
-//! - Who was followed before another one was, and has not refused writes since, may lack what came after: it is not chosen while there
-//!   is a replica that may be promoted.
+//! - The followed primary stays while it takes writes. Another server that takes writes too is reported, and not followed.
+//! - Where no server is followed and several take writes, one that another server replicates is preferred, then the order of the list.
+//!   In a group or a Galera cluster the servers share their writes, and nothing is reported.
+//! - While a member of a group or of a Galera cluster answers, only such members are chosen.
+//! - A former primary that has not refused writes since may lack later writes. It is not chosen while a replica may be promoted.
 
 use std::time::Instant;
 
 use crate::server_report::{PrimaryFault, ServerReport};
 
-/// What was seen of a server when it was asked last.
+/// The result of a server's last query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServerObservation {
-    /// It was not asked yet.
+    /// Not queried yet.
     #[default]
     Unasked,
-    /// It does not answer, and why.
+    /// It does not answer; the text is the reason.
     Unreachable(String),
-    /// It answers, and says nothing of itself: what it says instead.
+    /// It answers with an error instead of a report; the text is the error.
     Refused(String),
-    /// What it says.
+    /// Its report.
     Reported(Box<ServerReport>),
 }
 
-/// What a server is.
+/// The role of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerRole {
-    /// Nobody knows yet.
+    /// Not known yet.
     #[default]
     Unknown,
-    /// Sessions go there.
+    /// Sessions are connected to it.
     Primary,
-    /// It refuses writes, and answers reads.
+    /// It refuses writes and answers reads.
     Replica,
     /// It takes writes that the primary does not get.
     Stray,
-    /// It answers, and is of no use.
+    /// It answers, and its group or Galera cluster does not count it.
     Unfit(PrimaryFault),
-    /// It answers, and does not say what it is.
+    /// It answers, and does not report its state.
     Silent,
     /// It does not answer.
     Away,
 }
 
-/// A server, as it was seen last.
+/// The role and the last observation of a server.
 #[derive(Clone, Debug)]
 pub struct ServerStatus {
-    /// What it is.
+    /// Its role.
     pub role: ServerRole,
-    /// Since when.
+    /// When it took this role.
     pub since: Instant,
-    /// What was seen.
+    /// The last observation.
     pub observation: ServerObservation,
 }
 
-/// What has changed.
+/// A change that an observation causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterChange {
-    /// A server is something else now.
+    /// A server has a new role.
     Role {
-        /// Which, in the order of the list.
+        /// Index in the list of servers.
         server: usize,
-        /// What it is.
+        /// The new role.
         role: ServerRole,
     },
     /// There is no primary any more.
     Lost {
-        /// Who was.
+        /// The former primary.
         server: usize,
     },
-    /// There is a primary now.
+    /// There is a new primary.
     Primary {
-        /// Who is.
+        /// The new primary.
         server: usize,
-        /// Who was before, if it is another one.
+        /// The primary before it, if that was another server.
         before: Option<usize>,
     },
     /// Two servers take writes that the other one does not get.
     Split {
-        /// The one that is followed.
+        /// The primary.
         followed: usize,
-        /// The other one.
+        /// The other server.
         other: usize,
     },
 }
 
-/// All servers.
+/// The roles of all servers. Servers are named by their index in the list.
 #[derive(Clone, Debug)]
 pub struct ClusterView {
     servers: Vec<ServerStatus>,
-    /// Their addresses, by which replicas may name them.
+    /// The servers' addresses, by which replicas may name them.
     addresses: Vec<String>,
-    /// Who is followed.
     primary: Option<usize>,
-    /// Who was followed last.
+    /// The last server that was primary.
     last_primary: Option<usize>,
-    /// Whose writes were told of that the primary does not get.
+    /// Servers whose split from the primary was reported.
     reported_splits: Vec<usize>,
-    /// Who was followed before another one was, and has not refused writes since.
+    /// Servers that were followed before another one was, and have not refused writes since.
     former_primaries: Vec<usize>,
 }
 
 impl ClusterView {
-    /// Servers of which nothing is known.
+    /// Starts with no server queried.
     #[must_use]
     pub fn new(addresses: &[String], now: Instant) -> ClusterView {
         let unknown = ServerStatus {
@@ -129,21 +127,21 @@ impl ClusterView {
         &self.servers
     }
 
-    /// Who is the primary.
+    /// The primary, if there is one.
     #[must_use]
     pub fn primary(&self) -> Option<usize> {
         self.primary
     }
 
-    /// True while it matters who replicates whom: before anybody is followed. Later a server is not asked that, which would not answer
-    /// while it is made to stop replicating, and is to be followed then.
+    /// True while it matters which server replicates which: until a primary is followed. After that the query is left out: a server that is
+    /// being made to stop replicating would not answer it, just when it is to be followed.
     #[must_use]
     pub fn needs_sources(&self) -> bool {
         self.last_primary.is_none()
     }
 
-    /// Whom clients of a port for replicas are led to, who are on `now`: they stay while it is a replica. `taken`: those that other
-    /// ports lead to. `any`: the primary will do as well, where there is no replica.
+    /// Chooses the server for clients of a replica port, who are on `now`; they stay while it is a replica. `taken`: the servers of other
+    /// such ports. `any`: the primary will do where there is no replica.
     #[must_use]
     pub fn choose_replica(&self, now: Option<usize>, any: bool, taken: &[usize]) -> Option<usize> {
         let role = |at: usize| self.servers.get(at).map(|it| it.role);
@@ -152,7 +150,7 @@ impl ClusterView {
         if now.is_some_and(|now| is_replica(&now) || is_primary(&now)) {
             return now;
         }
-        // One of which nothing is known may be a replica, and the primary be left alone.
+        // A server not queried yet may be a replica; until then the primary is spared.
         if self
             .servers
             .iter()
@@ -166,15 +164,15 @@ impl ClusterView {
         replicas.min_by_key(others).or(all().find(is_primary))
     }
 
-    /// Takes in what was seen of a server, and says what has changed by that.
+    /// Takes in the observation of a server, and returns what it changes.
     pub fn observe(
         &mut self,
         server: usize,
-        seen: ServerObservation,
+        observation: ServerObservation,
         now: Instant,
     ) -> Vec<ClusterChange> {
         match self.servers.get_mut(server) {
-            Some(status) => status.observation = seen,
+            Some(status) => status.observation = observation,
             None => return Vec::new(),
         }
         if self
@@ -198,9 +196,9 @@ impl ClusterView {
                     self.report(at)
                         .is_some_and(|it| it.primary_fault().is_some())
                 };
-                let fell = before.filter(|before| !refuses(*before));
+                let former = before.filter(|before| !refuses(*before));
                 self.former_primaries.retain(|fallen| *fallen != server);
-                self.former_primaries.extend(fell);
+                self.former_primaries.extend(former);
                 changes.push(ClusterChange::Primary { server, before });
             }
         }
@@ -212,14 +210,14 @@ impl ClusterView {
                 (status.role, status.since) = (role, now);
                 changes.push(ClusterChange::Role { server, role });
             }
-            let told = self.reported_splits.contains(&server);
-            if let (ServerRole::Stray, Some(followed), false) = (role, self.primary, told) {
+            let reported = self.reported_splits.contains(&server);
+            if let (ServerRole::Stray, Some(followed), false) = (role, self.primary, reported) {
                 self.reported_splits.push(server);
                 let other = server;
                 changes.push(ClusterChange::Split { followed, other });
             }
         }
-        // Who has stopped may begin again.
+        // A server that has stopped taking writes is reported again if it resumes.
         let servers = &self.servers;
         let stray = |at: &usize| {
             servers
@@ -239,7 +237,6 @@ impl ClusterView {
         }
     }
 
-    /// Those that take writes.
     fn writable(&self) -> Vec<usize> {
         let all = 0..self.servers.len();
         let takes = |at: &usize| {
@@ -252,17 +249,17 @@ impl ClusterView {
     fn choose_primary(&self) -> Option<usize> {
         let mut writable = self.writable();
         if let Some(primary) = self.primary {
-            let says_nothing = self
+            let is_silent = self
                 .servers
                 .get(primary)
                 .is_some_and(|it| matches!(it.observation, ServerObservation::Refused(_)));
-            if writable.contains(&primary) || says_nothing && writable.is_empty() {
+            if writable.contains(&primary) || is_silent && writable.is_empty() {
                 return Some(primary);
             }
         }
-        // Who answers first shall not be followed for that alone.
-        let begins = self.last_primary.is_none();
-        if begins
+        // The server that answers first is not followed for that alone.
+        let is_first_choice = self.last_primary.is_none();
+        if is_first_choice
             && self
                 .servers
                 .iter()
@@ -277,10 +274,11 @@ impl ClusterView {
                     .is_some_and(ServerReport::is_cluster_member)
             });
         }
-        let may_come = all().any(|it| it.primary_fault().is_some() && it.cluster_fault().is_none());
-        let stood = |at: &usize| !self.former_primaries.contains(at);
-        if may_come || writable.iter().any(stood) {
-            writable.retain(stood);
+        let has_promotable_replica =
+            all().any(|it| it.primary_fault().is_some() && it.cluster_fault().is_none());
+        let is_not_former = |at: &usize| !self.former_primaries.contains(at);
+        if has_promotable_replica || writable.iter().any(is_not_former) {
+            writable.retain(is_not_former);
         }
         let replicated = writable.iter().find(|at| self.is_replicated(**at));
         replicated.or(writable.first()).copied()
@@ -288,13 +286,14 @@ impl ClusterView {
 
     /// True where another server replicates this one.
     fn is_replicated(&self, server: usize) -> bool {
-        let own = self.report(server).map_or(0, |facts| facts.server_id);
+        let server_id = self.report(server).map_or(0, |facts| facts.server_id);
         let address = self.addresses.get(server);
         let others = (0..self.servers.len()).filter(|at| *at != server);
         let mut sources = others.filter_map(|at| self.report(at)?.source.as_ref());
         sources.any(|source| {
-            let named = address.is_some_and(|own| own.eq_ignore_ascii_case(&source.address));
-            named || own != 0 && source.server_id == own
+            let named =
+                address.is_some_and(|configured| configured.eq_ignore_ascii_case(&source.address));
+            named || server_id != 0 && source.server_id == server_id
         })
     }
 
@@ -315,7 +314,7 @@ impl ClusterView {
             return ServerRole::Replica;
         }
         let Some(primary) = self.primary else {
-            // It is chosen once all were asked.
+            // The primary is chosen once all were queried.
             return ServerRole::Unknown;
         };
         let shares = |at| self.report(at).is_some_and(ServerReport::is_multi_primary);
@@ -327,7 +326,7 @@ impl ClusterView {
 }
 
 impl ServerRole {
-    /// A word for it.
+    /// The role in one word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -341,7 +340,7 @@ impl ServerRole {
         }
     }
 
-    /// Every word.
+    /// Every name.
     pub const NAMES: [&str; 7] = [
         "unknown", "primary", "replica", "stray", "unfit", "silent", "away",
     ];

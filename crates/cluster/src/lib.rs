@@ -1,12 +1,12 @@
-//! Who is the primary of several servers, who are its replicas, and what has changed: by what each server says of itself.
+//! Finds the primary among several servers and its replicas, and what has changed, from what each server reports of itself.
 //!
-//! No IO: [`status_queries`] are asked by somebody else, [`ServerReport`] reads the answers, [`ClusterView`] concludes.
+//! No IO: the caller runs [`status_queries`], [`ServerReport`] holds what the answers contain, [`ClusterView`] decides.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `server_report` | what a server says of itself, and whether it takes writes |
-//! | `status_query` | the questions, and facts from their answers |
-//! | `cluster_view` | the conclusion |
+//! | `server_report` | what a server reports of itself, and whether it takes writes |
+//! | `status_query` | the queries, and facts from their answers |
+//! | `cluster_view` | the decision |
 
 mod cluster_view;
 mod server_report;

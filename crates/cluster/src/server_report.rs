@@ -1,8 +1,8 @@
-//! What a server says of itself, and whether it takes writes.
+//! What a server reports of itself, and whether it takes writes.
 
 use std::fmt;
 
-/// What a server says of itself.
+/// A server's state, as it reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerReport {
     /// Its number as a source of replicas (`server_id`).
@@ -11,17 +11,17 @@ pub struct ServerReport {
     pub uuid: String,
     /// It refuses writes of clients (`read_only`, `super_read_only`).
     pub read_only: bool,
-    /// What it is in a replication group.
+    /// Its membership in a replication group.
     pub group: GroupMembership,
-    /// What it is in a Galera cluster.
+    /// Its membership in a Galera cluster.
     pub node: GaleraMembership,
-    /// Whom it replicates, where that was asked.
+    /// The server it replicates, where that was queried.
     pub source: Option<ReplicationSource>,
-    /// What it has executed.
+    /// The transactions it has executed.
     pub gtids: ReportedGtids,
 }
 
-/// What a MySQL server is in a replication group, as it sees itself.
+/// A MySQL server's membership in a replication group, as it sees itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupMembership {
     /// In none, or it has left.
@@ -29,7 +29,7 @@ pub enum GroupMembership {
     None,
     /// The account may not see that.
     Hidden,
-    /// A member.
+    /// It is a member.
     Member {
         /// It takes part: `ONLINE`.
         online: bool,
@@ -44,35 +44,35 @@ pub enum GroupMembership {
     },
 }
 
-/// What a MariaDB server is in a Galera cluster.
+/// A MariaDB server's membership in a Galera cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GaleraMembership {
     /// In none.
     #[default]
     None,
-    /// A node.
+    /// It is a node.
     Member {
         /// It takes statements (`wsrep_ready`).
         ready: bool,
-        /// It has all that the cluster has (`wsrep_local_state` 4).
+        /// It has all transactions of the cluster (`wsrep_local_state` 4).
         synced: bool,
         /// Its part of the cluster has the quorum (`wsrep_cluster_status` Primary).
         quorum: bool,
     },
-    /// It is one, and what it is was not asked: it is with the next question.
+    /// It is a node whose state was not queried; the next round queries it.
     NotQueried,
 }
 
-/// Whom a replica replicates.
+/// The source of a replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicationSource {
-    /// Host and port, as the replica was told.
+    /// Host and port, as configured on the replica.
     pub address: String,
-    /// The source's number; 0: the replica has not reached it.
+    /// The source's `server_id`; 0: the replica has not reached it.
     pub server_id: u64,
 }
 
-/// What a server has executed, as it tells it.
+/// The GTIDs that a server has executed, as it reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportedGtids {
     /// MySQL's `gtid_executed`, MariaDB's `gtid_binlog_state`.
@@ -146,7 +146,7 @@ impl ServerReport {
 }
 
 impl PrimaryFault {
-    /// A word for it.
+    /// The fault in one word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a server is asked of itself, in one round trip, and facts from its answers.
+//! The queries for a server's state, in one round trip, and the facts in their answers.
 
 use headwater_timeline::check::CheckQueryResult;
 
@@ -6,31 +6,31 @@ use crate::server_report::{
     GaleraMembership, GroupMembership, ReplicationSource, ReportedGtids, ServerReport,
 };
 
-/// The question by whose answer the product is known: the first on each connection.
+/// Its answer shows the product. The first query on each connection.
 pub const PRODUCT_QUERY: &str = "SELECT @@global.version, @@global.server_id";
-/// ER_UNKNOWN_COM_ERROR: a Galera node that takes no statements.
+/// ER_UNKNOWN_COM_ERROR: from a Galera node that takes no statements.
 const NOT_READY: u16 = 1047;
-/// `wsrep_local_state` of a node that has all.
+/// `wsrep_local_state` of a node that has all transactions.
 const GALERA_SYNCED: &str = "4";
-/// Columns of SHOW REPLICA STATUS, which both products have at the same places.
+/// Columns of SHOW REPLICA STATUS, at the same positions in both products.
 const SOURCE_HOST: usize = 1;
 const SOURCE_PORT: usize = 3;
 const SOURCE_ID: usize = 39;
 
-/// Which kind of server it is.
+/// The product, as far as the queries depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterProduct {
     /// MySQL.
     Mysql,
     /// MariaDB.
     Mariadb {
-        /// It is a node of a Galera cluster, as was seen last.
+        /// It was a Galera node when last queried.
         galera: bool,
     },
 }
 
 impl ClusterProduct {
-    /// By the answer to [`PRODUCT_QUERY`]; `None`: it does not tell.
+    /// Reads the answer to [`PRODUCT_QUERY`]; `None`: it does not show the product.
     #[must_use]
     pub fn from_reply(answer: &CheckQueryResult) -> Option<ClusterProduct> {
         let version = answer.as_ref().ok()?.first()?.first()?.as_ref()?;
@@ -41,7 +41,7 @@ impl ClusterProduct {
         })
     }
 
-    /// The same, by what the server has said since.
+    /// Updates the product by a later report.
     #[must_use]
     pub fn updated_by(self, facts: &ServerReport) -> ClusterProduct {
         match self {
@@ -53,7 +53,7 @@ impl ClusterProduct {
     }
 }
 
-/// The questions. `sources`: whom it replicates, too.
+/// The queries. `sources`: also for the server it replicates.
 #[must_use]
 pub fn status_queries(product: ClusterProduct, sources: bool) -> Vec<String> {
     let mut questions = match product {
@@ -67,7 +67,7 @@ pub fn status_queries(product: ClusterProduct, sources: bool) -> Vec<String> {
                 .to_owned(),
             match galera {
                 true => "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_local_state', 'wsrep_cluster_status')",
-                // The places of answers stay.
+                // Keeps the positions of the answers.
                 false => "DO 0",
             }
             .to_owned(),
@@ -79,10 +79,10 @@ pub fn status_queries(product: ClusterProduct, sources: bool) -> Vec<String> {
     questions
 }
 
-/// What the answers say.
+/// Reads the answers to [`status_queries`].
 ///
 /// # Errors
-/// What the server has against the first question, or what is wrong with its answer.
+/// The server's error for the first query, or what is wrong with its answer.
 pub fn read_report(
     product: ClusterProduct,
     answers: &[CheckQueryResult],
@@ -131,7 +131,7 @@ pub fn read_report(
     })
 }
 
-/// A server that answers nobody: a Galera node without its cluster.
+/// The report of a server that refuses all statements: a Galera node without its cluster.
 pub(crate) fn not_ready_report() -> ServerReport {
     ServerReport {
         node: GaleraMembership::Member {
@@ -143,12 +143,12 @@ pub(crate) fn not_ready_report() -> ServerReport {
     }
 }
 
-/// What is on, or neither on nor off: MariaDB has further values of read_only, each of which refuses something.
+/// True for on, and for any value but off: MariaDB has further values of read_only, each of which refuses something.
 fn is_on(value: &str) -> bool {
     !matches!(value, "0" | "OFF" | "")
 }
 
-fn read_group(own: &str, answer: Option<&CheckQueryResult>) -> GroupMembership {
+fn read_group(server_uuid: &str, answer: Option<&CheckQueryResult>) -> GroupMembership {
     let Some(Ok(rows)) = answer else {
         return GroupMembership::Hidden;
     };
@@ -156,8 +156,8 @@ fn read_group(own: &str, answer: Option<&CheckQueryResult>) -> GroupMembership {
     for row in rows {
         view.push((text(row, 0), text(row, 1), text(row, 2)));
     }
-    // A member that has not begun, or has stopped, sees itself alone, offline: read_only says what it is.
-    let Some((_, state, role)) = view.iter().find(|(id, ..)| id == own) else {
+    // A member that has not begun, or has stopped, sees itself alone, offline. Then `read_only` decides.
+    let Some((_, state, role)) = view.iter().find(|(id, ..)| id == server_uuid) else {
         return GroupMembership::None;
     };
     if state == "OFFLINE" && view.len() == 1 {
@@ -327,7 +327,7 @@ mod tests {
             ("1", "0", false, rows(&[]), Some(ReadOnly)),
             ("NO_LOCK", "0", false, rows(&[]), Some(ReadOnly)),
             ("OFF", "0", false, rows(&[]), None),
-            // What it is is asked next.
+            // Its state as a node is queried next.
             ("0", "1", false, rows(&[]), Some(NotSynced)),
             ("0", "1", true, error(1227), Some(NotSynced)),
             ("0", "1", true, status("ON", "4", "Primary"), None),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_tells_whom_it_replicates() {
+    fn a_replica_reports_its_source() {
         let mut status = vec![""; 41];
         status[SOURCE_HOST] = "127.0.0.1";
         status[SOURCE_PORT] = "3306";

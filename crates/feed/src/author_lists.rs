@@ -1,6 +1,6 @@
-//! Lists of authors that a statement has beside those whom a reader follows: which of the reader's edges count (`AND followers.accepted = 1`),
-//! and whom the reader has blocked (`NOT IN (SELECT blocked ...)`). Memory knows no such rows, so the server is asked for the authors, by a
-//! statement of its own with the conditions as they stand.
+//! Author lists of a statement besides the authors whom a reader follows: which of the reader's edges (rows of the follow table) count
+//! (`AND followers.accepted = 1`), and whom the reader has blocked (`NOT IN (SELECT blocked ...)`). Memory holds no such rows. An internal
+//! query reads the authors from the server, with the statement's own conditions.
 
 use std::ops::Range;
 
@@ -16,30 +16,28 @@ use crate::schema::ComparisonClass;
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 use crate::words::{ListKind, WordKind};
 
-/// Rows of a statement with more lists are not kept.
+/// Most lists that a statement may have for its rows to be cached.
 pub const MOST_LISTS: usize = 4;
 
-/// Authors whom one reader's rows of a table name.
+/// The authors that one reader's rows of a table name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorList {
     /// The table.
     pub table: String,
-    /// Its column that says whose a row is.
+    /// Its column that holds the reader.
     pub reader_column: String,
-    /// Messages of these authors pass, and of nobody else; false: they do not.
+    /// True: only messages of these authors pass. False: their messages do not pass.
     pub admits: bool,
-    /// Its column with the authors.
     author_column: String,
-    /// The word by which the conditions call the table.
+    /// The word by which the conditions refer to the table.
     alias_word: usize,
-    /// The reader.
     reader: Literal,
-    /// What else is said of the rows, by its words.
+    /// Word ranges of the other conditions on the rows.
     pub(crate) conditions: Vec<Range<usize>>,
 }
 
 impl AuthorList {
-    /// The statement that asks for the authors, up to the reader's number. `None`: a parameter in a condition is no number.
+    /// The internal query for the authors, up to the reader's id, which follows. `None`: a parameter in a condition is no number.
     #[must_use]
     pub fn author_query(&self, statement: FeedStatement<'_>) -> Option<String> {
         let FeedStatement { text, words, .. } = statement;
@@ -55,22 +53,21 @@ impl AuthorList {
         Some(format!("{query}{called}.{column} = "))
     }
 
-    /// The reader. `None`: no number from 0 on.
+    /// The reader's id. `None`: it is no integer from 0 on.
     #[must_use]
     pub fn reader(&self, statement: FeedStatement<'_>) -> Option<u64> {
         statement.number(self.reader)
     }
 }
 
-/// What is said of one table's rows.
+/// The conditions on one table's rows.
 pub(crate) struct TableConditions<'a> {
     /// Columns that are equal to the message's author.
     author_columns: Vec<ScopedColumn>,
-    /// Conditions about its own columns and literals.
+    /// Conditions on the table's own columns and literals only.
     local: Vec<&'a SelectCondition>,
 }
 
-/// Where lists are looked for.
 #[derive(Clone, Copy)]
 pub(crate) struct AuthorListSearch<'s, 'a> {
     pub(crate) scope: &'s NameScope<'a>,
@@ -78,33 +75,32 @@ pub(crate) struct AuthorListSearch<'s, 'a> {
 }
 
 impl<'a> AuthorListSearch<'_, 'a> {
-    /// Rows of whom a reader follows, and what is said of the edges beside the reader; `exists`: that there are such rows is all that is
-    /// asked.
+    /// The edges that a subquery selects, with the conditions on them besides the reader. `exists`: the subquery stands in EXISTS.
     pub(crate) fn followed_authors(&self, rows: &'a Subquery, exists: bool) -> Option<AuthorList> {
-        let (inner, seen, said) = self.subquery_table(rows)?;
-        let (reader, author) = self.search.follow_columns(seen.number, &inner)?;
-        self.matches_author(rows, exists, author, &inner, &said)?;
-        self.reader_edges(&seen, (reader, author), &said.local, &inner)
+        let (inner, scoped, conditions) = self.subquery_table(rows)?;
+        let (reader, author) = self.search.follow_columns(scoped.number, &inner)?;
+        self.matches_author(rows, exists, author, &inner, &conditions)?;
+        self.reader_edges(&scoped, (reader, author), &conditions.local, &inner)
     }
 
-    /// The edges of one reader of which these conditions hold.
+    /// The edges of one reader that meet these conditions.
     pub(crate) fn reader_edges(
         &self,
-        seen: &ScopedTable<'a>,
+        scoped: &ScopedTable<'a>,
         (reader, author): (ScopedColumn, ScopedColumn),
-        own: &[&'a SelectCondition],
+        conditions: &[&'a SelectCondition],
         scope: &NameScope<'a>,
     ) -> Option<AuthorList> {
-        let mut readers = own
+        let mut readers = conditions
             .iter()
             .filter(|one| equal_literal(one, scope, reader).is_some());
         let (only, None) = (readers.next()?, readers.next()) else {
             return None;
         };
-        author_list(seen, author, (reader, only), own, scope)
+        author_list(scoped, author, (reader, only), conditions, scope)
     }
 
-    /// Those whom a condition has not pass: it says nothing else.
+    /// The authors that a condition excludes, if it does nothing else.
     pub(crate) fn blocked_authors(&self, condition: &'a SelectCondition) -> Option<AuthorList> {
         let (rows, exists) = match &condition.kind {
             ConditionKind::InSubquery(operand, rows, false)
@@ -123,38 +119,39 @@ impl<'a> AuthorListSearch<'_, 'a> {
             },
             _ => return None,
         };
-        let (inner, seen, said) = self.subquery_table(rows)?;
+        let (inner, scoped, conditions) = self.subquery_table(rows)?;
         let author = match exists {
-            true => *said.author_columns.first()?,
+            true => *conditions.author_columns.first()?,
             false => inner.resolve(rows.columns.first()?).ok()?,
         };
-        self.matches_author(rows, exists, author, &inner, &said)?;
-        blocked_list(&seen, author, &said.local, &inner)
+        self.matches_author(rows, exists, author, &inner, &conditions)?;
+        blocked_list(&scoped, author, &conditions.local, &inner)
     }
 
-    /// The same of a table that is joined by LEFT JOIN, and of which this condition has no row be found.
+    /// The same for a table joined by LEFT JOIN, where the condition requires that no row matches.
     pub(crate) fn blocked_by_outer_join(
         &self,
-        seen: &ScopedTable<'a>,
+        scoped: &ScopedTable<'a>,
         condition: &SelectCondition,
     ) -> Option<AuthorList> {
         let ConditionKind::Null(Operand::Column(column), true) = &condition.kind else {
             return None;
         };
-        let on = seen.source.on.as_ref().filter(|_| seen.source.outer)?;
-        let said = self.table_conditions(seen, conjuncts_of(on), self.scope)?;
-        let author = *said
+        let on = scoped.source.on.as_ref().filter(|_| scoped.source.outer)?;
+        let conditions = self.table_conditions(scoped, conjuncts_of(on), self.scope)?;
+        let author = *conditions
             .author_columns
             .first()
-            .filter(|_| said.author_columns.len() == 1)?;
+            .filter(|_| conditions.author_columns.len() == 1)?;
         let of = self.scope.resolve(column).ok()?;
-        // A row that is found has a value there.
+        // A matching row has a value in this column.
         let valued = |one: &&SelectCondition| equal_literal(one, self.scope, of).is_some();
-        let is_found = of == author || of.table == seen.number && said.local.iter().any(valued);
-        is_found.then(|| blocked_list(seen, author, &said.local, self.scope))?
+        let is_found =
+            of == author || of.table == scoped.number && conditions.local.iter().any(valued);
+        is_found.then(|| blocked_list(scoped, author, &conditions.local, self.scope))?
     }
 
-    /// The one table of a SELECT within a condition, and what is said of its rows.
+    /// The only table of a subquery, and the conditions on its rows.
     fn subquery_table(
         &self,
         rows: &'a Subquery,
@@ -166,52 +163,54 @@ impl<'a> AuthorListSearch<'_, 'a> {
             return None;
         }
         let inner = self.scope.within(&rows.sources, self.search.schema).ok()?;
-        let seen = inner.innermost_tables().first()?.clone();
+        let scoped = inner.innermost_tables().first()?.clone();
         let all = rows.filter.as_ref().map(conjuncts_of).unwrap_or_default();
-        let said = self.table_conditions(&seen, all, &inner)?;
-        Some((inner, seen, said))
+        let conditions = self.table_conditions(&scoped, all, &inner)?;
+        Some((inner, scoped, conditions))
     }
 
-    /// What these conditions say of a table; `None`: they are about more.
+    /// Sorts the conditions on a table. `None`: one of them is about more.
     fn table_conditions(
         &self,
-        seen: &ScopedTable<'a>,
+        scoped: &ScopedTable<'a>,
         all: Vec<&'a SelectCondition>,
         scope: &NameScope<'a>,
     ) -> Option<TableConditions<'a>> {
         let of_table = |column: &ColumnReference| {
             let of = scope.resolve(column);
-            of.is_ok_and(|of| of.table == seen.number)
+            of.is_ok_and(|of| of.table == scoped.number)
         };
-        let mut said = TableConditions {
+        let mut conditions = TableConditions {
             author_columns: Vec::new(),
             local: Vec::new(),
         };
         for one in all {
             if let Some(of) = self.author_equal_column(one, scope) {
-                said.author_columns.push(of);
+                conditions.author_columns.push(of);
             } else if uses_only(one, &of_table) && !is_constant(one) {
-                said.local.push(one);
+                conditions.local.push(one);
             } else {
                 return None;
             }
         }
-        Some(said)
+        Some(conditions)
     }
 
-    /// Checks that these rows are about that column as the message's author, and about no other.
+    /// Checks that the subquery compares this column, and no other, with the message's author.
     fn matches_author(
         &self,
         rows: &Subquery,
         exists: bool,
         author: ScopedColumn,
         inner: &NameScope<'a>,
-        said: &TableConditions<'a>,
+        conditions: &TableConditions<'a>,
     ) -> Option<()> {
         let shows = |column: &ColumnReference| inner.resolve(column) == Ok(author);
         let fits = match exists {
-            true => said.author_columns == [author],
-            false => said.author_columns.is_empty() && rows.columns.first().is_some_and(shows),
+            true => conditions.author_columns == [author],
+            false => {
+                conditions.author_columns.is_empty() && rows.columns.first().is_some_and(shows)
+            }
         };
         fits.then_some(())
     }
@@ -240,69 +239,73 @@ impl<'a> AuthorListSearch<'_, 'a> {
     }
 }
 
-/// Whom rows name that are told by a number each, such as the reader's.
+/// The authors in rows that an integer literal selects, such as the reader's id.
 fn blocked_list<'a>(
-    seen: &ScopedTable<'a>,
+    scoped: &ScopedTable<'a>,
     author: ScopedColumn,
-    own: &[&'a SelectCondition],
+    conditions: &[&'a SelectCondition],
     scope: &NameScope<'a>,
 ) -> Option<AuthorList> {
-    let columns = 0..seen.table.columns.len();
+    let columns = 0..scoped.table.columns.len();
     let of = |column| ScopedColumn {
-        table: seen.number,
+        table: scoped.number,
         column,
     };
     let whole = columns
         .map(of)
         .filter(|of| scope.class(*of) == ComparisonClass::Integer);
     let valued = whole.filter_map(|of| {
-        let mut own = own.iter();
-        Some((of, own.find(|one| equal_literal(one, scope, of).is_some())?))
+        let mut remaining = conditions.iter();
+        Some((
+            of,
+            remaining.find(|one| equal_literal(one, scope, of).is_some())?,
+        ))
     });
-    // Of several the one that no two rows of an author share.
+    // Of several columns, take one that shares a unique key with the author.
     let valued: Vec<_> = valued.collect();
     let is_keyed = |(of, _): &&(ScopedColumn, _)| {
-        let mut unique = seen.table.unique_keys.iter();
+        let mut unique = scoped.table.unique_keys.iter();
         unique.any(|key| key.contains(&of.column) && key.contains(&author.column))
     };
     let whose = valued.iter().find(is_keyed).or(valued.first())?;
-    let list = author_list(seen, author, *whose, own, scope)?;
-    let fits = author.table == seen.number
+    let list = author_list(scoped, author, *whose, conditions, scope)?;
+    let fits = author.table == scoped.number
         && scope.class(author) == ComparisonClass::Integer
-        && seen.source.database.is_none();
+        && scoped.source.database.is_none();
     fits.then_some(AuthorList {
         admits: false,
         ..list
     })
 }
 
-/// `None`: the table is named by its database, and what is said of it may be as well.
+/// `None`: the table is qualified by its database, so its conditions may be as well.
 fn author_list<'a>(
-    seen: &ScopedTable<'a>,
+    scoped: &ScopedTable<'a>,
     author: ScopedColumn,
     (whose, reader): (ScopedColumn, &&'a SelectCondition),
-    own: &[&'a SelectCondition],
+    local_conditions: &[&'a SelectCondition],
     scope: &NameScope<'a>,
 ) -> Option<AuthorList> {
-    let others = own.iter().filter(|one| !std::ptr::eq(**one, *reader));
+    let others = local_conditions
+        .iter()
+        .filter(|one| !std::ptr::eq(**one, *reader));
     let conditions: Vec<_> = others.map(|one| one.words.clone()).collect();
-    if seen.source.database.is_some() && !conditions.is_empty() {
+    if scoped.source.database.is_some() && !conditions.is_empty() {
         return None;
     }
     let name = |of| Some(scope.column_schema(of)?.name.clone());
-    let called = seen.source.alias.as_ref().unwrap_or(&seen.source.table);
+    let alias = scoped.source.alias.as_ref().unwrap_or(&scoped.source.table);
     Some(AuthorList {
-        table: seen.source.table.text.clone(),
+        table: scoped.source.table.text.clone(),
         reader_column: name(whose)?,
         admits: true,
         author_column: name(author)?,
-        alias_word: called.word,
+        alias_word: alias.word,
         reader: equal_literal(reader, scope, whose)?,
         conditions,
     })
 }
 
-/// True for this column.
 pub(crate) fn is_column(operand: &Operand, of: ScopedColumn, scope: &NameScope<'_>) -> bool {
     matches!(operand, Operand::Column(column) if scope.resolve(column) == Ok(of))
 }
@@ -329,42 +332,44 @@ pub(crate) fn equal_literal(
     (scope.resolve(column) == Ok(of)).then_some(*literal)
 }
 
-/// True for a condition without a column: it is about no table.
+/// True for a condition without a column.
 pub(crate) fn is_constant(condition: &SelectCondition) -> bool {
     uses_only(condition, &|_| false)
 }
 
-/// True for a condition about such columns and literals alone.
+/// True for a condition on literals and accepted columns only.
 pub(crate) fn uses_only(
     condition: &SelectCondition,
-    own: &impl Fn(&ColumnReference) -> bool,
+    accepts: &impl Fn(&ColumnReference) -> bool,
 ) -> bool {
     match &condition.kind {
         ConditionKind::And(all) | ConditionKind::Or(all) => {
-            all.iter().all(|one| uses_only(one, own))
+            all.iter().all(|one| uses_only(one, accepts))
         }
-        ConditionKind::Not(one) => uses_only(one, own),
-        ConditionKind::Compare(left, _, right) => operands_use_only([left, right], own),
+        ConditionKind::Not(one) => uses_only(one, accepts),
+        ConditionKind::Compare(left, _, right) => operands_use_only([left, right], accepts),
         ConditionKind::ComparePairs(left, _, right) => {
-            operands_use_only(left.iter().chain(right), own)
+            operands_use_only(left.iter().chain(right), accepts)
         }
-        ConditionKind::Between(operand, from, to, _) => operands_use_only([operand, from, to], own),
+        ConditionKind::Between(operand, from, to, _) => {
+            operands_use_only([operand, from, to], accepts)
+        }
         ConditionKind::Null(operand, _)
         | ConditionKind::Like(operand, ..)
-        | ConditionKind::In(operand, ..) => operands_use_only([operand], own),
-        ConditionKind::Truth(column) => own(column),
+        | ConditionKind::In(operand, ..) => operands_use_only([operand], accepts),
+        ConditionKind::Truth(column) => accepts(column),
         ConditionKind::InSubquery(..) | ConditionKind::Exists(_) => false,
     }
 }
 
 pub(crate) fn operands_use_only<'o>(
     operands: impl IntoIterator<Item = &'o Operand>,
-    own: &impl Fn(&ColumnReference) -> bool,
+    accepts: &impl Fn(&ColumnReference) -> bool,
 ) -> bool {
     operands.into_iter().all(|operand| match operand {
-        Operand::Column(column) => own(column),
+        Operand::Column(column) => accepts(column),
         Operand::Literal(_) => true,
-        Operand::Coalesce(all) => operands_use_only(all, own),
+        Operand::Coalesce(all) => operands_use_only(all, accepts),
         Operand::Now => false,
     })
 }
@@ -375,13 +380,13 @@ fn conjuncts_of(condition: &SelectCondition) -> Vec<&SelectCondition> {
     all
 }
 
-/// A condition's text, with numbers in the places of its parameters. `None`: one of them is none.
+/// A condition's text, with numbers in place of its parameters. `None`: a parameter is no number.
 fn condition_text(statement: FeedStatement<'_>, range: &Range<usize>) -> Option<String> {
     let FeedStatement { text, words, .. } = statement;
-    let own = words.words.get(range.clone())?;
+    let range_words = words.words.get(range.clone())?;
     let mut condition = Vec::new();
-    let mut from = own.first()?.start;
-    for (at, word) in range.clone().zip(own) {
+    let mut from = range_words.first()?.start;
+    for (at, word) in range.clone().zip(range_words) {
         match word.kind {
             WordKind::List(ListKind::Parameters) => return None,
             WordKind::Parameter => {
@@ -400,11 +405,11 @@ fn condition_text(statement: FeedStatement<'_>, range: &Range<usize>) -> Option<
             _ => {}
         }
     }
-    condition.extend_from_slice(text.get(from..own.last()?.end)?);
+    condition.extend_from_slice(text.get(from..range_words.last()?.end)?);
     String::from_utf8(condition).ok()
 }
 
-/// True for so many digits that every way of comparing them tells them apart.
+/// True for a number of so few digits that every comparison of it is exact.
 fn is_number(value: &[u8]) -> bool {
     (1..=15).contains(&value.len()) && value.iter().all(u8::is_ascii_digit)
 }

@@ -1,7 +1,7 @@
-//! Whose messages a condition lets pass, at most.
+//! The authors whose messages a condition lets pass, at most.
 //!
-//! A condition is looked through for what follows from it: that the message's author is one of a list, or one whom a reader follows.
-//! More conditions beside that take rows away only, so they need not be understood.
+//! The search derives from a condition that the message's author is in a list, or is one whom a reader follows. Further conditions only
+//! remove rows, so they need not be understood.
 
 use crate::equalities::{ColumnEqualities, conditions_of_every_row, conjuncts};
 use crate::query::{
@@ -10,42 +10,42 @@ use crate::query::{
 use crate::schema::{ComparisonClass, Schema};
 use crate::scope::{NameScope, ScopedColumn};
 
-/// Who may have written the messages of an answer: all of these together.
+/// The possible authors of a reply's messages: all of these together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorSelection {
-    /// Whom the readers in these lists follow.
+    /// Lists of readers: the authors whom they follow.
     pub readers: Vec<LiteralList>,
-    /// These themselves.
+    /// Single authors.
     pub single: Vec<Literal>,
-    /// Those in these lists.
+    /// Lists of authors.
     pub lists: Vec<LiteralList>,
 }
 
-/// The table of who follows whom, and its columns.
+/// The names of the follow table and its columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowNames {
-    /// Its name.
+    /// The table: who follows whom.
     pub table: String,
-    /// Who follows.
+    /// The column of the follower.
     pub reader: String,
-    /// Who is followed.
+    /// The column of the followed author.
     pub author: String,
 }
 
-/// Looks a statement through.
+/// Searches a statement for its authors.
 pub struct AuthorSearch<'a> {
-    /// Its tables.
+    /// The tables that the statement may name.
     pub schema: &'a dyn Schema,
     /// The column that holds a message's author.
     pub author: ScopedColumn,
-    /// Who follows whom.
+    /// The follow table, if the feed has one.
     pub follow: Option<&'a FollowNames>,
-    /// The database of these tables, where the session's own is another.
+    /// The database by which a statement may qualify these tables.
     pub database: Option<&'a str>,
 }
 
 impl<'a> AuthorSearch<'a> {
-    /// Whose messages a statement asks for, in whose rows these conditions hold and these columns are equal.
+    /// The authors of rows in which these conditions and equalities hold. `None`: any author.
     #[must_use]
     pub fn of_rows(
         &self,
@@ -56,13 +56,13 @@ impl<'a> AuthorSearch<'a> {
         if let Some(literal) = equal.literal(self.author) {
             return Some(AuthorSelection::of_literal(literal));
         }
-        let said = holds
+        let selection = holds
             .iter()
             .find_map(|one| self.of_condition(one, scope, equal));
-        said.or_else(|| self.joined(scope, equal))
+        selection.or_else(|| self.joined(scope, equal))
     }
 
-    /// Whose messages a condition lets pass; `None`: anybody's.
+    /// The authors whose messages a condition lets pass. `None`: any author.
     fn of_condition(
         &self,
         condition: &'a SelectCondition,
@@ -99,9 +99,9 @@ impl<'a> AuthorSearch<'a> {
             }
             ConditionKind::Exists(rows) => self.of_subquery(rows, None, scope, equal),
             _ => {
-                let mut own = equal.clone();
-                own.add_conditions(&[condition], scope);
-                if let Some(literal) = own.literal(self.author) {
+                let mut with_condition = equal.clone();
+                with_condition.add_conditions(&[condition], scope);
+                if let Some(literal) = with_condition.literal(self.author) {
                     return Some(AuthorSelection::of_literal(literal));
                 }
                 self.of_outer_join(condition, scope, equal)
@@ -109,7 +109,7 @@ impl<'a> AuthorSearch<'a> {
         }
     }
 
-    /// A condition that no row passes to which a LEFT JOIN has found nobody: then its ON holds.
+    /// A condition that rejects the NULL row of a LEFT JOIN, so that the join's ON holds.
     fn of_outer_join(
         &self,
         condition: &SelectCondition,
@@ -127,11 +127,11 @@ impl<'a> AuthorSearch<'a> {
             return None;
         };
         let of = scope.resolve(column).ok()?;
-        let seen = scope
+        let scoped = scope
             .innermost_tables()
             .iter()
-            .find(|seen| seen.number == of.table)?;
-        let on = seen.source.on.as_ref().filter(|_| seen.source.outer)?;
+            .find(|scoped| scoped.number == of.table)?;
+        let on = scoped.source.on.as_ref().filter(|_| scoped.source.outer)?;
         let mut all = Vec::new();
         conjuncts(on, &mut all);
         let mut equal = equal.clone();
@@ -139,8 +139,8 @@ impl<'a> AuthorSearch<'a> {
         self.follows_in(of.table, scope, &equal)
     }
 
-    /// What follows from there being a row of a SELECT within a condition, whose column, if one is given, is the author:
-    /// `EXISTS (SELECT ... FROM follow WHERE followed = author AND reader = ...)`, `author IN (SELECT followed FROM follow WHERE reader = ...)`.
+    /// The authors for whom a subquery has a row; `column`, if given, is the author:
+    /// `EXISTS (SELECT ... FROM follow WHERE followed = author AND reader = ...)`, `author IN (SELECT followed FROM follow WHERE ...)`.
     fn of_subquery(
         &self,
         rows: &'a Subquery,
@@ -162,10 +162,10 @@ impl<'a> AuthorSearch<'a> {
         self.of_rows(&holds, &inner, &equal)
     }
 
-    /// A table of who follows whom is joined, here or in a SELECT around: whose edges they are.
+    /// The followed authors, where this SELECT or an outer one joins the follow table.
     fn joined(&self, scope: &NameScope<'a>, equal: &ColumnEqualities) -> Option<AuthorSelection> {
-        let mut inner = scope.all_tables().filter(|seen| !seen.source.outer);
-        inner.find_map(|seen| self.follows_in(seen.number, scope, equal))
+        let mut inner = scope.all_tables().filter(|scoped| !scoped.source.outer);
+        inner.find_map(|scoped| self.follows_in(scoped.number, scope, equal))
     }
 
     fn follows_in(
@@ -188,22 +188,26 @@ impl<'a> AuthorSearch<'a> {
         })
     }
 
-    /// The columns of reader and author, if it is the table of who follows whom.
+    /// The reader and author columns, if this is the follow table.
     pub(crate) fn follow_columns(
         &self,
         table: usize,
         scope: &NameScope<'_>,
     ) -> Option<(ScopedColumn, ScopedColumn)> {
         let follow = self.follow?;
-        let seen = scope.table(table)?;
-        let database = seen.source.database.as_ref().map(|name| name.text.as_str());
-        if seen.source.table.text != follow.table
+        let scoped = scope.table(table)?;
+        let database = scoped
+            .source
+            .database
+            .as_ref()
+            .map(|name| name.text.as_str());
+        if scoped.source.table.text != follow.table
             || (database.is_some() && database != self.database)
         {
             return None;
         }
         let of = |column: &str| {
-            let column = seen.table.column_position(column)?;
+            let column = scoped.table.column_position(column)?;
             Some(ScopedColumn { table, column })
         };
         Some((of(&follow.reader)?, of(&follow.author)?))

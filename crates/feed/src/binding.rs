@@ -1,4 +1,4 @@
-//! What one statement of a template asks for: its literals read, its parameters put in.
+//! Binds one statement of a template: reads its literals and its parameters.
 
 use std::ops::Range;
 
@@ -16,36 +16,35 @@ use crate::words::{ListKind, StatementWords, WordKind};
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParameterValue {
-    /// A whole number, of a type of whole numbers.
+    /// An integer, of an integer type.
     Integer(i128),
-    /// A whole number of another type of numbers, no greater than one that has another one beside it.
+    /// A whole number of another numeric type, small enough that its neighbours are exact too.
     Whole(i128),
-    /// A string, as it is.
+    /// A string, as sent.
     Text(Vec<u8>),
-    /// A date, with a time or not.
+    /// A date, with or without a time.
     Moment(DatetimeValue),
     /// NULL.
     Null,
-    /// Anything else.
+    /// Any other value.
     Other,
 }
 
-/// The type of a parameter, and whether it has a sign, as an execution gives them: servers compare values of one text or number in other ways
-/// where their types are others.
+/// The type of a parameter and its sign flag, as an execution sends them. Servers compare the same text or number differently by type.
 pub type ParameterType = [u8; 2];
 
 /// Types of a feed's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedColumnTypes {
-    /// Of the id.
+    /// The id's type.
     pub id: IntegerColumnType,
-    /// Of the author, and of readers and authors of the table of who follows whom: what all of them hold.
+    /// The range of integers that the author column and both follow columns hold.
     pub author: IntegerColumnType,
-    /// Of the key, where there is one beside the id.
+    /// The key's type, where a column besides the id orders the feed.
     pub key: Option<KeyType>,
 }
 
-/// Where a statement's values come from.
+/// A statement's text and values.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedStatement<'a> {
     /// Its text.
@@ -54,31 +53,31 @@ pub struct FeedStatement<'a> {
     pub words: &'a StatementWords,
     /// Values of its parameters.
     pub parameters: &'a [ParameterValue],
-    /// The type that each was given, as the protocol has it: none, where there are parameters and that is not known.
+    /// The type of each, as the protocol sends it. Empty: there are parameters, but their types are not known.
     pub types: &'a [ParameterType],
-    /// How far the session's time zone is ahead of UTC, in microseconds, if that is always the same.
+    /// How far the session's time zone is ahead of UTC, in microseconds, if that is constant.
     pub utc_offset: Option<i64>,
 }
 
-/// A place in a feed's order. Where the id alone orders, the key is 0.
+/// A position in a feed's order. Where only the id orders, the key is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FeedPosition {
-    /// 0 stands for NULL, which is last; all values are above.
+    /// 0 is NULL, which sorts last; every value is above.
     pub key: u64,
-    /// By its place in its type.
+    /// The encoded id: its rank in its type.
     pub id: u64,
 }
 
-/// What a statement asks for.
+/// The page that a statement requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedPageRequest {
-    /// Whom these follow.
+    /// Readers, whose followed authors are requested.
     pub readers: Vec<u64>,
-    /// These, ascending.
+    /// Single authors, ascending.
     pub authors: Vec<u64>,
-    /// At most here.
+    /// Inclusive upper bound.
     pub upper: Option<FeedPosition>,
-    /// At least here.
+    /// Inclusive lower bound.
     pub lower: Option<FeedPosition>,
     /// LIMIT, at least 1.
     pub limit: u64,
@@ -87,14 +86,14 @@ pub struct FeedPageRequest {
 }
 
 impl StatementShape {
-    /// True where a parameter is text that is compared as such.
+    /// True if a parameter is compared as text.
     #[must_use]
     pub fn compares_text(&self, of: FeedStatement<'_>) -> bool {
-        let mut looks = self
+        let mut checks = self
             .literal_checks
             .iter()
-            .filter(|look| look.class == ComparisonClass::Text);
-        looks.any(|look| match look.literal {
+            .filter(|check| check.class == ComparisonClass::Text);
+        checks.any(|check| match check.literal {
             Literal::Parameter(at) => of.parameters(at).is_some_and(|values| {
                 let mut values = values.iter();
                 values.any(|value| matches!(value, ParameterValue::Text(_)))
@@ -106,7 +105,7 @@ impl StatementShape {
     /// Reads a statement's values.
     ///
     /// # Errors
-    /// One that is not plain where that matters.
+    /// A value is not plain where it has to be.
     pub fn bind(
         &self,
         of: FeedStatement<'_>,
@@ -115,7 +114,7 @@ impl StatementShape {
         if !self
             .literal_checks
             .iter()
-            .all(|look| of.passes_check(*look))
+            .all(|check| of.passes_check(*check))
         {
             return Err(NarrowingRefusal::Types);
         }
@@ -123,9 +122,9 @@ impl StatementShape {
             of.integer(*literal, types.author)
                 .ok_or(NarrowingRefusal::Types)
         };
-        let lists = |lists: &[LiteralList], found: &mut Vec<u64>| {
+        let lists = |lists: &[LiteralList], numbers: &mut Vec<u64>| {
             let mut each = lists.iter();
-            each.try_for_each(|list| of.push_list_members(list, types.author, found))
+            each.try_for_each(|list| of.push_list_members(list, types.author, numbers))
                 .ok_or(NarrowingRefusal::Types)
         };
         let mut readers = Vec::new();
@@ -145,13 +144,13 @@ impl StatementShape {
             Some(at) => of.row_count(at).ok_or(NarrowingRefusal::Limit)?,
             None => 0,
         };
-        // What is not read may be another value each time, wherever it stands.
+        // A value that is not read may differ in each execution, wherever it stands.
         if of.parameters.contains(&ParameterValue::Other) {
             return Err(NarrowingRefusal::Types);
         }
         let ends = |upper| {
-            let own = self.bounds.iter().filter(move |bound| bound.upper == upper);
-            own.filter_map(|bound| of.bound_position(bound, types))
+            let matching = self.bounds.iter().filter(move |bound| bound.upper == upper);
+            matching.filter_map(|bound| of.bound_position(bound, types))
         };
         Ok(FeedPageRequest {
             readers,
@@ -165,7 +164,7 @@ impl StatementShape {
 }
 
 impl ParameterValue {
-    /// A whole number that a type holds.
+    /// The encoded integer, if the type holds it.
     fn integer(&self, of: IntegerColumnType) -> Option<u64> {
         match self {
             ParameterValue::Integer(value) | ParameterValue::Whole(value) => of.encode(*value),
@@ -175,23 +174,22 @@ impl ParameterValue {
     }
 }
 
-/// So many digits a double tells apart.
+/// Integers of so many digits are exact as doubles.
 const EXACT_DIGITS: usize = 15;
-/// So many fit an integer of either sign.
+/// Numbers of so many digits fit a 64-bit integer of either sign.
 const INTEGER_DIGITS: usize = 18;
 
-/// A string that is a whole number: servers may compare it as a double, in which longer ones fall together.
+/// A string that is an integer. Servers may compare it as a double, in which longer ones collide.
 fn exact_integer(text: &[u8], of: IntegerColumnType) -> Option<u64> {
     of.parse(plain_digits(text, EXACT_DIGITS)?, false)
 }
 
-/// A string that is a number as servers write it: at most so many digits, without a zero in front.
+/// A string that is a number as servers write it: at most so many digits, no leading zero.
 fn plain_digits(text: &[u8], most: usize) -> Option<&[u8]> {
     let plain = (1..=most).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
     (plain && (text.len() == 1 || text.first() != Some(&b'0'))).then_some(text)
 }
 
-/// What stands between a string's quotes.
 fn unquoted(text: &[u8]) -> Option<&[u8]> {
     text.get(1..text.len().checked_sub(1)?)
 }
@@ -202,7 +200,7 @@ impl FeedStatement<'_> {
         self.parameters.get(self.parameter_range(at)?)
     }
 
-    /// The types of these.
+    /// The types of a parameter, or of a list of them.
     pub(crate) fn types(&self, at: usize) -> Option<&[ParameterType]> {
         self.types.get(self.parameter_range(at)?)
     }
@@ -217,12 +215,11 @@ impl FeedStatement<'_> {
         self.parameters(at)?.first()
     }
 
-    /// What stands in a string's quotes.
     fn string(&self, at: usize) -> Option<&[u8]> {
         unquoted(self.words.text(at, self.text))
     }
 
-    /// A plain integer that its type holds.
+    /// A plain integer that the type holds.
     fn integer(&self, literal: Literal, of: IntegerColumnType) -> Option<u64> {
         match literal {
             Literal::Number(at) => of.parse(self.words.text(at, self.text), false),
@@ -233,7 +230,7 @@ impl FeedStatement<'_> {
         }
     }
 
-    /// A whole number from 0 on.
+    /// An integer from 0 on.
     pub(crate) fn number(&self, literal: Literal) -> Option<u64> {
         let from_zero = IntegerColumnType {
             bits: 64,
@@ -256,17 +253,17 @@ impl FeedStatement<'_> {
         }
     }
 
-    /// Adds the members of a list, if each is a plain integer of this type.
+    /// Appends the members of a list. `None`: one is no plain integer of this type.
     fn push_list_members(
         &self,
         list: &LiteralList,
         of: IntegerColumnType,
-        found: &mut Vec<u64>,
+        numbers: &mut Vec<u64>,
     ) -> Option<()> {
         let at = match list {
             LiteralList::Each(all) => {
                 for literal in all {
-                    found.push(self.integer(*literal, of)?);
+                    numbers.push(self.integer(*literal, of)?);
                 }
                 return Some(());
             }
@@ -276,17 +273,17 @@ impl FeedStatement<'_> {
         match word.kind {
             WordKind::List(ListKind::Numbers) => {
                 for number in self.words.literals(at, self.text) {
-                    found.push(of.parse(number.text, false)?);
+                    numbers.push(of.parse(number.text, false)?);
                 }
             }
             WordKind::List(ListKind::Texts) => {
                 for text in self.words.literals(at, self.text) {
-                    found.push(exact_integer(unquoted(text.text)?, of)?);
+                    numbers.push(exact_integer(unquoted(text.text)?, of)?);
                 }
             }
             WordKind::List(ListKind::Parameters) => {
                 for value in self.parameters(at)? {
-                    found.push(value.integer(of)?);
+                    numbers.push(value.integer(of)?);
                 }
             }
             _ => return None,
@@ -294,21 +291,21 @@ impl FeedStatement<'_> {
         Some(())
     }
 
-    /// Whether a value may be compared with its class: no error and no warning comes of it.
-    fn passes_check(&self, look: LiteralCheck) -> bool {
+    /// True if comparing the value with its class causes no error and no warning.
+    fn passes_check(&self, check: LiteralCheck) -> bool {
         let text = |text: &[u8]| {
             DatetimeValue::parse(text, MAX_FRACTION_DIGITS)
                 .is_some_and(|read| read.day_number().is_some())
         };
-        match look.literal {
+        match check.literal {
             Literal::Text(at) => self.words.literals(at, self.text).all(|one| {
-                unquoted(one.text).is_some_and(|value| match look.class {
+                unquoted(one.text).is_some_and(|value| match check.class {
                     ComparisonClass::Integer => plain_digits(value, EXACT_DIGITS).is_some(),
                     _ => text(value),
                 })
             }),
             Literal::Parameter(at) => self.parameters(at).is_some_and(|values| {
-                values.iter().all(|value| match (value, look.class) {
+                values.iter().all(|value| match (value, check.class) {
                     (ParameterValue::Null, _)
                     | (
                         ParameterValue::Integer(_),
@@ -328,7 +325,7 @@ impl FeedStatement<'_> {
         }
     }
 
-    /// Where a bound lies: the last place that is within. `None`: it is not read for certain, and the server alone heeds it.
+    /// The last position within a bound. `None`: the bound is not read for certain, and only the server applies it.
     pub(crate) fn bound_position(
         &self,
         bound: &PageBound,
@@ -353,7 +350,7 @@ impl FeedStatement<'_> {
         bound.last_within(FeedPosition { key, id })
     }
 
-    /// A key's number: above that of NULL.
+    /// The key's encoded value, above that of NULL.
     fn key_number(&self, literal: Literal, of: KeyType) -> Option<u64> {
         let digits = match of {
             KeyType::Integer(kind) => {
@@ -375,10 +372,10 @@ impl FeedStatement<'_> {
 }
 
 impl PageBound {
-    /// The place itself, or the next one inside.
+    /// The position itself, or the next one inside.
     fn last_within(&self, at: FeedPosition) -> Option<FeedPosition> {
         match (self.inclusive, self.upper) {
-            // A lower bound that lets one too many pass costs nothing.
+            // A lower bound that admits one row too many costs nothing.
             (true, _) | (false, false) => Some(at),
             (false, true) => match at.id.checked_sub(1) {
                 Some(id) => Some(FeedPosition { id, ..at }),

@@ -1,6 +1,6 @@
-//! From where on downwards a statement asks, as far as it says so in a form that is known.
+//! The bounds of a page, where a statement states them in a known form.
 //!
-//! A bound that is not understood costs time only: it stays in the text, and the server heeds it.
+//! A bound that is not understood only costs time: it stays in the text, and the server applies it.
 
 use crate::query::{ComparisonOperator, ConditionKind, Literal, Operand, SelectCondition};
 use crate::scope::{NameScope, ScopedColumn};
@@ -10,26 +10,26 @@ use crate::scope::{NameScope, ScopedColumn};
 pub struct OrderColumns {
     /// The key.
     pub key: ScopedColumn,
-    /// The id, where it comes behind the key.
+    /// The id, where it follows the key.
     pub id: Option<ScopedColumn>,
 }
 
-/// One bound.
+/// One bound of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageBound {
-    /// True: at most so great. False: at least.
+    /// True: at most this value. False: at least.
     pub upper: bool,
-    /// The value itself is within.
+    /// The value itself is included.
     pub inclusive: bool,
-    /// For the key.
+    /// The key's bound.
     pub key: Literal,
-    /// For the id, where both are bounded as a pair.
+    /// The id's bound, where both are bounded as a pair.
     pub id: Option<Literal>,
-    /// A literal that has to be the same as `key`, where the pair is written out.
+    /// A literal that must be the same as `key`, where the pair is written as a disjunction.
     pub equal_key: Option<Literal>,
 }
 
-/// What a condition says of the order, if it says something.
+/// The bounds that a condition sets on the order's columns.
 #[must_use]
 pub fn bounds_of(
     condition: &SelectCondition,
@@ -60,7 +60,7 @@ pub fn bounds_of(
         ) => {
             let pair = ordered
                 .id
-                .is_some_and(|own| is(key, ordered.key) && is(id, own));
+                .is_some_and(|id_column| is(key, ordered.key) && is(id, id_column));
             let direction = direction(*comparison).filter(|_| pair);
             let bound = direction.map(|(upper, closed)| PageBound {
                 id: Some(*b),
@@ -110,7 +110,7 @@ fn disjunction_bound(
     })
 }
 
-/// A column on one side, a literal on the other.
+/// Compares the column with a literal, on either side.
 fn column_bound(
     left: &Operand,
     comparison: ComparisonOperator,

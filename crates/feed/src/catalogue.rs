@@ -1,4 +1,4 @@
-//! What the server's catalogue says of tables, and how it is asked.
+//! Queries of the server's catalogue (`information_schema`), and the tables that their replies describe.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use headwater_timeline::{IntegerColumnType, KeyType};
 
 use crate::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
 
-/// Rows of one answer, a text in each cell.
+/// Rows of one reply, with a text in each cell.
 pub type CatalogueRows = Vec<Vec<Option<Vec<u8>>>>;
 
-/// The names that rows of an answer begin with.
+/// The first column of a reply, as names.
 pub fn first_column_names(
     rows: impl IntoIterator<Item = Vec<Option<Vec<u8>>>>,
 ) -> impl Iterator<Item = String> {
@@ -18,7 +18,7 @@ pub fn first_column_names(
     names.map(|name| String::from_utf8_lossy(&name).into_owned())
 }
 
-/// Tables of one database, as they were seen at one time.
+/// The tables of one database, as read at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatabaseCatalogue {
     /// The database.
@@ -33,15 +33,15 @@ pub struct DatabaseCatalogue {
 pub struct CatalogueTable {
     /// BASE TABLE, VIEW, SYSTEM VERSIONED, ...
     pub kind: String,
-    /// Its engine.
+    /// Its storage engine.
     pub engine: String,
-    /// What statements need to know of it.
+    /// The columns and keys that statements need.
     pub table: TableSchema,
-    /// Of each column: its type in SQL.
+    /// The SQL type of each column.
     column_types: Vec<String>,
-    /// Of each column: how it comes by itself.
+    /// EXTRA of each column, in upper case.
     column_extras: Vec<String>,
-    /// Its indexes, by their names.
+    /// Its indexes, by name.
     pub indexes: BTreeMap<String, TableIndex>,
 }
 
@@ -50,11 +50,11 @@ pub struct CatalogueTable {
 pub struct TableIndex {
     /// No two rows have the same values.
     pub unique: bool,
-    /// Its columns, by their places; `None`: a part of a column, or an expression.
+    /// Its columns, by position; `None`: a prefix of a column, or an expression.
     pub columns: Vec<Option<usize>>,
 }
 
-/// The questions about tables of a database, whose answers [`DatabaseCatalogue::read`] takes.
+/// The queries for tables of a database. [`DatabaseCatalogue::read`] takes their replies.
 #[must_use]
 pub fn catalogue_queries(database: &str, tables: &[String]) -> [String; 3] {
     let names: Vec<String> = tables.iter().map(|name| hex_literal(name)).collect();
@@ -84,7 +84,7 @@ fn cell(row: &[Option<Vec<u8>>], at: usize) -> String {
 }
 
 impl DatabaseCatalogue {
-    /// Reads the answers.
+    /// Reads the replies.
     #[must_use]
     pub fn read(
         database: &str,
@@ -119,13 +119,13 @@ impl DatabaseCatalogue {
         read
     }
 
-    /// The same, of a server that compares names so.
+    /// Sets how the server compares names.
     #[must_use]
     pub fn with_case(self, case: NameCase) -> DatabaseCatalogue {
         DatabaseCatalogue { case, ..self }
     }
 
-    /// A table, whatever it is.
+    /// A table or view of any kind.
     #[must_use]
     pub fn catalogue_table(&self, name: &str) -> Option<&CatalogueTable> {
         self.tables.get(name)
@@ -143,25 +143,25 @@ impl Schema for DatabaseCatalogue {
 }
 
 impl CatalogueTable {
-    /// A table of rows, and of these as they are now.
+    /// True for a base table: no view, and not system-versioned.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.kind == "BASE TABLE"
     }
 
-    /// The type of a column, as SQL writes it.
+    /// A column's SQL type.
     #[must_use]
     pub fn sql_type(&self, at: usize) -> &str {
         self.column_types.get(at).map_or("", String::as_str)
     }
 
-    /// The integer type of a column that is one, and does not come by itself.
+    /// A column's integer type, if it has one.
     #[must_use]
     pub fn integer_type(&self, at: usize) -> Option<IntegerColumnType> {
         parse_integer_type(self.sql_type(at))
     }
 
-    /// True for a column that is computed from others.
+    /// True for a generated column.
     #[must_use]
     pub fn is_generated(&self, at: usize) -> bool {
         self.column_extras
@@ -178,7 +178,7 @@ impl CatalogueTable {
             .is_none_or(|column| column.is_nullable)
     }
 
-    /// The type of a column by which pages can be ordered.
+    /// A column's type, if it can order pages.
     #[must_use]
     pub fn key_type(&self, at: usize) -> Option<KeyType> {
         let sql = self.sql_type(at);
@@ -205,11 +205,11 @@ impl CatalogueTable {
     }
 
     fn add_index_part(&mut self, row: &[Option<Vec<u8>>]) {
-        let place = self.table.column_position(&cell(row, 3));
+        let position = self.table.column_position(&cell(row, 3));
         let whole = row.get(4).is_some_and(Option::is_none);
         let index = self.indexes.entry(cell(row, 1)).or_default();
         index.unique = cell(row, 2) == "0";
-        index.columns.push(place.filter(|_| whole));
+        index.columns.push(position.filter(|_| whole));
     }
 
     fn unique_keys(&self) -> Vec<Vec<usize>> {
@@ -222,7 +222,7 @@ impl CatalogueTable {
 }
 
 fn is_generated(extra: &str) -> bool {
-    // DEFAULT_GENERATED is a default that is an expression.
+    // DEFAULT_GENERATED only means that the default is an expression.
     ["VIRTUAL", "STORED", "PERSISTENT"]
         .iter()
         .any(|word| extra.contains(word))
@@ -242,13 +242,13 @@ fn parse_integer_type(sql: &str) -> Option<IntegerColumnType> {
     Some(IntegerColumnType { bits, signed })
 }
 
-/// The name of a type, and what stands behind it.
+/// Splits a type into its name and the rest.
 fn split_type(sql: &str) -> (&str, &str) {
     let end = sql.find(|letter: char| !letter.is_ascii_alphabetic());
     sql.split_at(end.unwrap_or(sql.len()))
 }
 
-/// How many digits a moment has behind the second: `(3)`, or nothing.
+/// The number of fractional digits: `(3)`, or nothing.
 fn precision(rest: &str) -> Option<u8> {
     match rest {
         "" => Some(0),
@@ -330,7 +330,7 @@ mod tests {
         );
         assert_eq!(facts.key_type(2), Some(KeyType::Timestamp(3)));
         assert!(facts.is_generated(4) && !facts.is_generated(2));
-        // One with a part of a column, or with a column that may be NULL, says nothing of rows.
+        // An index on a prefix or on a nullable column does not make rows unique.
         assert_eq!(facts.table.unique_keys, [[0]]);
         assert_eq!(
             facts.indexes.get("by_author").unwrap().columns,
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_told_by_their_names() {
+    fn types_are_classified_by_name() {
         for (sql, expected) in [
             ("tinyint(1)", ComparisonClass::Integer),
             ("decimal(10,2)", ComparisonClass::Number),

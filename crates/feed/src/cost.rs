@@ -1,17 +1,17 @@
-//! What a template's statements cost, asked directly and narrowed, and how many candidates they need: learned from those that came.
+//! Costs of a template's statements, direct and narrowed, and the candidates that they need, measured on earlier statements.
 //!
-//! A narrowed statement pays for proofs, for candidates that did not suffice and for answers that came too late; all of that counts as
-//! its cost. The one that costs less is taken, and the other is tried again now and then, as data and readers change.
+//! The cost of a narrowed statement includes proofs, candidates that did not suffice, and replies that came too late. The cheaper path is
+//! taken. The other is tried again now and then, because data and readers change.
 
-/// Readers who follow about as many are planned alike by the server, and cost alike.
+/// A range of author counts: the server plans its readers' statements alike, at about the same cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AuthorCountBucket(u8);
 
 impl AuthorCountBucket {
-    /// How many kinds there are.
+    /// The number of buckets.
     pub const COUNT: usize = 8;
 
-    /// Of so many authors.
+    /// The bucket of a number of authors.
     #[must_use]
     pub fn of(authors: usize) -> AuthorCountBucket {
         AuthorCountBucket(match authors {
@@ -26,94 +26,92 @@ impl AuthorCountBucket {
         })
     }
 
-    /// Its number, below [`Self::COUNT`].
+    /// Its index, below [`Self::COUNT`].
     #[must_use]
     pub fn number(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// Which way a statement goes.
+/// The path of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementPath {
-    /// As the client wrote it.
+    /// The client's text.
     Direct,
-    /// With candidates.
+    /// The text narrowed to candidates.
     Narrowed,
 }
 
-/// How the next statement goes.
+/// The path of the next statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathDecision {
-    /// As the client wrote it, and how long that takes is to be told.
+    /// The client's text; its time has to be recorded.
     Measured,
-    /// As the client wrote it.
+    /// The client's text.
     Direct,
-    /// With candidates.
+    /// The text narrowed to candidates.
     Narrowed,
 }
 
-/// The costs of one template for one crowd.
+/// The costs of one template for one author-count bucket.
 ///
-/// The way that is taken is measured all the time, the other one was some time ago, when the server may have had less or more to do. So
-/// before the ways are changed, the other one is measured anew.
+/// The path in use is measured all the time. The other was measured some time ago, perhaps under another load. So it is measured anew
+/// before a switch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PathCosts {
     direct: RunningMean,
     narrowed: RunningMean,
-    /// The way that is taken; the narrowed one at first.
+    /// The path in use; the narrowed one at first.
     prefers_direct: bool,
-    /// Statements are sent the other way, to be measured. What those took that came back: that way's mean from now on, once they are enough.
+    /// Statements on the other path, to measure it. Once there are enough replies, their mean becomes that path's mean.
     trial: Option<RunningMean>,
-    /// One of them is on its way. The next one is sent behind its answer, since nobody knows how long that takes by now.
+    /// A trial statement is in flight. The next one waits for its reply, because its cost is not known by now.
     is_trial_pending: bool,
-    /// Statements since it was tried last.
     statements_since_trial: u32,
-    /// The ways were compared.
     compared: bool,
-    /// Pages of kept rows, where rows may be kept of such statements: those whom the narrowed way has left rows.
+    /// Costs of cached pages, where the narrowed path fills the cache.
     cached_pages: Option<CachedPageCosts>,
 }
 
-/// What the narrowed way gains by rows that it leaves behind.
+/// What the narrowed path gains by the rows that it caches.
 #[derive(Clone, Debug, PartialEq)]
 struct CachedPageCosts {
     page_time: RunningMean,
-    /// Of statements on this way, so many were answered by such a page.
+    /// The share of this path's statements that a cached page answered.
     hit_share: f64,
-    /// Statements that went directly since the share was found out.
+    /// Direct statements since the share was last measured.
     direct_statements: f64,
 }
 
-/// One that is tried and does not come back, as its client is gone perhaps, is waited for during so many statements at least.
+/// The next trial waits at least so many statements for a reply that does not come, perhaps because the client is gone.
 const TRIAL_TIMEOUT: u32 = 1_000;
-/// The other way is tried after so many statements at the earliest, and where it seems to cost less.
+/// Least number of statements between trials, where the other path seems cheaper.
 const MIN_TRIAL_INTERVAL: u32 = 50;
-/// Where it seems to cost more, once the statements since it was tried last took so many times as long as trying it does: that costs one
-/// part in so many at most, however dear it is. A first one that was slow, since the server was cold, does not decide for long either.
+/// Where the other path seems dearer, a trial is due once the statements since the last one took so many times its cost. So trials cost one
+/// part in so many at most, and a first statement that was slow on a cold server does not decide for long.
 const TRIAL_COST_RATIO: f64 = 30.0;
-/// So many statements are looked at before a way is judged.
+/// Samples that a judgement of a path needs.
 const ENOUGH_SAMPLES: u32 = 3;
-/// A way has to be this much cheaper to be taken for it, so that noise does not turn it about.
+/// How much cheaper a path must be for a switch, so that noise causes none.
 const SWITCH_MARGIN: f64 = 0.95;
-/// Where the direct way is the cheaper one, one statement in so many is measured.
+/// On the direct path, one statement in so many is measured.
 const MEASURE_INTERVAL: u32 = 16;
-/// The share of kept pages, as long as nothing is known of it: while rows are kept of none, no page shows what they are worth.
+/// Assumed share of cached pages while it is unknown: as long as no rows are cached, no page shows what they are worth.
 const ASSUMED_HIT_SHARE: f64 = 0.9;
-/// One page changes the share by so much: until rows are kept of those who come, most are missing.
+/// Weight of one page in the share: until the current readers' rows are cached, most pages miss.
 const HIT_SHARE_WEIGHT: f64 = 1.0 / 1024.0;
-/// What a kept page takes in microseconds, as long as none was made: the proof that memory is up to date.
+/// Assumed microseconds of a cached page until one is measured: those of the proof that memory is up to date.
 const ASSUMED_PAGE_MICROS: f64 = 300.0;
-/// So many statements find out what the share is, once it is not known any more.
+/// So many statements measure the share again, once it is unknown.
 const HIT_SHARE_PROBES: f64 = 1_000.0;
-/// So many kept pages are told of at once.
+/// So many cached pages are reported at once.
 pub const CACHED_PAGE_BATCH: u32 = 16;
 
 impl PathCosts {
-    /// Which way the next statement goes.
+    /// Chooses the path of the next statement.
     pub fn choose(&mut self) -> PathDecision {
         self.statements_since_trial = self.statements_since_trial.saturating_add(1);
-        // What the server says of its columns is learned from a direct one, so that comes first.
+        // A direct reply comes first: it is the sample of the columns' metadata.
         if self.direct.count == 0 {
             return PathDecision::Measured;
         }
@@ -139,14 +137,14 @@ impl PathCosts {
         }
     }
 
-    /// The mean of each way in microseconds, directly first, once both are known.
+    /// The mean microseconds of the direct and of the narrowed path. `None`: one is unknown.
     #[must_use]
     pub fn times(&self) -> Option<(f64, f64)> {
         let known = self.direct.count > 0 && self.narrowed.count > 0;
         known.then_some((self.direct.mean, self.narrowed.mean))
     }
 
-    /// What a statement costs on the narrowed way, be it answered by a page of kept rows or by the server.
+    /// The mean cost of the narrowed path, including statements that cached pages answer.
     fn narrowed_with_cached(&self) -> f64 {
         let narrowed = self.narrowed.mean;
         let Some(CachedPageCosts {
@@ -164,29 +162,29 @@ impl PathCosts {
         share * page + (1.0 - share) * narrowed
     }
 
-    /// Goes the narrowed way again to find out how many pages are kept by now, so seldom that it costs one part in [`TRIAL_COST_RATIO`] at most.
+    /// Takes the narrowed path again to measure the share of cached pages, at one part in [`TRIAL_COST_RATIO`] of the cost at most.
     fn reset_hit_share(&mut self) {
-        let Some(kept) = self.cached_pages.as_mut().filter(|_| self.prefers_direct) else {
+        let Some(costs) = self.cached_pages.as_mut().filter(|_| self.prefers_direct) else {
             return;
         };
-        kept.direct_statements += 1.0;
-        if kept.direct_statements * self.direct.mean
+        costs.direct_statements += 1.0;
+        if costs.direct_statements * self.direct.mean
             < TRIAL_COST_RATIO * HIT_SHARE_PROBES * self.narrowed.mean
         {
             return;
         }
-        kept.hit_share = ASSUMED_HIT_SHARE;
-        kept.direct_statements = 0.0;
+        costs.hit_share = ASSUMED_HIT_SHARE;
+        costs.direct_statements = 0.0;
         self.compare_paths();
     }
 
     fn is_trial_due(&self) -> bool {
-        let with_kept = self.narrowed_with_cached();
+        let with_cached = self.narrowed_with_cached();
         let (taken, other) = match self.prefers_direct {
-            true => (self.direct.mean, with_kept),
-            false => (with_kept, self.direct.mean),
+            true => (self.direct.mean, with_cached),
+            false => (with_cached, self.direct.mean),
         };
-        // One that is tried is answered by no kept page.
+        // No cached page answers a trial.
         let tried = self.other_path_mean();
         let seems_better = other < taken * SWITCH_MARGIN;
         let pays = f64::from(self.statements_since_trial) * taken
@@ -208,24 +206,24 @@ impl PathCosts {
         }
     }
 
-    /// So many pages of kept rows were made, the last one in so many microseconds.
+    /// Records cached pages; the last one took so many microseconds.
     pub fn record_cached_pages(&mut self, pages: u32, microseconds: f64) {
-        let kept = self.cached_pages.get_or_insert_default();
-        kept.page_time.add(microseconds);
+        let costs = self.cached_pages.get_or_insert_default();
+        costs.page_time.add(microseconds);
         let others = f64::from(pages) * HIT_SHARE_WEIGHT;
-        kept.hit_share += (1.0 - kept.hit_share) * others.min(1.0);
+        costs.hit_share += (1.0 - costs.hit_share) * others.min(1.0);
     }
 
-    /// A statement goes the narrowed way that would have been answered by a page of kept rows, had all of them been kept.
+    /// Records a narrowed statement that a cached page would have answered, had all its rows been cached.
     pub fn record_cache_miss(&mut self) {
-        let kept = self.cached_pages.get_or_insert_default();
-        kept.hit_share -= kept.hit_share * HIT_SHARE_WEIGHT;
+        let costs = self.cached_pages.get_or_insert_default();
+        costs.hit_share -= costs.hit_share * HIT_SHARE_WEIGHT;
     }
 
-    /// A statement took so many microseconds.
-    pub fn record_time(&mut self, way: StatementPath, microseconds: f64) {
-        let is_other = (way == StatementPath::Narrowed) == self.prefers_direct;
-        match (&mut self.trial, way) {
+    /// Records a statement's time in microseconds.
+    pub fn record_time(&mut self, path: StatementPath, microseconds: f64) {
+        let is_other = (path == StatementPath::Narrowed) == self.prefers_direct;
+        match (&mut self.trial, path) {
             (Some(trying), _) if is_other => {
                 trying.add(microseconds);
                 self.is_trial_pending = false;
@@ -250,7 +248,7 @@ impl PathCosts {
         };
     }
 
-    /// A narrowed statement took so many microseconds and came to nothing: it is asked directly behind that.
+    /// Records a narrowed statement that failed after so many microseconds. The direct one follows it.
     pub fn record_failed_narrowing(&mut self, microseconds: f64) {
         self.record_time(StatementPath::Narrowed, microseconds + self.direct.mean);
     }
@@ -266,7 +264,7 @@ impl Default for CachedPageCosts {
     }
 }
 
-/// A mean in which the latest count most.
+/// A mean in which the latest values weigh most.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct RunningMean {
     mean: f64,
@@ -279,7 +277,7 @@ impl RunningMean {
     fn add(&mut self, value: f64) {
         self.count = self.count.saturating_add(1);
         let weight = (1.0 / f64::from(self.count)).max(Self::WEIGHT);
-        // One that was held up by something else shall not decide for long.
+        // One value that something else delayed must not decide for long.
         let value = match self.count > 1 {
             true => value.min(self.mean * 8.0),
             false => value,
@@ -288,10 +286,10 @@ impl RunningMean {
     }
 }
 
-/// How many candidates a template needs for each row that is wanted, as its filter lets some of them pass.
+/// How many candidates a template needs per requested row, because its filter lets only some of them pass.
 ///
-/// A page that is full tells nothing of how many more would have passed, so the number falls a little with each, and rises where
-/// candidates did not suffice: it comes to rest where one statement in some twenty asks twice.
+/// A full page does not show how many more would have passed. So the ratio falls a little with each, and rises where candidates did not
+/// suffice. It settles where about one statement in twenty is sent twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CandidateRatio(f64);
 
@@ -302,30 +300,30 @@ impl Default for CandidateRatio {
     }
 }
 
-/// Each time that candidates did not suffice, there are so many times as many at once.
+/// The number of candidates grows by this factor each time that they did not suffice.
 pub const WIDENING_FACTOR: usize = 4;
-/// Behind a full page, the need is taken to be so many times as great.
+/// Factor of the ratio after a full page.
 const RATIO_DECAY: f64 = 0.99;
-/// Where candidates did not suffice, at least so many times as great, and at most.
+/// Least and greatest factor of the ratio after a shortfall.
 const RATIO_GROWTH: (f64, f64) = (1.2, 4.0);
-/// More candidates are never taken for a row.
+/// Most candidates per row.
 const MOST_CANDIDATES_PER_ROW: f64 = 10_000.0;
 
 impl CandidateRatio {
-    /// The candidates sufficed, and there were more messages behind them.
+    /// The candidates sufficed, and more messages follow them.
     pub fn record_sufficient(&mut self) {
         self.0 = (self.0 * RATIO_DECAY).max(1.0);
     }
 
-    /// Of so many candidates so many passed, which did not suffice.
+    /// Too few of the candidates passed.
     pub fn record_shortfall(&mut self, candidates: usize, passed: usize) {
         #[allow(clippy::cast_precision_loss, reason = "a share")]
-        let seen = candidates as f64 / passed.max(1) as f64;
+        let ratio = candidates as f64 / passed.max(1) as f64;
         let (least, most) = (self.0 * RATIO_GROWTH.0, self.0 * RATIO_GROWTH.1);
-        self.0 = seen.clamp(least, most).min(MOST_CANDIDATES_PER_ROW);
+        self.0 = ratio.clamp(least, most).min(MOST_CANDIDATES_PER_ROW);
     }
 
-    /// How many candidates to take for so many rows: `most` at most.
+    /// The number of candidates for so many rows, at most `most`.
     #[must_use]
     #[allow(
         clippy::cast_precision_loss,
@@ -346,30 +344,30 @@ impl CandidateRatio {
 mod tests {
     use super::*;
 
-    /// Runs statements that take so long, and counts which way they went.
+    /// Runs statements with these times, and counts the paths taken.
     fn run(costs: &mut PathCosts, statements: u32, direct: f64, narrowed: f64) -> (u32, u32) {
-        let mut ways = (0, 0);
+        let mut taken = (0, 0);
         for _ in 0..statements {
             match costs.choose() {
-                PathDecision::Direct => ways.0 += 1,
+                PathDecision::Direct => taken.0 += 1,
                 PathDecision::Measured => {
-                    ways.0 += 1;
+                    taken.0 += 1;
                     costs.record_time(StatementPath::Direct, direct);
                 }
                 PathDecision::Narrowed => {
-                    ways.1 += 1;
+                    taken.1 += 1;
                     costs.record_time(StatementPath::Narrowed, narrowed);
                 }
             }
         }
-        ways
+        taken
     }
 
     #[test]
-    fn the_first_is_direct_and_the_cheaper_way_is_taken() {
+    fn the_first_is_direct_and_the_cheaper_path_is_taken() {
         let mut costs = PathCosts::default();
         assert_eq!(run(&mut costs, 1, 8_000.0, 250.0), (1, 0));
-        // Trying the dearer way costs a thirtieth at most: three statements of 8 ms behind 2,880 of 0.25 ms.
+        // Trials of the dearer path cost a thirtieth at most: three statements of 8 ms after 2,880 of 0.25 ms.
         let (direct, _) = run(&mut costs, 2_800, 8_000.0, 250.0);
         assert_eq!(direct, 0);
         let (direct, _) = run(&mut costs, 28_800, 8_000.0, 250.0);
@@ -389,13 +387,18 @@ mod tests {
         assert!(narrowed < 2_100, "{narrowed}");
     }
 
-    /// Runs statements that take so long, where rows may be kept: of so many in a hundred all are there, once the narrowed way is taken.
-    fn run_kept(costs: &mut PathCosts, statements: u32, times: [f64; 3], share: u32) -> (u32, u32) {
-        let [direct, narrowed, kept] = times;
-        let mut ways = (0, 0);
+    /// The same with a row cache: on the narrowed path, cached pages answer `share` of a hundred statements.
+    fn run_with_cache(
+        costs: &mut PathCosts,
+        statements: u32,
+        times: [f64; 3],
+        share: u32,
+    ) -> (u32, u32) {
+        let [direct, narrowed, cached] = times;
+        let mut taken = (0, 0);
         for number in 0..statements {
             if !costs.prefers_direct && number % 100 < share {
-                costs.record_cached_pages(1, kept);
+                costs.record_cached_pages(1, cached);
                 continue;
             }
             let (direct_ones, narrowed_ones) = match costs.choose() {
@@ -410,48 +413,48 @@ mod tests {
                     (0, 1)
                 }
             };
-            ways = (ways.0 + direct_ones, ways.1 + narrowed_ones);
+            taken = (taken.0 + direct_ones, taken.1 + narrowed_ones);
         }
-        ways
+        taken
     }
 
     #[test]
-    fn what_a_kept_page_costs_counts_for_the_way_that_keeps_rows() {
-        // A narrowed one is dearer, and most pages need none.
+    fn cached_pages_count_for_the_narrowed_path() {
+        // A narrowed statement is dearer, but most pages need none.
         let mut costs = PathCosts::default();
-        run_kept(&mut costs, 1_000, [5_000.0, 6_000.0, 300.0], 0);
+        run_with_cache(&mut costs, 1_000, [5_000.0, 6_000.0, 300.0], 0);
         assert!(!costs.prefers_direct, "nothing is kept yet");
-        let (direct, _) = run_kept(&mut costs, 50_000, [5_000.0, 6_000.0, 300.0], 90);
+        let (direct, _) = run_with_cache(&mut costs, 50_000, [5_000.0, 6_000.0, 300.0], 90);
         assert!(direct < 200, "{direct}");
-        // A busy moment turns nothing about, and another one later does not either.
-        run_kept(&mut costs, 3_000, [50_000.0, 80_000.0, 400.0], 90);
-        let (direct, _) = run_kept(&mut costs, 20_000, [5_000.0, 6_000.0, 300.0], 90);
+        // A busy moment does not cause a switch, nor does a later one.
+        run_with_cache(&mut costs, 3_000, [50_000.0, 80_000.0, 400.0], 90);
+        let (direct, _) = run_with_cache(&mut costs, 20_000, [5_000.0, 6_000.0, 300.0], 90);
         assert!(direct < 200 && !costs.prefers_direct, "{direct}");
     }
 
     #[test]
-    fn where_no_page_is_kept_the_cheaper_way_is_taken_all_the_same() {
+    fn without_cached_pages_the_cheaper_path_is_taken() {
         let mut costs = PathCosts::default();
         let times = [5_000.0, 6_000.0, 300.0];
-        let (_, narrowed) = run_kept(&mut costs, 100_000, times, 0);
+        let (_, narrowed) = run_with_cache(&mut costs, 100_000, times, 0);
         assert!((1_000..9_000).contains(&narrowed), "{narrowed}");
         assert!(costs.prefers_direct);
-        // They are kept from now on.
-        run_kept(&mut costs, 100_000, times, 90);
+        // From now on they are cached.
+        run_with_cache(&mut costs, 100_000, times, 90);
         assert!(!costs.prefers_direct);
-        // One that takes no longer than a kept page is cheap enough.
+        // A direct statement that takes no longer than a cached page is cheap enough.
         let mut costs = PathCosts::default();
-        let (_, narrowed) = run_kept(&mut costs, 10_000, [200.0, 300.0, 300.0], 90);
+        let (_, narrowed) = run_with_cache(&mut costs, 10_000, [200.0, 300.0, 300.0], 90);
         assert!(narrowed < 400, "{narrowed}");
     }
 
     #[test]
-    fn many_that_come_at_a_time_are_not_all_sent_the_other_way() {
+    fn concurrent_statements_are_not_all_trials() {
         let mut costs = PathCosts::default();
         run(&mut costs, 100, 8_000.0, 250.0);
         let mut sent = 0;
         for _ in 0..50_000 {
-            // Those that go the other way are on their way for good.
+            // Replies on the other path do not arrive.
             match costs.choose() {
                 PathDecision::Narrowed => costs.record_time(StatementPath::Narrowed, 250.0),
                 PathDecision::Measured | PathDecision::Direct => sent += 1,
@@ -459,7 +462,7 @@ mod tests {
         }
         assert!((15..=18).contains(&sent), "{sent}");
         assert!(!costs.prefers_direct);
-        // They come back after all.
+        // They arrive after all.
         for _ in 0..ENOUGH_SAMPLES {
             costs.record_time(StatementPath::Direct, 100.0);
         }
@@ -470,7 +473,7 @@ mod tests {
     fn one_is_tried_at_a_time_even_where_it_seemed_to_cost_less() {
         let mut costs = PathCosts::default();
         run(&mut costs, 100, 300.0, 250.0);
-        // Narrowed ones take longer now, so that the others seem to cost less; but they take for ever.
+        // Narrowed statements take longer now, so direct ones seem cheaper; but those take for ever.
         let mut sent = 0;
         for _ in 0..9_000 {
             match costs.choose() {
@@ -482,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_became_cheaper_is_found_again() {
+    fn a_path_that_became_cheaper_is_taken_again() {
         let mut costs = PathCosts::default();
         run(&mut costs, 1_000, 160.0, 250.0);
         // The table has grown.
@@ -494,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_to_nothing_costs_the_direct_way_as_well() {
+    fn a_failed_narrowing_also_costs_the_direct_path() {
         let mut costs = PathCosts::default();
         costs.record_time(StatementPath::Direct, 34_000.0);
         for _ in 0..ENOUGH_SAMPLES {
@@ -505,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_server_does_not_turn_the_ways_about() {
+    fn a_busy_server_does_not_switch_the_path() {
         let mut costs = PathCosts::default();
         // Alone on the server.
         run(&mut costs, 100, 3_600.0, 300.0);
@@ -524,14 +527,14 @@ mod tests {
         assert!(!costs.prefers_direct);
     }
 
-    /// Asks for pages of 20 rows where each message passes by a chance: how often that is done twice, and the candidates at the end.
+    /// Requests pages of 20 rows where messages pass by chance. Returns the shortfalls, and the candidates at the end.
     fn pages(need: &mut CandidateRatio, pages: u32, passes: impl Fn(u32) -> bool) -> (u32, usize) {
-        let (mut short, mut seen) = (0, 0_u32);
+        let (mut short, mut messages) = (0, 0_u32);
         for _ in 0..pages {
             let candidates = need.candidates(20, 4_000);
             let passed = (0..candidates).filter(|_| {
-                seen = seen.wrapping_add(1);
-                passes(seen.wrapping_mul(0x9e37_79b1) >> 8)
+                messages = messages.wrapping_add(1);
+                passes(messages.wrapping_mul(0x9e37_79b1) >> 8)
             });
             let passed = passed.count();
             if passed < 20 {
@@ -549,7 +552,7 @@ mod tests {
         let mut need = CandidateRatio::default();
         assert_eq!(need.candidates(20, 1_000), 20);
         assert_eq!(need.candidates(1, 1_000), 2);
-        // Without a filter they stay as many as rows are wanted.
+        // Without a filter there is one candidate per requested row.
         assert_eq!(pages(&mut need, 1_000, |_| true), (0, 20));
         // Four of five pass.
         let (short, candidates) = pages(&mut CandidateRatio::default(), 2_000, |chance| {
@@ -576,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn crowds_are_numbered_as_they_grow() {
+    fn buckets_are_numbered_by_size() {
         let counts = [0, 1, 2, 10, 50, 200, 1_000, 5_000];
         for (number, count) in counts.into_iter().enumerate() {
             assert_eq!(AuthorCountBucket::of(count).number(), number);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::authors::FollowNames;
 use crate::shape::FeedNames;
 
-/// Which one of the feeds that the settings name: by its number among them.
+/// The index of a feed in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FeedId(pub usize);
 
@@ -16,14 +16,14 @@ pub struct FeedId(pub usize);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedDefinition {
-    /// What logs, counters and pages call it.
+    /// Its name in logs, counters and pages.
     pub name: String,
-    /// The only database it is served in; `None`: any in which its check passes.
+    /// The only database that it is served in; `None`: any in which its check passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// The messages.
+    /// The table of messages.
     pub message: MessageDefinition,
-    /// Who follows whom; not needed where statements name the authors themselves.
+    /// The follow table; not needed where statements name the authors themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow: Option<FollowDefinition>,
 }
@@ -37,9 +37,9 @@ pub struct MessageDefinition {
     /// Its primary key.
     #[serde(default = "id")]
     pub id: String,
-    /// Who wrote a message.
+    /// The column of the author.
     pub author: String,
-    /// By what pages are ordered, newest first: the id, or another column and the id behind it. Empty: the id.
+    /// The columns that order pages, newest first: the id, or another column and then the id. Empty: the id.
     #[serde(default)]
     pub order: Vec<String>,
 }
@@ -48,19 +48,19 @@ fn id() -> String {
     "id".into()
 }
 
-/// The table of who follows whom.
+/// The follow table: who follows whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FollowDefinition {
     /// Its name.
     pub table: String,
-    /// Who follows.
+    /// The column of the follower.
     pub reader: String,
-    /// Who is followed.
+    /// The column of the followed author.
     pub author: String,
 }
 
-/// A feed that cannot be served as it is described; the message names the key.
+/// The definition cannot be served; the message names the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedError {
     key: &'static str,
@@ -79,14 +79,14 @@ impl std::error::Error for FeedError {}
 const NAME: usize = 64;
 
 impl FeedDefinition {
-    /// The column that pages are ordered by, if that is another one than the id.
+    /// The column that orders pages, if it is not the id.
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         let first = self.message.order.first()?;
         (!first.eq_ignore_ascii_case(&self.message.id)).then_some(first)
     }
 
-    /// The same, with names as a server has them.
+    /// The definition with names folded as the server folds them.
     #[must_use]
     pub fn folded(&self, case: NameCase) -> FeedDefinition {
         let mut folded = self.clone();
@@ -101,19 +101,20 @@ impl FeedDefinition {
         folded
     }
 
-    /// True where statements of another feed, found in a database, are served by this one.
+    /// True if this feed serves the statements of another definition, which was found in a database.
     #[must_use]
-    pub fn serves(&self, found: &FeedDefinition, database: &str) -> bool {
-        let (own, other) = (&self.message, &found.message);
-        let same = own.table == other.table
-            && own.id.eq_ignore_ascii_case(&other.id)
-            && own.author.eq_ignore_ascii_case(&other.author)
-            && self.key().map(str::to_ascii_lowercase) == found.key().map(str::to_ascii_lowercase);
-        let follows = found.follow.is_none() || found.follow == self.follow;
-        same && follows && self.database.as_deref().is_none_or(|own| own == database)
+    pub fn serves(&self, discovered: &FeedDefinition, database: &str) -> bool {
+        let (message, other) = (&self.message, &discovered.message);
+        let same = message.table == other.table
+            && message.id.eq_ignore_ascii_case(&other.id)
+            && message.author.eq_ignore_ascii_case(&other.author)
+            && self.key().map(str::to_ascii_lowercase)
+                == discovered.key().map(str::to_ascii_lowercase);
+        let follows = discovered.follow.is_none() || discovered.follow == self.follow;
+        same && follows && self.database.as_deref().is_none_or(|only| only == database)
     }
 
-    /// Calls it as it is called, or with a number behind: the first name that is free.
+    /// Makes the name unique: keeps it, or appends the first number that is free.
     pub fn assign_free_name(&mut self, is_free: impl Fn(&str) -> bool) {
         let numbered = (2..).map(|number| format!("{}_{number}", self.name));
         let mut names = std::iter::once(self.name.clone()).chain(numbered);
@@ -129,9 +130,9 @@ impl FeedDefinition {
         struct SettingsFragment<'a> {
             feed: [&'a FeedDefinition; 1],
         }
-        // What holds texts alone can be written.
+        // Texts alone always serialize.
         let section = toml::to_string(&SettingsFragment { feed: [self] }).unwrap_or_default();
-        // A name with a line break would be written in lines, of which one could look like another's.
+        // A name with a line break would become lines, one of which could pass for another's.
         match ["\"\"\"", "'''"]
             .iter()
             .any(|lines| section.contains(lines))
@@ -141,7 +142,7 @@ impl FeedDefinition {
         }
     }
 
-    /// The names as a statement is compared with them.
+    /// The names that statements are compared with.
     #[must_use]
     pub fn feed_names(&self, database: &str) -> FeedNames {
         FeedNames {
@@ -158,10 +159,10 @@ impl FeedDefinition {
         }
     }
 
-    /// Looks whether it can be served.
+    /// Checks whether the definition can be served.
     ///
     /// # Errors
-    /// The first key that is wrong, and what is.
+    /// The first wrong key, and its fault.
     pub fn validate(&self) -> Result<(), FeedError> {
         let names = [
             ("message.table", &self.message.table),
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_alone_orders_where_nothing_is_said() {
+    fn the_id_alone_orders_by_default() {
         let short = read("name = 'a'\n[message]\ntable = 'm'\nauthor = 'u'");
         assert_eq!(short.validate(), Ok(()));
         assert_eq!((short.key(), short.message.id.as_str()), (None, "id"));
@@ -310,17 +311,17 @@ mod tests {
     #[test]
     fn a_feed_serves_what_needs_no_more_than_it_has() {
         let home = read(HOME);
-        let mut found = home.clone();
-        found.name = "statuses".into();
-        found.message.author = "PROFILE_ID".into();
-        assert!(home.serves(&found, "app"));
+        let mut discovered = home.clone();
+        discovered.name = "statuses".into();
+        discovered.message.author = "PROFILE_ID".into();
+        assert!(home.serves(&discovered, "app"));
         let alone = FeedDefinition {
             follow: None,
-            ..found.clone()
+            ..discovered.clone()
         };
-        assert!(home.serves(&alone, "app") && !alone.serves(&found, "app"));
-        found.message.order.clear();
-        assert!(!home.serves(&found, "app"));
+        assert!(home.serves(&alone, "app") && !alone.serves(&discovered, "app"));
+        discovered.message.order.clear();
+        assert!(!home.serves(&discovered, "app"));
         let elsewhere = FeedDefinition {
             database: Some("b".into()),
             ..home.clone()
@@ -338,8 +339,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_told_by_its_key() {
-        for (from, to, told) in [
+    fn an_invalid_feed_is_reported_by_its_key() {
+        for (from, to, expected) in [
             ("\"statuses\"", "\"\"", "message.table"),
             (
                 "author = \"profile_id\"",
@@ -369,7 +370,7 @@ mod tests {
         ] {
             let text = HOME.replacen(from, to, 1);
             let error = read(&text).validate().unwrap_err().to_string();
-            assert!(error.starts_with(told), "{error}");
+            assert!(error.starts_with(expected), "{error}");
         }
         assert!(toml::from_str::<FeedDefinition>(&HOME.replace("reader", "user")).is_err());
     }

@@ -1,21 +1,21 @@
-//! Texts of the server's digests (`performance_schema`) as statements that the grammar reads.
+//! Turns statement digests of the server (`performance_schema`) into statements that the parser reads.
 //!
-//! A digest has `?` for each literal and `(...)` for a list, spaces around everything, and names that are keywords in upper case
-//! without quotes. So written by MariaDB 10.11 and MySQL 9.7.
+//! A digest has `?` for each literal, `(...)` for a list, spaces around everything, and names that are keywords in upper case without
+//! quotes. MariaDB 10.11 and MySQL 9.7 write it so.
 
 use headwater_sql::keyword::is_reserved;
 use headwater_sql::lexer::{Lexer, SqlToken, TokenKind};
 use headwater_sql::quoted;
 
-/// Functions that the grammar knows, whose parenthesis has to follow at once.
+/// Functions of the grammar, whose parenthesis has to follow at once.
 const FUNCTIONS: [&str; 4] = ["COALESCE", "IFNULL", "NOW", "CURRENT_TIMESTAMP"];
-/// What MySQL writes before a prepared statement that was executed. MariaDB has no digests of these.
+/// MySQL's prefix of a prepared statement that was executed. MariaDB has no digests of these.
 const EXECUTE_PREFIX: &str = "EXECUTE ";
-/// How both write the units of an INTERVAL: `SQL_TSI_DAY`.
+/// The prefix of an INTERVAL's unit on both servers: `SQL_TSI_DAY`.
 const UNIT_PREFIX: &str = "SQL_TSI_";
 
-/// The statement that a digest stands for, each literal a parameter. `tables`: those of its database, since a name that is a keyword
-/// stands in upper case, however the table is called.
+/// The statement of a digest, with a parameter for each literal. `tables`: those of its database, because a name that is a keyword appears
+/// in upper case, however the table is called.
 ///
 /// `None`: it is no SELECT.
 #[must_use]
@@ -37,15 +37,15 @@ pub fn statement(digest: &str, tables: &[String]) -> Option<String> {
     };
     let mut rest = tokens.as_slice();
     let mut before = None;
-    while let Some((token, behind)) = rest.split_first() {
-        let taken = written.write_token(before, token, behind);
+    while let Some((token, following)) = rest.split_first() {
+        let taken = written.write_token(before, token, following);
         before = rest.get(taken - 1);
         rest = rest.get(taken..).unwrap_or_default();
     }
     Some(written.text)
 }
 
-/// It is that of a prepared statement that was executed.
+/// True for the digest of a prepared statement that was executed.
 #[must_use]
 pub fn is_prepared(digest: &str) -> bool {
     digest.starts_with(EXECUTE_PREFIX)
@@ -56,29 +56,29 @@ struct DigestRewriter<'a> {
     text: String,
     /// Where the last token ended in the digest.
     end: usize,
-    /// What comes stands right behind what was written.
+    /// No space precedes the next token.
     glued: bool,
 }
 
 impl DigestRewriter<'_> {
-    /// Writes what a token stands for, and tells how many tokens that took.
+    /// Writes what a token stands for. Returns the number of tokens that this used.
     fn write_token(
         &mut self,
         before: Option<&SqlToken<'_>>,
         token: &SqlToken<'_>,
-        behind: &[SqlToken<'_>],
+        following: &[SqlToken<'_>],
     ) -> usize {
-        let next = behind.first();
+        let next = following.first();
         if token.is_punct(b'.') {
             self.glue(".");
-        } else if token.is_punct(b',') && is_ellipsis(behind) {
+        } else if token.is_punct(b',') && is_ellipsis(following) {
             self.glue(", ?");
             self.glued = false;
             return 4;
         } else if token.is_punct(b',') || token.is_punct(b')') {
             self.glue(&token_text(token));
             self.glued = false;
-        } else if token.is_punct(b'(') && is_ellipsis(behind) {
+        } else if token.is_punct(b'(') && is_ellipsis(following) {
             self.put(token, "(?, ?");
             return 4;
         } else if token.is_punct(b'(') {
@@ -100,25 +100,25 @@ impl DigestRewriter<'_> {
         1
     }
 
-    /// A word as the statement had it.
+    /// A name as the statement spelled it.
     fn name(&self, token: &SqlToken<'_>) -> String {
-        let own = token_text(token);
+        let spelling = token_text(token);
         if token.kind != TokenKind::Word {
-            return own;
+            return spelling;
         }
-        if let Some(unit) = own.strip_prefix(UNIT_PREFIX) {
+        if let Some(unit) = spelling.strip_prefix(UNIT_PREFIX) {
             return unit.to_owned();
         }
-        if is_reserved(&own) || self.tables.contains(&own) {
-            return own;
+        if is_reserved(&spelling) || self.tables.contains(&spelling) {
+            return spelling;
         }
         let mut alike = self
             .tables
             .iter()
-            .filter(|table| table.eq_ignore_ascii_case(&own));
+            .filter(|table| table.eq_ignore_ascii_case(&spelling));
         match (alike.next(), alike.next()) {
             (Some(table), None) => quoted(table),
-            _ => own,
+            _ => spelling,
         }
     }
 
@@ -144,8 +144,8 @@ fn token_text(token: &SqlToken<'_>) -> String {
 }
 
 /// `...` is next.
-fn is_ellipsis(behind: &[SqlToken<'_>]) -> bool {
-    let points = behind.iter().take(3);
+fn is_ellipsis(following: &[SqlToken<'_>]) -> bool {
+    let points = following.iter().take(3);
     points.filter(|token| token.is_punct(b'.')).count() == 3
 }
 
@@ -153,14 +153,14 @@ fn is_parameter(token: Option<&SqlToken<'_>>) -> bool {
     token.is_some_and(|token| token.is_punct(b'?'))
 }
 
-/// An operand begins behind this, so that a minus is a literal's sign.
+/// An operand follows this token, so a minus is a literal's sign.
 fn begins_operand(before: &SqlToken<'_>) -> bool {
     let punct = [b'=', b'<', b'>', b'(', b','];
     let words = ["BETWEEN", "AND", "IN", "SELECT"];
     punct.iter().any(|byte| before.is_punct(*byte)) || words.iter().any(|word| before.is_word(word))
 }
 
-/// A function that is called, by its name in the grammar. MySQL quotes some of them.
+/// The grammar's name of a called function. MySQL quotes some of them.
 fn function(token: &SqlToken<'_>, next: Option<&SqlToken<'_>>) -> Option<&'static str> {
     next.filter(|next| next.is_punct(b'('))?;
     let name = token.unquoted()?;
@@ -175,7 +175,7 @@ mod tests {
     use crate::parser::parse;
     use crate::words::StatementWords;
 
-    /// Taken from MariaDB 10.11.19 and MySQL 9.7.4; where both write alike, once.
+    /// Taken from MariaDB 10.11.19 and MySQL 9.7.4; once where both write the same.
     const READ: [(&str, &str); 12] = [
         (
             "SELECT * FROM `statuses` WHERE `profile_id` IN (...) AND ID < ? AND `deleted_at` IS NULL ORDER BY ID DESC LIMIT ? OFFSET ? ",
@@ -219,7 +219,7 @@ mod tests {
             "SELECT ID AS `status_id` , ? AS `t` , TRUE AS `b` FROM `statuses` WHERE `profile_id` = ? AND `kind` NOT IN (?) ORDER BY ID DESC LIMIT ? ",
             "SELECT ID AS `status_id`, ? AS `t`, TRUE AS `b` FROM `statuses` WHERE `profile_id` = ? AND `kind` NOT IN (?) ORDER BY ID DESC LIMIT ?",
         ),
-        // A prepared one that MySQL executed.
+        // A prepared statement that MySQL executed.
         (
             "EXECUTE SELECT `id` FROM `statuses` WHERE `profile_id` IN (...) ORDER BY `id` DESC LIMIT ?",
             "SELECT `id` FROM `statuses` WHERE `profile_id` IN (?, ?) ORDER BY `id` DESC LIMIT ?",
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_select_is_left() {
+    fn other_statements_are_ignored() {
         for digest in [
             "UPDATE `m` SET `a` = ?",
             "PREPARE SELECT `id` FROM `m`",

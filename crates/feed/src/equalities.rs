@@ -1,4 +1,4 @@
-//! Which columns are equal in every row of a SELECT, and to which literals, or to one of which list.
+//! Columns that are equal in every row of a SELECT, and the literals or lists that they equal.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::query::{
 use crate::schema::ComparisonClass;
 use crate::scope::{NameScope, ScopedColumn};
 
-/// Columns that are equal wherever all conditions hold, joined into classes.
+/// Classes of columns that are equal wherever all conditions hold.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnEqualities {
-    /// From a column to one that stands for it.
+    /// From a column to one that represents it.
     parents: BTreeMap<ScopedColumn, ScopedColumn>,
-    /// What a class is equal to.
+    /// The literal that a class equals.
     literals: BTreeMap<ScopedColumn, Literal>,
-    /// Of what it is one.
+    /// The list that holds a class's value.
     lists: BTreeMap<ScopedColumn, LiteralList>,
 }
 
-/// The conditions that hold in every row: WHERE and each ON of an inner join, taken apart at AND.
+/// The conditions that hold in every row: WHERE and each ON of an inner join, split at AND.
 pub fn conditions_of_every_row<'q>(
     sources: &'q [TableReference],
     filter: Option<&'q SelectCondition>,
@@ -33,7 +33,7 @@ pub fn conditions_of_every_row<'q>(
     all
 }
 
-/// A condition, taken apart at AND.
+/// Splits a condition at AND.
 pub fn conjuncts<'q>(condition: &'q SelectCondition, all: &mut Vec<&'q SelectCondition>) {
     match &condition.kind {
         ConditionKind::And(parts) => parts.iter().for_each(|part| conjuncts(part, all)),
@@ -42,7 +42,7 @@ pub fn conjuncts<'q>(condition: &'q SelectCondition, all: &mut Vec<&'q SelectCon
 }
 
 impl ColumnEqualities {
-    /// With what these conditions say; names were resolved before, so one that cannot be says nothing.
+    /// Adds the equalities of these conditions. Names were resolved before, so one that cannot be is skipped.
     pub fn add_conditions(&mut self, conditions: &[&SelectCondition], scope: &NameScope<'_>) {
         for condition in conditions {
             let (left, right) = match &condition.kind {
@@ -77,7 +77,7 @@ impl ColumnEqualities {
         }
     }
 
-    /// These two are equal.
+    /// Records that two columns are equal.
     pub fn join(&mut self, left: ScopedColumn, right: ScopedColumn) {
         let (left, right) = (self.representative(left), self.representative(right));
         if left == right {
@@ -99,28 +99,28 @@ impl ColumnEqualities {
         of
     }
 
-    /// Whether two columns are equal in every row.
+    /// True if two columns are equal in every row.
     #[must_use]
     pub fn are_equal(&self, left: ScopedColumn, right: ScopedColumn) -> bool {
         self.representative(left) == self.representative(right)
     }
 
-    /// The literal that a column is equal to in every row.
+    /// The literal that a column equals in every row.
     #[must_use]
     pub fn literal(&self, of: ScopedColumn) -> Option<Literal> {
         self.literals.get(&self.representative(of)).copied()
     }
 
-    /// The list that a column is one of in every row.
+    /// The list that holds a column's value in every row.
     #[must_use]
     pub fn list(&self, of: ScopedColumn) -> Option<&LiteralList> {
         self.lists.get(&self.representative(of))
     }
 
-    /// The columns that this one is known to be equal to.
+    /// The columns that are known to equal this one.
     pub fn equal_columns(&self, of: ScopedColumn) -> impl Iterator<Item = ScopedColumn> + '_ {
-        let own = self.representative(of);
+        let class = self.representative(of);
         let all = self.parents.iter().flat_map(|(a, b)| [*a, *b]);
-        all.filter(move |other| self.representative(*other) == own)
+        all.filter(move |other| self.representative(*other) == class)
     }
 }

@@ -1,53 +1,52 @@
-//! Rows that a message refers to: of tables that are joined by their key, which a column of the message's names.
+//! Rows that a message refers to: rows of tables that are joined by a key, which a column of the message holds.
 
 use crate::equalities::conjuncts;
 use crate::query::{ColumnReference, ComparisonOperator, ConditionKind, Operand, SelectCondition};
 use crate::schema::ComparisonClass;
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 
-/// A row that a message's row is made of as well.
+/// A row that a message's result row is also made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinedRowReference {
     /// Its table.
     pub table: String,
-    /// The table's key.
+    /// The table's key column.
     pub id: String,
-    /// What says which row it is.
+    /// What holds the key's value.
     pub key_source: ReferenceKeySource,
-    /// Whether a message passes depends on it.
+    /// True if it decides whether a message passes.
     pub filters: bool,
 }
 
-/// A column of the message's that holds a key.
+/// What holds the key of a joined row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReferenceKeySource {
-    /// Its author, whom memory knows.
+    /// The message's author, whom memory knows.
     Author,
-    /// This one, where the answer shows it.
+    /// This column of the message, where the reply shows it.
     Column(String),
 }
 
-/// Where tables are looked for that messages refer to.
 pub(crate) struct JoinedTableSearch<'s, 'a> {
     pub(crate) scope: &'s NameScope<'a>,
-    /// The message's author, and a column that is equal to it in every row.
+    /// The message's author, and a column that equals it in every row.
     pub(crate) author: ScopedColumn,
     pub(crate) equal_author: Option<ScopedColumn>,
 }
 
-/// What was found.
+/// The joined tables of a statement.
 pub(crate) struct JoinedTableMatches<'q> {
     references: Vec<JoinedRowReference>,
     /// Their numbers in the statement.
     pub(crate) numbers: Vec<usize>,
-    /// The conditions that say which rows they are, where these hold in every row.
+    /// The conditions that select their rows, where these hold in every row.
     pub(crate) key_conditions: Vec<&'q SelectCondition>,
-    /// What else is said in ON of those of a LEFT JOIN.
+    /// Other ON conditions of tables of a LEFT JOIN.
     pub(crate) extra_on_conditions: Vec<&'q SelectCondition>,
 }
 
 impl<'a> JoinedTableSearch<'_, 'a> {
-    /// These tables, joined by their keys. `None`: one of them is not.
+    /// References to these tables. `None`: one is not joined by its key.
     pub(crate) fn references<'q>(
         &self,
         tables: &[&ScopedTable<'a>],
@@ -56,43 +55,43 @@ impl<'a> JoinedTableSearch<'_, 'a> {
     where
         'a: 'q,
     {
-        let mut found = JoinedTableMatches {
+        let mut joined = JoinedTableMatches {
             references: Vec::new(),
-            numbers: tables.iter().map(|seen| seen.number).collect(),
+            numbers: tables.iter().map(|scoped| scoped.number).collect(),
             key_conditions: Vec::new(),
             extra_on_conditions: Vec::new(),
         };
-        for seen in tables {
+        for scoped in tables {
             let mut on = Vec::new();
-            if seen.source.outer {
-                conjuncts(seen.source.on.as_ref()?, &mut on);
+            if scoped.source.outer {
+                conjuncts(scoped.source.on.as_ref()?, &mut on);
             }
-            let all = if seen.source.outer { &on[..] } else { holds };
+            let all = if scoped.source.outer { &on[..] } else { holds };
             let mut keys = all
                 .iter()
-                .filter_map(|one| Some((*one, self.key_reference(one, seen)?)));
-            let (own, (id, by)) = keys.next()?;
-            if seen.source.outer {
-                let others = on.iter().filter(|one| !std::ptr::eq(**one, own));
-                found.extra_on_conditions.extend(others);
+                .filter_map(|one| Some((*one, self.key_reference(one, scoped)?)));
+            let (key_condition, (id, by)) = keys.next()?;
+            if scoped.source.outer {
+                let others = on.iter().filter(|one| !std::ptr::eq(**one, key_condition));
+                joined.extra_on_conditions.extend(others);
             } else {
-                found.key_conditions.push(own);
+                joined.key_conditions.push(key_condition);
             }
-            found.references.push(JoinedRowReference {
-                table: seen.source.table.text.clone(),
-                id: seen.table.columns.get(id)?.name.clone(),
+            joined.references.push(JoinedRowReference {
+                table: scoped.source.table.text.clone(),
+                id: scoped.table.columns.get(id)?.name.clone(),
                 key_source: by,
-                filters: !seen.source.outer,
+                filters: !scoped.source.outer,
             });
         }
-        Some(found)
+        Some(joined)
     }
 
-    /// The key's column, and what it is equal to, where a condition says that.
+    /// The key column and what holds its value, if the condition is such an equality.
     fn key_reference(
         &self,
         condition: &SelectCondition,
-        seen: &ScopedTable<'_>,
+        scoped: &ScopedTable<'_>,
     ) -> Option<(usize, ReferenceKeySource)> {
         let ConditionKind::Compare(
             Operand::Column(left),
@@ -106,17 +105,18 @@ impl<'a> JoinedTableSearch<'_, 'a> {
             self.scope.resolve(left).ok()?,
             self.scope.resolve(right).ok()?,
         );
-        let (own, other) = match (left.table == seen.number, right.table == seen.number) {
+        let (key_column, other) = match (left.table == scoped.number, right.table == scoped.number)
+        {
             (true, false) => (left, right),
             (false, true) => (right, left),
             _ => return None,
         };
-        let whole = [own, other].map(|of| self.scope.class(of) == ComparisonClass::Integer);
-        let unique = seen
+        let whole = [key_column, other].map(|of| self.scope.class(of) == ComparisonClass::Integer);
+        let unique = scoped
             .table
             .unique_keys
             .iter()
-            .any(|key| *key == [own.column]);
+            .any(|key| *key == [key_column.column]);
         let by = if other == self.author || self.equal_author == Some(other) {
             ReferenceKeySource::Author
         } else if other.table == self.author.table {
@@ -124,32 +124,32 @@ impl<'a> JoinedTableSearch<'_, 'a> {
         } else {
             return None;
         };
-        (whole == [true, true] && unique).then_some((own.column, by))
+        (whole == [true, true] && unique).then_some((key_column.column, by))
     }
 
-    /// The tables, where `rest` says which messages pass.
+    /// The references; marks those on which messages pass or fail by the remaining conditions.
     pub(crate) fn mark_filtering(
         &self,
-        found: JoinedTableMatches<'_>,
+        joined: JoinedTableMatches<'_>,
         rest: &[&SelectCondition],
     ) -> Vec<JoinedRowReference> {
         let mut decide = Vec::new();
-        for condition in rest.iter().chain(&found.extra_on_conditions) {
+        for condition in rest.iter().chain(&joined.extra_on_conditions) {
             visit_columns(condition, &mut |column| {
                 decide.extend(self.scope.resolve(column).ok().map(|of| of.table));
             });
         }
-        let numbers = found.numbers.iter();
-        let each = found.references.into_iter().zip(numbers);
-        let refers = each.map(|(refer, number)| JoinedRowReference {
+        let numbers = joined.numbers.iter();
+        let each = joined.references.into_iter().zip(numbers);
+        let references = each.map(|(refer, number)| JoinedRowReference {
             filters: refer.filters || decide.contains(number),
             ..refer
         });
-        refers.collect()
+        references.collect()
     }
 }
 
-/// Every column in a condition without a SELECT in it.
+/// Visits every column of a condition, without its subqueries.
 pub(crate) fn visit_columns<'q>(
     condition: &'q SelectCondition,
     each: &mut impl FnMut(&'q ColumnReference),

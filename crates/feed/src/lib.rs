@@ -1,4 +1,4 @@
-//! SELECTs that read a feed: whether a text is one that can be narrowed to candidates, and the narrowed text.
+//! SELECTs that read a feed: decides whether a text can be narrowed to candidates, and narrows it.
 //!
 //! ```text
 //! text -> words (its template's key) -> parse (the grammar) -> shape (names and types) -> narrow

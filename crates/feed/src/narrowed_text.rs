@@ -7,34 +7,34 @@ use headwater_sql::{push_list, quoted};
 use crate::shape::{FeedNames, StatementShape};
 use crate::words::StatementWords;
 
-/// A narrowed text that is prepared: each id is a parameter.
+/// A narrowed text to prepare: each id is a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedNarrowedText {
     /// The text.
     pub text: Vec<u8>,
-    /// So many of the client's parameters stand in front of the ids.
+    /// The number of the client's parameters before the ids.
     pub parameters_before: usize,
-    /// So many behind those have gone with the list that the ids replace.
+    /// The number of parameters after those that the ids replace, together with their list.
     pub parameters_replaced: usize,
 }
 
 /// How a text is narrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NarrowingForm {
-    /// The ids stand in the place of the list of authors.
+    /// The ids replace the list of authors.
     pub replaces_list: bool,
     /// Through a temporary table, where the server sorts the original through one.
     pub buffered: bool,
 }
 
 impl NarrowingForm {
-    /// Neither.
+    /// Neither option.
     pub const PLAIN: NarrowingForm = NarrowingForm {
         replaces_list: false,
         buffered: false,
     };
 
-    /// All of them.
+    /// All forms.
     pub const ALL: [NarrowingForm; 4] = [
         NarrowingForm::PLAIN,
         NarrowingForm {
@@ -52,19 +52,19 @@ impl NarrowingForm {
     ];
 }
 
-/// The messages among which the server looks.
+/// The candidate messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CandidateCondition<'a, I> {
-    /// These.
+    /// These ids.
     Ids(&'a [I]),
-    /// All of the authors from this one on: for many that costs the server less than a list does, but the list of authors has to stay.
+    /// All of the authors' messages from this id on. For many, this costs the server less than a list, but the list of authors has to stay.
     From(I),
 }
 
-/// More ids in one list are a table of their own to MariaDB (`in_predicate_conversion_threshold`), and columns have other flags.
+/// MariaDB makes a longer list of ids a table (`in_predicate_conversion_threshold`), which changes column flags.
 const MOST_LISTED_IDS: usize = 900;
 
-/// That a column is one of these ids.
+/// The condition that a column is one of these ids.
 fn one_of<I: Display>(column: &str, ids: &[I]) -> String {
     let mut condition = String::new();
     let several = ids.len() > MOST_LISTED_IDS;
@@ -87,9 +87,9 @@ fn one_of<I: Display>(column: &str, ids: &[I]) -> String {
 }
 
 impl StatementShape {
-    /// The narrowed text. There have to be two different ids at least: with one, or none, the server plans otherwise.
+    /// Narrows the text. At least two different ids are needed: with fewer, the server plans otherwise.
     ///
-    /// `None`: there are fewer, or the text is not the one that the words are of, or a list is to be replaced by less than its own.
+    /// `None`: there are fewer, or the words are not of this text, or a list is missing that has to be replaced by a list.
     pub fn narrow<I: Display + PartialEq>(
         &self,
         text: &[u8],
@@ -113,9 +113,9 @@ impl StatementShape {
         self.with_condition(text, words, &condition, form)
     }
 
-    /// The narrowed text with so many ids that are parameters. The same holds for their values.
+    /// Narrows the text with so many parameters for ids. At least two of their values have to differ.
     ///
-    /// `None`: there are to be fewer than two, or the text is not the one that the words are of.
+    /// `None`: there are fewer than two, or the words are not of this text.
     #[must_use]
     pub fn narrow_prepared(
         &self,
@@ -145,7 +145,7 @@ impl StatementShape {
         })
     }
 
-    /// The message's id, as the text may name it.
+    /// The message's id column, as the text can name it.
     pub(crate) fn id_column(
         &self,
         text: &[u8],
@@ -175,7 +175,7 @@ impl StatementShape {
             let (start, end) = (word(list.start)?.start, word(list.end.checked_sub(1)?)?.end);
             let before = text.get(select..start)?;
             narrowed.extend_from_slice(before);
-            // Behind `WHERE(`, whose parenthesis goes with the list, it would be one word with what comes before.
+            // After `WHERE(`, whose parenthesis goes with the list, the condition would merge with the word before it.
             if !before.ends_with(b" ") {
                 narrowed.push(b' ');
             }
@@ -183,23 +183,23 @@ impl StatementShape {
             narrowed.extend_from_slice(text.get(end..)?);
             return Some(narrowed);
         }
-        let behind = word(self.filter_end)?.start;
+        let clause_start = word(self.filter_end)?.start;
         match self.filter {
             Some(at) => {
                 let filter = word(at)?.end;
                 narrowed.extend_from_slice(text.get(select..filter)?);
                 narrowed.extend_from_slice(b" (");
-                narrowed.extend_from_slice(text.get(filter..behind)?);
+                narrowed.extend_from_slice(text.get(filter..clause_start)?);
                 narrowed.extend_from_slice(b") AND ");
             }
             None => {
-                narrowed.extend_from_slice(text.get(select..behind)?);
+                narrowed.extend_from_slice(text.get(select..clause_start)?);
                 narrowed.extend_from_slice(b" WHERE ");
             }
         }
         narrowed.extend_from_slice(condition.as_bytes());
         narrowed.push(b' ');
-        narrowed.extend_from_slice(text.get(behind..)?);
+        narrowed.extend_from_slice(text.get(clause_start..)?);
         Some(narrowed)
     }
 }

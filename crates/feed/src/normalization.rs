@@ -1,11 +1,11 @@
-//! A statement as people may read it: without its values, comments and line breaks. Statements that differ in nothing else are shown alike.
+//! Statements for people to read: without values, comments and line breaks. Statements that differ in nothing else read the same.
 
-/// Longer than this a statement is shown with gaps, in characters.
+/// A longer statement is shown with gaps, in characters.
 const MOST_CHARS: usize = 400;
-/// How much of its columns is shown then.
+/// Most characters of its columns that are shown then.
 const MOST_COLUMN_CHARS: usize = 60;
 
-/// A text with `?` for each literal and `(...)` for a list of them. It need not be one that is understood.
+/// A text with `?` for each literal and `(...)` for a list of them. The parser need not understand it.
 #[must_use]
 pub fn normalized_text(text: &[u8]) -> String {
     let mut writer = NormalizingWriter {
@@ -24,7 +24,7 @@ pub fn normalized_text(text: &[u8]) -> String {
     String::from_utf8_lossy(&writer.out).into_owned()
 }
 
-/// The same with gaps where it is long: what it is made from says more than its columns.
+/// Shortens a long text by gaps. Its columns say less than the rest.
 #[must_use]
 pub fn shortened(shown: &str) -> String {
     let count = shown.chars().count();
@@ -45,7 +45,7 @@ pub fn shortened(shown: &str) -> String {
     match rest.chars().count() {
         few if few <= room => format!("{columns}{rest}"),
         many => {
-            // The order and the limit stand at the end.
+            // The order and the limit are at the end.
             let (front, back) = (room * 3 / 4, room / 4);
             let front: String = rest.chars().take(front).collect();
             let back: String = rest.chars().skip(many - back).collect();
@@ -65,7 +65,7 @@ impl NormalizingWriter<'_> {
         self.text.get(self.at + ahead).copied()
     }
 
-    /// Writes what comes next; false at the end.
+    /// Writes the next token; false at the end.
     fn step(&mut self) -> bool {
         let Some(byte) = self.peek(0) else {
             return false;
@@ -140,7 +140,7 @@ impl NormalizingWriter<'_> {
         }
     }
 
-    /// Goes behind what stands in quotes.
+    /// Skips a quoted text.
     fn skip_quoted(&mut self, quote: u8, escapes: bool) {
         self.at += 1;
         while let Some(byte) = self.peek(0) {
@@ -157,7 +157,7 @@ impl NormalizingWriter<'_> {
         self.at = self.at.min(self.text.len());
     }
 
-    /// Behind a parenthesis that closes: a list of literals behind IN is one, however long.
+    /// After a closing parenthesis: replaces a list of literals after IN, however long.
     fn collapse_list(&mut self) {
         let Some(open) = self.out.iter().rposition(|byte| *byte == b'(') else {
             return;

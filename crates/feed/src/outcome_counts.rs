@@ -1,30 +1,30 @@
-//! What became of statements: how often each, by its name. Whoever counts waits for nobody.
+//! Counts the outcomes of statements, by name. Counting does not wait.
 
 use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Names that lie side by side: few become of most forms of statements.
+/// Names that are stored inline: most templates have few outcomes.
 const INLINE_NAMES: usize = 6;
 
-/// Counts since the start. Names are those of the counters.
+/// Counts since the start. The names are those of the counters.
 #[derive(Debug, Default)]
 pub struct OutcomeCounts {
-    /// In the order in which they came.
+    /// In the order of their first use.
     first: [OnceLock<(&'static str, AtomicU64)>; INLINE_NAMES],
     overflow: OnceLock<Box<OutcomeCounts>>,
-    /// What the server has spent on them, as far as that is known, in microseconds: it only grows.
+    /// Microseconds that the server has spent, as far as known; only grows.
     server_micros: AtomicU64,
-    /// How many went to the server before it was known how long they take.
+    /// Statements sent to the server before their time was known.
     unmeasured: AtomicU64,
 }
 
 impl OutcomeCounts {
-    /// One more.
+    /// Counts one statement.
     pub fn add(&self, name: &'static str) {
         for slot in &self.first {
-            let (own, count) = slot.get_or_init(|| (name, AtomicU64::new(0)));
-            if *own == name {
+            let (slot_name, count) = slot.get_or_init(|| (name, AtomicU64::new(0)));
+            if *slot_name == name {
                 count.fetch_add(1, Ordering::Relaxed);
                 return;
             }
@@ -32,8 +32,7 @@ impl OutcomeCounts {
         self.overflow.get_or_init(Box::default).add(name);
     }
 
-    /// The server has answered one more, which takes it so many microseconds as far as is known; and so do those before it, of which
-    /// nothing was known.
+    /// Adds a statement that the server answered, with its microseconds if known. Earlier statements of unknown time get the same time.
     pub fn add_server_time(&self, microseconds: Option<f64>) {
         let Some(each) = microseconds else {
             self.unmeasured.fetch_add(1, Ordering::Relaxed);
@@ -50,27 +49,27 @@ impl OutcomeCounts {
         self.server_micros.fetch_add(all, Ordering::Relaxed);
     }
 
-    /// What the server has spent on them, in microseconds.
+    /// Microseconds that the server has spent on the statements.
     #[must_use]
     pub fn server_micros(&self) -> u64 {
         self.server_micros.load(Ordering::Relaxed)
     }
 
-    /// Each name with how often it came, the most frequent first.
+    /// Each name with its count, the most frequent first.
     #[must_use]
     pub fn all(&self) -> Vec<(&'static str, u64)> {
         let mut all = Vec::new();
         let mut next = Some(self);
-        while let Some(own) = next {
-            let slots = own.first.iter().filter_map(OnceLock::get);
+        while let Some(counts) = next {
+            let slots = counts.first.iter().filter_map(OnceLock::get);
             all.extend(slots.map(|(name, count)| (*name, count.load(Ordering::Relaxed))));
-            next = own.overflow.get().map(|more| &**more);
+            next = counts.overflow.get().map(|more| &**more);
         }
         all.sort_by_key(|&(name, times)| (std::cmp::Reverse(times), name));
         all
     }
 
-    /// All together.
+    /// The sum of all counts.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.all().iter().map(|(_, times)| times).sum()
@@ -80,8 +79,8 @@ impl OutcomeCounts {
 impl fmt::Display for OutcomeCounts {
     /// `narrowed=7 ties=1`: the most frequent first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (name, times)) in self.all().into_iter().enumerate() {
-            let space = if place == 0 { "" } else { " " };
+        for (index, (name, times)) in self.all().into_iter().enumerate() {
+            let space = if index == 0 { "" } else { " " };
             write!(f, "{space}{name}={times}")?;
         }
         Ok(())
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_frequent_is_told_first() {
+    fn the_most_frequent_is_first() {
         let counted = OutcomeCounts::default();
         for name in ["ties", "narrowed", "ties", "learned"] {
             counted.add(name);
@@ -110,7 +109,7 @@ mod tests {
         assert_eq!(counted.server_micros(), 0);
         counted.add_server_time(Some(1_000.0));
         assert_eq!(counted.server_micros(), 3_000);
-        // They take less of late, or were measured wrongly.
+        // Later statements take less, or were measured wrongly.
         for (each, all) in [(10.0, 3_010), (0.0, 3_010), (-5.0, 3_010)] {
             counted.add_server_time(Some(each));
             assert_eq!(counted.server_micros(), all);

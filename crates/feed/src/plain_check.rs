@@ -1,4 +1,4 @@
-//! Nothing in a statement may fail, warn or act: its operands are of one class each, and its literals plain.
+//! Checks that nothing in a statement may fail, warn or act: its operands are of one class each, and its literals plain.
 
 use crate::query::{
     ColumnReference, ConditionKind, Literal, LiteralList, Operand, SelectCondition, SelectItem,
@@ -9,28 +9,28 @@ use crate::schema::{ComparisonClass, Schema};
 use crate::scope::NameScope;
 use crate::words::{ListKind, StatementWords, WordKind};
 
-/// A value that has to be looked at in each statement: it is compared with this class.
+/// A value to check in each statement, because it is compared with this class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiteralCheck {
-    /// The word.
+    /// The literal.
     pub literal: Literal,
-    /// What it is compared with.
+    /// The class that it is compared with.
     pub class: ComparisonClass,
 }
 
-/// Looks over a whole statement.
+/// Checks a whole statement.
 pub struct PlainCheck<'a> {
-    /// Its words.
+    /// The statement's words.
     pub words: &'a StatementWords,
-    /// Its tables.
+    /// The tables that it may name.
     pub schema: &'a dyn Schema,
-    /// What is left to be looked at in each statement.
+    /// Values to check in each statement.
     pub literal_checks: Vec<LiteralCheck>,
-    /// A TIMESTAMP is compared: by row and by index it may come out otherwise in an hour that comes twice.
+    /// A TIMESTAMP is compared. By row and by index the result may differ in an hour that occurs twice.
     pub zoned: bool,
 }
 
-/// What an operand is.
+/// An operand's class, or the literal that it is.
 #[derive(Clone, Copy)]
 enum OperandKind {
     Of(ComparisonClass),
@@ -38,7 +38,7 @@ enum OperandKind {
 }
 
 impl<'a> PlainCheck<'a> {
-    /// A column of the answer.
+    /// Checks a column of the reply.
     ///
     /// # Errors
     /// What is not plain about it.
@@ -55,14 +55,14 @@ impl<'a> PlainCheck<'a> {
         }
         let mut columns = scope
             .shown_tables(item)
-            .flat_map(|seen| &seen.table.columns);
+            .flat_map(|scoped| &scoped.table.columns);
         match columns.any(|column| column.is_virtual) {
             true => Err(NarrowingRefusal::NotPlain),
             false => Ok(()),
         }
     }
 
-    /// A condition, with all that stands in it.
+    /// Checks a condition and all its parts.
     ///
     /// # Errors
     /// What is not plain about it.
@@ -113,7 +113,7 @@ impl<'a> PlainCheck<'a> {
         }
     }
 
-    /// A SELECT within a condition; returns what its first column is.
+    /// Checks a subquery. Returns the class of its first column.
     fn subquery(
         &mut self,
         rows: &'a Subquery,
@@ -161,7 +161,7 @@ impl<'a> PlainCheck<'a> {
                 }
             }
             LiteralList::Each(all) => all.iter().try_for_each(|one| match (one, class) {
-                // Numbers and strings side by side.
+                // Numbers and strings in one list.
                 (Literal::Text(_), ComparisonClass::Integer) => Err(NarrowingRefusal::Types),
                 _ => self.check_literal(*one, class),
             }),
@@ -191,7 +191,7 @@ impl<'a> PlainCheck<'a> {
         }
     }
 
-    /// An operand that is compared.
+    /// Checks an operand of a comparison.
     fn compared_operand(
         &mut self,
         operand: &Operand,
@@ -217,8 +217,9 @@ impl<'a> PlainCheck<'a> {
                 for one in all {
                     match (self.operand(one, scope)?, class) {
                         (OperandKind::Of(own), None) => class = Some(own),
-                        (OperandKind::Of(own), Some(other)) if own.compares_with(other) => {}
-                        // All of it would be a string.
+                        (OperandKind::Of(operand_class), Some(other))
+                            if operand_class.compares_with(other) => {}
+                        // The result would be a string.
                         (
                             OperandKind::Literal(Literal::Text(_)),
                             Some(ComparisonClass::Integer),
@@ -236,7 +237,7 @@ impl<'a> PlainCheck<'a> {
         }
     }
 
-    /// Whether a literal may be compared with a class, as far as its kind tells; what its value has to tell is looked at later.
+    /// Checks whether a literal's kind may be compared with a class. Its value is checked in each statement.
     fn check_literal(
         &mut self,
         literal: Literal,

@@ -1,16 +1,16 @@
-//! Whether a plan changes how columns are described in more than their key flags.
+//! Whether a plan changes column definitions in more than their key flags.
 //!
-//! Where a row comes through a temporary table, both servers describe what COALESCE and IFNULL make in another way (its name in the table, its
-//! flags, digits, length, and type) than where it is made as it is told, and so they name other tables and databases for what comes from a SELECT
-//! in FROM. Whether there is a temporary table follows the order in which tables are read, and that the numbers in the statement and what tables
-//! hold; a SELECT of one table has none but for DISTINCT and what its text says.
+//! Where rows go through a temporary table, both servers describe the results of COALESCE and IFNULL differently (their name in the table,
+//! flags, digits, length, and type) than where they send them as evaluated. They also name other tables and databases for columns of a
+//! SELECT in FROM. Whether there is a temporary table depends on the order in which tables are read, and that on the statement's numbers
+//! and on what the tables hold. A SELECT of one table has one only for DISTINCT and where its text requires it.
 //!
-//! MariaDB tells the columns of a LEFT JOIN as NOT NULL where the join is an inner one to it and there is no temporary table: where a condition
-//! is true of no row of NULLs, or where it has read the one row that is joined while it planned, which it does behind a row of which the statement
-//! says the whole unique key.
+//! MariaDB describes columns of a LEFT JOIN as NOT NULL where it treats the join as an inner one without a temporary table: where a
+//! condition is true of no row of NULLs, or where it read the one joined row while planning, after a row whose whole unique key the
+//! statement gives.
 //!
-//! EXPLAIN tells whether there is a temporary table, but for a condition with a SELECT in it that names nothing but constants: MariaDB decides it when
-//! it executes the statement, and then makes no rows at all where it is not true.
+//! EXPLAIN shows whether there is a temporary table, except for a condition with a subquery that names only constants: MariaDB evaluates it
+//! at execution, and then makes no rows where it is not true.
 //!
 //! MariaDB 10.11 and MySQL 9.7: `exec_const_cond`, `make_send_field` of functions and of fields, `simplify_joins`, `join_read_const_table`.
 
@@ -24,19 +24,19 @@ use crate::query::{
 use crate::schema::Schema;
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 
-/// What plans change of how columns are described, beside key flags.
+/// What plans change in column definitions, besides key flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanDependence {
     /// Nothing.
     Alike,
-    /// On MariaDB whether one of them may be NULL.
+    /// On MariaDB, whether a column may be NULL.
     ByPlanOnMariadb,
-    /// What functions make, or a SELECT in FROM.
+    /// The results of functions, or the columns of a SELECT in FROM.
     ByPlan,
 }
 
 impl PlanDependence {
-    /// True where how the server goes about the statement says more of its columns than key flags.
+    /// True if the plan changes more of the column definitions than key flags.
     #[must_use]
     pub fn is_by_plan(self, mariadb: bool) -> bool {
         match self {
@@ -47,7 +47,7 @@ impl PlanDependence {
     }
 }
 
-/// A statement, in whose rows these conditions hold and these columns are equal.
+/// A statement with the conditions and equalities that hold in its rows.
 pub(crate) struct SelectAnalysis<'s, 'a> {
     pub(crate) query: &'s FeedSelect,
     pub(crate) scope: &'s NameScope<'a>,
@@ -57,7 +57,6 @@ pub(crate) struct SelectAnalysis<'s, 'a> {
 }
 
 impl SelectAnalysis<'_, '_> {
-    /// What plans change.
     pub(crate) fn plan_dependence(&self) -> PlanDependence {
         let query = self.query;
         let computes = |item: &SelectItem| {
@@ -78,10 +77,10 @@ impl SelectAnalysis<'_, '_> {
             .scope
             .innermost_tables()
             .iter()
-            .filter(|seen| !seen.source.outer);
-        let mut ahead = inner.filter(|seen| self.is_read_ahead(seen));
+            .filter(|scoped| !scoped.source.outer);
+        let mut ahead = inner.filter(|scoped| self.is_read_ahead(scoped));
         let shown = self.shown_not_null();
-        let is_joined = !shown.is_empty() && ahead.any(|seen| self.determines_join(seen));
+        let is_joined = !shown.is_empty() && ahead.any(|scoped| self.determines_join(scoped));
         let rejects = self.rejects_nulls();
         match is_joined || !shown.is_disjoint(&rejects) {
             true => PlanDependence::ByPlanOnMariadb,
@@ -89,7 +88,7 @@ impl SelectAnalysis<'_, '_> {
         }
     }
 
-    /// True where a condition has a SELECT in it that names nothing but constants.
+    /// True if a condition has a subquery that names only constants.
     pub(crate) fn has_constant_subquery(&self) -> bool {
         let mut selects = Vec::new();
         self.conditions()
@@ -113,17 +112,17 @@ impl SelectAnalysis<'_, '_> {
         on.chain(self.query.filter.iter().map(|(_, filter)| filter))
     }
 
-    /// A column may be known before rows are read: it is said, or of a row that was read ahead; behind one such row others may be.
+    /// True if a column may be known before rows are read: by a literal, or in a row read ahead. After such a row, others may be.
     fn is_constant(&self, of: ScopedColumn) -> bool {
-        let mut own = self.scope.innermost_tables().iter();
+        let mut tables = self.scope.innermost_tables().iter();
         let is_outer = self
             .scope
             .table(of.table)
-            .is_none_or(|seen| seen.source.outer);
-        is_outer || self.is_determined(of, &[]) || own.any(|seen| self.is_read_ahead(seen))
+            .is_none_or(|scoped| scoped.source.outer);
+        is_outer || self.is_determined(of, &[]) || tables.any(|scoped| self.is_read_ahead(scoped))
     }
 
-    /// The tables of LEFT JOINs of which a column is shown that is NOT NULL in its table: of others no join changes what is told.
+    /// The tables of LEFT JOINs with a shown column that is NOT NULL. Of other tables, no join changes the definitions.
     fn shown_not_null(&self) -> BTreeSet<usize> {
         let (query, scope) = (self.query, self.scope);
         let mut tables = BTreeSet::new();
@@ -142,14 +141,18 @@ impl SelectAnalysis<'_, '_> {
                     tables.extend(never.map(|of| of.table));
                 }
                 SelectItem::All | SelectItem::AllOf(_) => {
-                    let never = |seen: &&ScopedTable<'_>| {
-                        seen.table.columns.iter().any(|column| !column.is_nullable)
+                    let never = |scoped: &&ScopedTable<'_>| {
+                        scoped
+                            .table
+                            .columns
+                            .iter()
+                            .any(|column| !column.is_nullable)
                     };
                     tables.extend(
                         scope
                             .shown_tables(item)
                             .filter(never)
-                            .map(|seen| seen.number),
+                            .map(|scoped| scoped.number),
                     );
                 }
             }
@@ -157,13 +160,13 @@ impl SelectAnalysis<'_, '_> {
         let outer = scope
             .innermost_tables()
             .iter()
-            .filter(|seen| seen.source.outer);
-        let outer: BTreeSet<usize> = outer.map(|seen| seen.number).collect();
+            .filter(|scoped| scoped.source.outer);
+        let outer: BTreeSet<usize> = outer.map(|scoped| scoped.number).collect();
         &tables & &outer
     }
 
-    /// The tables of LEFT JOINs that may be inner joins: a condition that holds in each row names them, and may be true of no row of NULLs; or it names
-    /// one that is joined by what they say.
+    /// The tables of LEFT JOINs that may be inner joins. A condition that holds in each row names them and may be true of no row of NULLs,
+    /// or it names a table whose ON names them.
     fn rejects_nulls(&self) -> BTreeSet<usize> {
         let mut tables = BTreeSet::new();
         let mut conditions = self.holds.to_vec();
@@ -171,7 +174,7 @@ impl SelectAnalysis<'_, '_> {
             .scope
             .innermost_tables()
             .iter()
-            .filter(|seen| seen.source.outer)
+            .filter(|scoped| scoped.source.outer)
             .collect();
         while let Some(condition) = conditions.pop() {
             if matches!(condition.kind, ConditionKind::Null(_, true)) {
@@ -180,9 +183,9 @@ impl SelectAnalysis<'_, '_> {
             self.visit_own_columns(condition, self.scope, &mut |of| {
                 tables.insert(of.table);
             });
-            joins.retain(|seen| {
-                let is_named = tables.contains(&seen.number);
-                if let Some(on) = seen.source.on.as_ref().filter(|_| is_named) {
+            joins.retain(|scoped| {
+                let is_named = tables.contains(&scoped.number);
+                if let Some(on) = scoped.source.on.as_ref().filter(|_| is_named) {
                     conjuncts(on, &mut conditions);
                 }
                 !is_named
@@ -191,8 +194,8 @@ impl SelectAnalysis<'_, '_> {
         tables
     }
 
-    /// Which row of a LEFT JOIN's table is joined follows a row of this table.
-    fn determines_join(&self, seen: &ScopedTable<'_>) -> bool {
+    /// True if a row of this table decides which row of a LEFT JOIN's table is joined.
+    fn determines_join(&self, scoped: &ScopedTable<'_>) -> bool {
         let outer = self
             .scope
             .innermost_tables()
@@ -200,25 +203,27 @@ impl SelectAnalysis<'_, '_> {
             .filter(|other| other.source.outer);
         let mut on = outer.filter_map(|other| other.source.on.as_ref());
         on.any(|on| {
-            let mut says = has_subquery(on);
-            self.visit_own_columns(on, self.scope, &mut |of| says |= of.table == seen.number);
-            says
+            let mut depends = has_subquery(on);
+            self.visit_own_columns(on, self.scope, &mut |of| {
+                depends |= of.table == scoped.number
+            });
+            depends
         })
     }
 
-    /// Every column of the statement's own tables in a condition, SELECTs in it included.
+    /// Visits every column of the statement's own tables in a condition and its subqueries.
     fn visit_own_columns(
         &self,
         condition: &SelectCondition,
         scope: &NameScope<'_>,
         each: &mut dyn FnMut(ScopedColumn),
     ) {
-        let own = |scope: &NameScope<'_>, column: &ColumnReference| {
+        let resolve_own = |scope: &NameScope<'_>, column: &ColumnReference| {
             let of = scope.resolve(column).ok();
             of.filter(|of| of.table < self.scope.innermost_tables().len())
         };
         visit_columns(condition, &mut |column| {
-            own(scope, column).into_iter().for_each(&mut *each);
+            resolve_own(scope, column).into_iter().for_each(&mut *each);
         });
         let mut selects = Vec::new();
         collect_subqueries(condition, &mut selects);
@@ -230,14 +235,14 @@ impl SelectAnalysis<'_, '_> {
             };
             let operand = operand.iter().flat_map(|operand| operand.columns());
             operand
-                .filter_map(|column| own(scope, column))
+                .filter_map(|column| resolve_own(scope, column))
                 .for_each(&mut *each);
             let Ok(within) = scope.within(&rows.sources, self.schema) else {
                 continue;
             };
             let shown = rows.columns.iter();
             shown
-                .filter_map(|column| own(&within, column))
+                .filter_map(|column| resolve_own(&within, column))
                 .for_each(&mut *each);
             let on = rows.sources.iter().filter_map(|source| source.on.as_ref());
             for condition in on.chain(&rows.filter) {
@@ -246,9 +251,9 @@ impl SelectAnalysis<'_, '_> {
         }
     }
 
-    /// A whole unique key of the table is said by literals, as far as those of another statement may say it: by a list of one, or between two that are
-    /// equal.
-    fn is_read_ahead(&self, seen: &ScopedTable<'_>) -> bool {
+    /// True if literals give a whole unique key of the table, in this statement or another of its template: by a list of one, or between
+    /// two equal ones.
+    fn is_read_ahead(&self, scoped: &ScopedTable<'_>) -> bool {
         let between: Vec<ScopedColumn> = self
             .holds
             .iter()
@@ -261,16 +266,16 @@ impl SelectAnalysis<'_, '_> {
             .collect();
         let is_said = |column: &usize| {
             let of = ScopedColumn {
-                table: seen.number,
+                table: scoped.number,
                 column: *column,
             };
             self.is_determined(of, &between)
         };
-        let mut keys = seen.table.unique_keys.iter();
+        let mut keys = scoped.table.unique_keys.iter();
         keys.any(|key| key.iter().all(is_said))
     }
 
-    /// A column is said by literals, or is equal to one of these.
+    /// True if literals give the column, or it equals one of `others`.
     fn is_determined(&self, of: ScopedColumn, others: &[ScopedColumn]) -> bool {
         self.equal.literal(of).is_some()
             || self.equal.list(of).is_some()
@@ -284,7 +289,7 @@ fn has_subquery(condition: &SelectCondition) -> bool {
     !selects.is_empty()
 }
 
-/// The parts of a condition that have a SELECT.
+/// The parts of a condition that have a subquery.
 fn collect_subqueries<'q>(condition: &'q SelectCondition, all: &mut Vec<&'q SelectCondition>) {
     match &condition.kind {
         ConditionKind::And(parts) | ConditionKind::Or(parts) => {
@@ -317,7 +322,7 @@ mod tests {
 
     type DescriptionCase = (&'static str, &'static str, &'static str, PlanDependence);
 
-    /// Of these items, FROM and conditions.
+    /// Checks cases of items, FROM and conditions.
     #[track_caller]
     fn all_are(cases: &[DescriptionCase]) {
         for (items, from, condition, expected) in cases {

@@ -1,4 +1,4 @@
-//! A SELECT that was read by the grammar: what stands where. Words are told by their number.
+//! A SELECT as parsed. Positions are indexes of words.
 
 use std::ops::Range;
 
@@ -9,43 +9,43 @@ pub struct FeedSelect {
     pub distinct: bool,
     /// The columns.
     pub items: Vec<SelectItem>,
-    /// FROM, in order; the first is joined to nothing.
+    /// FROM, in order; the first table is joined to nothing.
     pub sources: Vec<TableReference>,
     /// WHERE: the word, and its condition.
     pub filter: Option<(usize, SelectCondition)>,
-    /// The word GROUP, or else ORDER: what stands before it ends there.
+    /// The word GROUP, or else ORDER, where the part before it ends.
     pub filter_end: usize,
     /// GROUP BY.
     pub group: Vec<ColumnReference>,
     /// ORDER BY.
     pub order: Vec<OrderKey>,
-    /// LIMIT.
+    /// The number of LIMIT.
     pub limit: usize,
-    /// OFFSET, where there is one.
+    /// The number of OFFSET, if there is one.
     pub offset: Option<usize>,
-    /// The columns of the SELECT in FROM, where it is read through one; `items` is told by them.
+    /// The columns of the SELECT in FROM, where there is one; `items` is resolved to them.
     pub derived_items: Vec<SelectItem>,
 }
 
-/// A column of the answer.
+/// A column of the reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectItem {
     /// `*`.
     All,
     /// `t.*`, `db.t.*`.
     AllOf(Vec<SqlIdentifier>),
-    /// An operand, and the name that it is given.
+    /// An operand, and its alias.
     Operand(Operand, Option<SqlIdentifier>),
 }
 
 /// A table in FROM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableReference {
-    /// The database in front.
+    /// The database that qualifies it.
     pub database: Option<SqlIdentifier>,
     /// The table.
     pub table: SqlIdentifier,
-    /// The name that it is given.
+    /// The alias.
     pub alias: Option<SqlIdentifier>,
     /// It is on the nullable side of a LEFT JOIN.
     pub outer: bool,
@@ -53,34 +53,34 @@ pub struct TableReference {
     pub on: Option<SelectCondition>,
 }
 
-/// A name: how it is read, and which word it is.
+/// A name, and the word that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlIdentifier {
     /// Without quotes.
     pub text: String,
-    /// The word.
+    /// The index of the word.
     pub word: usize,
 }
 
-/// A column by its name.
+/// A reference to a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnReference {
     /// Database and table, or the table alone, or nothing.
     pub qualifier: Vec<SqlIdentifier>,
-    /// Its own name.
+    /// The column's name.
     pub name: SqlIdentifier,
 }
 
-/// One of ORDER BY.
+/// One key of ORDER BY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderKey {
-    /// By what.
+    /// The column.
     pub column: ColumnReference,
     /// DESC.
     pub descending: bool,
 }
 
-/// What a comparison compares, and what a column of the answer is made of.
+/// An operand of a comparison, or a column of the reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// A column.
@@ -89,12 +89,12 @@ pub enum Operand {
     Literal(Literal),
     /// COALESCE or IFNULL of several.
     Coalesce(Vec<Operand>),
-    /// NOW(), and how far from it.
+    /// NOW(), with or without an INTERVAL.
     Now,
 }
 
 impl Operand {
-    /// Every column in it.
+    /// Every column that the operand names.
     #[must_use]
     pub fn columns(&self) -> Vec<&ColumnReference> {
         match self {
@@ -110,9 +110,9 @@ impl Operand {
 pub enum Literal {
     /// Digits alone.
     Number(usize),
-    /// Digits behind a minus.
+    /// Digits after a minus.
     Negative(usize),
-    /// Digits with a point between them.
+    /// Digits with a decimal point.
     Decimal,
     /// A string.
     Text(usize),
@@ -141,23 +141,23 @@ pub enum ComparisonOperator {
     AtLeast,
 }
 
-/// A condition, and the words that it is made of.
+/// A condition and its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectCondition {
-    /// What it says.
+    /// What it states.
     pub kind: ConditionKind,
-    /// From which word to which.
+    /// The range of its words.
     pub words: Range<usize>,
 }
 
-/// What a condition says.
+/// What a condition states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConditionKind {
     /// All of them.
     And(Vec<SelectCondition>),
-    /// One of them.
+    /// Any of them.
     Or(Vec<SelectCondition>),
-    /// Not this.
+    /// The negation.
     Not(Box<SelectCondition>),
     /// Two operands compared.
     Compare(Operand, ComparisonOperator, Operand),
@@ -184,14 +184,14 @@ pub enum ConditionKind {
 pub enum LiteralList {
     /// One word: see [`crate::words::WordKind::List`].
     Whole(usize),
-    /// Each by itself.
+    /// Several literals.
     Each(Vec<Literal>),
 }
 
 /// A SELECT within a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subquery {
-    /// Its columns: one, or any where it is asked only whether there is a row; literals and `*` are none then.
+    /// Its columns: one for IN, any number for EXISTS, where literals and `*` are left out.
     pub columns: Vec<ColumnReference>,
     /// FROM.
     pub sources: Vec<TableReference>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a SELECT of a feed's messages is relayed as it is. Each has a name for counters.
+/// Why a SELECT of a feed's messages is relayed. Each reason has a name for counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NarrowingRefusal {
     /// A part of it is not understood for certain.
@@ -11,28 +11,28 @@ pub enum NarrowingRefusal {
     NotPlain,
     /// FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE, INTO.
     Locks,
-    /// SQL_CALC_FOUND_ROWS and other words behind SELECT, hints for indexes, PARTITION.
+    /// SQL_CALC_FOUND_ROWS and other words after SELECT, index hints, PARTITION.
     Hints,
     /// UNION, WITH, HAVING, a window, a table that is a SELECT.
     Structure,
-    /// GROUP BY something else than the message's id.
+    /// GROUP BY something other than the message's id.
     Grouped,
-    /// Not by the feed's order, descending.
+    /// The order is not the feed's, descending.
     Order,
     /// No LIMIT, or one that is no plain number.
     Limit,
-    /// Nothing in it says whose messages are wanted, as far as memory knows.
+    /// It does not select authors in a way that memory can answer.
     Authors,
-    /// A join may give several rows a message.
+    /// A join may give several rows per message.
     Joins,
-    /// Types that are compared are not of one class, or a literal is not plain.
+    /// Operands of different classes are compared, or a literal is not plain.
     Types,
     /// A name in it cannot be resolved for certain.
     Names,
 }
 
 impl NarrowingRefusal {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [NarrowingRefusal; 12] = [
         NarrowingRefusal::NotUnderstood,
         NarrowingRefusal::NotPlain,

@@ -1,150 +1,148 @@
-//! What the server says of a template's columns, as it said it itself: learned from statements that were asked directly.
+//! Column metadata of a template, sampled from the server's direct replies.
 //!
-//! Key flags in column definitions depend on the plan, and the plan on the statement. So those of a narrowed answer are put back to
-//! what the server gave for the same template and about as many authors. Where anything else differs, nothing is put back. Where plans change
-//! more than key flags ([`crate::plan_dependence`]), only what was learned under the very plan is told.
+//! Key flags in column definitions depend on the plan, and the plan on the statement. So a narrowed reply's key flags are restored to those
+//! that the server sent for the same template and about as many authors. Nothing is restored where anything else differs. Where plans
+//! change more than key flags ([`crate::plan_dependence`]), only samples of the same plan are used.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::cost::AuthorCountBucket;
 
-/// NOT_NULL, BINARY and the like stay as they are; these follow the plan: PRI_KEY, UNIQUE_KEY, MULTIPLE_KEY, AUTO_INCREMENT,
-/// TIMESTAMP, ON_UPDATE_NOW, PART_KEY.
+/// Flags that depend on the plan: PRI_KEY, UNIQUE_KEY, MULTIPLE_KEY, AUTO_INCREMENT, TIMESTAMP, ON_UPDATE_NOW, PART_KEY. NOT_NULL, BINARY
+/// and the like do not.
 pub const KEY_FLAGS: u16 = 0x660e;
 
-/// What else descriptions of columns follow: the session's settings and what its client can read, as one number.
+/// What else column definitions depend on: the session's settings and the client's capabilities, as one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PlanSettings(pub u64);
 
-/// The columns of one answer.
+/// The columns of one reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColumnFingerprint {
-    /// All definitions, their key flags taken out, as one number.
+    /// Hash of all definitions without their key flags.
     definitions_hash: u64,
-    /// The key flags of each.
+    /// The key flags of each column.
     key_flags: Vec<u16>,
 }
 
-/// Status flags that follow the plan: no index, no good index. They are told behind the columns, where an EOF stands there, and at
-/// the end.
+/// Status flags that depend on the plan: no index, no good index. They are sent after the columns, where an EOF stands there, and at the
+/// end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanStatusFlags {
-    /// Behind the columns.
+    /// After the columns.
     pub after_columns: u16,
     /// At the end.
     pub at_end: u16,
 }
 
 impl PlanStatusFlags {
-    /// SERVER_QUERY_NO_GOOD_INDEX_USED and SERVER_QUERY_NO_INDEX_USED. That a statement was slow is never learned.
+    /// SERVER_QUERY_NO_GOOD_INDEX_USED and SERVER_QUERY_NO_INDEX_USED. The flag of a slow statement is never sampled.
     pub const FLAGS: u16 = 0x30;
 }
 
-/// One way in which the server has answered: its key flags, and the status flags.
+/// A sample of a reply: its key flags and its status flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledMetadata {
-    /// All definitions, their key flags taken out, as one number.
+    /// Hash of all definitions without their key flags.
     definitions_hash: u64,
-    /// Key flags of each column.
+    /// The key flags of each column.
     key_flags: Vec<u16>,
-    /// Status flags, those of the plan alone.
+    /// The status flags that depend on the plan.
     pub status_flags: PlanStatusFlags,
 }
 
-/// What is known under one plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PlanMetadata {
     metadata: SampledMetadata,
-    /// A narrowed answer is described alike where it comes through a temporary table.
+    /// A narrowed reply matches if it goes through a temporary table.
     buffered: bool,
 }
 
-/// How the server goes about a statement, as it says itself, without its estimates.
+/// The server's plan of a statement, as the server reports it, without estimates.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerPlan(Vec<u8>);
 
 impl ServerPlan {
-    /// What the server said.
+    /// The plan that the server reported.
     #[must_use]
-    pub fn new(said: Vec<u8>) -> ServerPlan {
-        ServerPlan(said)
+    pub fn new(description: Vec<u8>) -> ServerPlan {
+        ServerPlan(description)
     }
 }
 
-/// What is known of columns under a plan.
+/// What is known of the columns under a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanKnowledge {
-    /// How they are described.
+    /// Their definitions.
     Known,
     /// Nothing.
     Unknown,
-    /// They were described in different ways under it.
+    /// Samples under this plan differ.
     Differs,
 }
 
-/// More plans are not remembered of one template.
+/// Most plans that are remembered per template.
 const MOST_PLANS: usize = 64;
 
-/// What was learned of one template.
+/// The samples of one template.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateMetadata {
     by_author_count: [Option<SampledMetadata>; AuthorCountBucket::COUNT],
-    /// `None`: it was not always the same, or a narrowed answer is never described alike.
+    /// `None`: samples differed, or a narrowed reply never matches.
     by_plan: BTreeMap<ServerPlan, Option<PlanMetadata>>,
 }
 
-/// What was learned of one template under each of the settings that sessions have: the latest last, and no more than
-/// [`Self::MOST_SETTINGS`].
+/// The samples of one template for each of the sessions' settings: the latest last, at most [`Self::MOST_SETTINGS`].
 #[derive(Clone, Debug, Default)]
 pub struct SettingsMetadata(Vec<(PlanSettings, TemplateMetadata)>);
 
 impl SettingsMetadata {
-    /// Under so many settings something is remembered.
+    /// Most settings with samples.
     pub const MOST_SETTINGS: usize = 8;
 
-    /// What was learned under these.
+    /// The samples under these settings.
     #[must_use]
-    pub fn for_settings(&self, under: PlanSettings) -> Option<&TemplateMetadata> {
-        let own = self.0.iter().find(|(own, _)| *own == under);
-        own.map(|(_, variants)| variants)
+    pub fn for_settings(&self, settings: PlanSettings) -> Option<&TemplateMetadata> {
+        let entry = self.0.iter().find(|(own, _)| *own == settings);
+        entry.map(|(_, metadata)| metadata)
     }
 
-    /// Changes that. Where there is nothing yet, what was changed longest ago makes room.
+    /// Changes these samples. New settings evict those whose samples changed longest ago.
     pub fn update<T>(
         &mut self,
-        under: PlanSettings,
+        settings: PlanSettings,
         change: impl FnOnce(&mut TemplateMetadata) -> T,
     ) -> T {
-        let own = self.0.iter().position(|(own, _)| *own == under);
-        let mut variants = own.map(|at| self.0.remove(at).1).unwrap_or_default();
-        let changed = change(&mut variants);
+        let position = self.0.iter().position(|(own, _)| *own == settings);
+        let mut metadata = position.map(|at| self.0.remove(at).1).unwrap_or_default();
+        let changed = change(&mut metadata);
         if self.0.len() == Self::MOST_SETTINGS {
             self.0.remove(0);
         }
-        self.0.push((under, variants));
+        self.0.push((settings, metadata));
         changed
     }
 }
 
-/// Where the flags stand in the payload of a column definition: behind them come the decimals and two bytes of nothing.
+/// The offset of the flags in the payload of a column definition. The decimals and two filler bytes follow them.
 #[must_use]
 pub fn flags_at(definition: &[u8]) -> Option<usize> {
     definition.len().checked_sub(5)
 }
 
 impl ColumnFingerprint {
-    /// Of the payloads of column definitions. `None`: one of them is too short to be one.
+    /// Reads payloads of column definitions. `None`: one is too short.
     #[must_use]
     pub fn read<'a>(definitions: impl IntoIterator<Item = &'a [u8]>) -> Option<ColumnFingerprint> {
         let mut flags = Vec::new();
         let mut common = DefaultHasher::new();
         for definition in definitions {
             let (before, from_flags) = definition.split_at_checked(flags_at(definition)?)?;
-            let (own, behind) = from_flags.split_first_chunk()?;
-            let own = u16::from_le_bytes(*own);
-            (before, own & !KEY_FLAGS, behind).hash(&mut common);
-            flags.push(own & KEY_FLAGS);
+            let (flag_bytes, after) = from_flags.split_first_chunk()?;
+            let column_flags = u16::from_le_bytes(*flag_bytes);
+            (before, column_flags & !KEY_FLAGS, after).hash(&mut common);
+            flags.push(column_flags & KEY_FLAGS);
         }
         flags.len().hash(&mut common);
         Some(ColumnFingerprint {
@@ -153,39 +151,39 @@ impl ColumnFingerprint {
         })
     }
 
-    /// How many there are.
+    /// The number of columns.
     #[must_use]
     pub fn count(&self) -> usize {
         self.key_flags.len()
     }
 
-    /// Puts the key flags of column definitions to these; each is the payload of one.
+    /// Restores the key flags in the payloads of column definitions.
     pub fn restore_key_flags(&self, definitions: &mut [&mut [u8]]) {
         for (definition, flags) in definitions.iter_mut().zip(&self.key_flags) {
             let at = flags_at(definition);
             if let Some([low, high]) = at.and_then(|at| definition.get_mut(at..at + 2)) {
-                let own = u16::from_le_bytes([*low, *high]);
-                [*low, *high] = (own & !KEY_FLAGS | flags).to_le_bytes();
+                let current = u16::from_le_bytes([*low, *high]);
+                [*low, *high] = (current & !KEY_FLAGS | flags).to_le_bytes();
             }
         }
     }
 }
 
 impl TemplateMetadata {
-    /// The server has answered a direct statement so, by that plan if it was asked.
+    /// Records a direct reply, with its plan if that was requested.
     pub fn record_sample(
         &mut self,
-        crowd: AuthorCountBucket,
+        bucket: AuthorCountBucket,
         plan: Option<ServerPlan>,
         columns: ColumnFingerprint,
         ends: PlanStatusFlags,
     ) {
         let mut known = self.by_author_count.iter().flatten();
         if plan.is_none() && known.any(|known| known.definitions_hash != columns.definitions_hash) {
-            // The tables have changed: what was learned before says nothing any more.
+            // The tables have changed: earlier samples are void.
             self.forget();
         }
-        let seen = SampledMetadata {
+        let sample = SampledMetadata {
             definitions_hash: columns.definitions_hash,
             key_flags: columns.key_flags,
             status_flags: PlanStatusFlags {
@@ -196,10 +194,10 @@ impl TemplateMetadata {
         if let Some(plan) = plan {
             let has_room = self.by_plan.len() < MOST_PLANS;
             match self.by_plan.get_mut(&plan) {
-                Some(known) => *known = known.take().filter(|known| known.metadata == seen),
+                Some(known) => *known = known.take().filter(|known| known.metadata == sample),
                 None if has_room => {
                     let known = PlanMetadata {
-                        metadata: seen.clone(),
+                        metadata: sample.clone(),
                         buffered: false,
                     };
                     self.by_plan.insert(plan, Some(known));
@@ -207,8 +205,8 @@ impl TemplateMetadata {
                 None => {}
             }
         }
-        if let Some(variant) = self.by_author_count.get_mut(crowd.number()) {
-            *variant = Some(seen);
+        if let Some(slot) = self.by_author_count.get_mut(bucket.number()) {
+            *slot = Some(sample);
         }
     }
 
@@ -222,16 +220,16 @@ impl TemplateMetadata {
         }
     }
 
-    /// Nothing is known any more.
+    /// Drops all samples.
     pub fn forget(&mut self) {
         *self = TemplateMetadata::default();
     }
 
-    /// What the server gives by a plan, or for so many authors where none was asked for, if it is known.
+    /// The sample of a plan, or without a plan that of the author-count bucket.
     #[must_use]
     pub fn sample(
         &self,
-        crowd: AuthorCountBucket,
+        bucket: AuthorCountBucket,
         plan: Option<&ServerPlan>,
     ) -> Option<&SampledMetadata> {
         match plan {
@@ -240,34 +238,33 @@ impl TemplateMetadata {
                 .get(plan)?
                 .as_ref()
                 .map(|known| &known.metadata),
-            None => self.by_author_count.get(crowd.number())?.as_ref(),
+            None => self.by_author_count.get(bucket.number())?.as_ref(),
         }
     }
 
-    /// The columns that the server gives directly. `None`: they are not known, or others than these in more than key flags.
+    /// The columns as the server sends them directly. `None`: unknown, or different from these in more than key flags.
     #[must_use]
     pub fn restored_columns(
         &self,
-        crowd: AuthorCountBucket,
+        bucket: AuthorCountBucket,
         plan: Option<&ServerPlan>,
-        own: &ColumnFingerprint,
+        columns: &ColumnFingerprint,
     ) -> Option<ColumnFingerprint> {
-        let variant = self.sample(crowd, plan)?;
-        (own.definitions_hash == variant.definitions_hash).then(|| ColumnFingerprint {
-            definitions_hash: variant.definitions_hash,
-            key_flags: variant.key_flags.clone(),
+        let sample = self.sample(bucket, plan)?;
+        (columns.definitions_hash == sample.definitions_hash).then(|| ColumnFingerprint {
+            definitions_hash: sample.definitions_hash,
+            key_flags: sample.key_flags.clone(),
         })
     }
 
-    /// True where a narrowed answer is to come through a temporary table, to be described as under this plan.
+    /// True if a narrowed reply has to go through a temporary table to match this plan's sample.
     #[must_use]
     pub fn is_buffered(&self, plan: &ServerPlan) -> bool {
         let known = self.by_plan.get(plan).and_then(Option::as_ref);
         known.is_some_and(|known| known.buffered)
     }
 
-    /// A narrowed answer is described in another way than is known under this plan: the next one comes through a temporary table, and behind that
-    /// none.
+    /// A narrowed reply differs from this plan's sample: the next one goes through a temporary table, and none after that.
     pub fn record_difference(&mut self, plan: &ServerPlan) {
         if let Some(known) = self.by_plan.get_mut(plan) {
             let other = known.take().filter(|known| !known.buffered);
@@ -284,7 +281,7 @@ impl TemplateMetadata {
 mod tests {
     use super::*;
 
-    /// The end of a definition with these flags, behind a name.
+    /// The end of a definition with these flags, after a name.
     fn definition(name: &str, flags: u16) -> Vec<u8> {
         let mut bytes = name.as_bytes().to_vec();
         bytes.extend_from_slice(&[0x0c, 63, 0, 11, 0, 0, 0, 3]);
@@ -303,15 +300,15 @@ mod tests {
     }
 
     fn put_back(
-        variants: &TemplateMetadata,
-        crowd: AuthorCountBucket,
+        metadata: &TemplateMetadata,
+        bucket: AuthorCountBucket,
         columns: &mut [Vec<u8>],
     ) -> bool {
-        let Some(told) = variants.restored_columns(crowd, None, &read(columns)) else {
+        let Some(restored) = metadata.restored_columns(bucket, None, &read(columns)) else {
             return false;
         };
         let mut all: Vec<&mut [u8]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
-        told.restore_key_flags(&mut all);
+        restored.restore_key_flags(&mut all);
         true
     }
 
@@ -327,8 +324,8 @@ mod tests {
 
     #[test]
     fn key_flags_are_put_back_to_what_the_server_gave() {
-        let mut variants = TemplateMetadata::default();
-        variants.record_sample(
+        let mut metadata = TemplateMetadata::default();
+        metadata.record_sample(
             AuthorCountBucket::of(MANY),
             None,
             read(&columns([0x4203, 0x1001])),
@@ -336,26 +333,26 @@ mod tests {
         );
         let mut narrowed = columns([0x0001, 0x1001]);
         assert!(put_back(
-            &variants,
+            &metadata,
             AuthorCountBucket::of(MANY),
             &mut narrowed
         ));
         assert_eq!(narrowed, columns([0x4203, 0x1001]));
         assert_eq!(
-            variants
+            metadata
                 .sample(AuthorCountBucket::of(MANY), None)
                 .map(|variant| variant.status_flags),
             Some(ends(0x20))
         );
         // And the other way round.
-        variants.record_sample(
+        metadata.record_sample(
             AuthorCountBucket::of(FEW),
             None,
             read(&columns([0x0001, 0x1001])),
             ends(2),
         );
         assert!(put_back(
-            &variants,
+            &metadata,
             AuthorCountBucket::of(FEW),
             &mut narrowed
         ));
@@ -363,28 +360,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_or_differs_is_left() {
-        let mut variants = TemplateMetadata::default();
-        let mut own = columns([0x4203, 0x1001]);
-        assert!(!put_back(&variants, AuthorCountBucket::of(MANY), &mut own));
-        variants.record_sample(
+    fn unknown_or_different_columns_are_unchanged() {
+        let mut metadata = TemplateMetadata::default();
+        let mut direct = columns([0x4203, 0x1001]);
+        assert!(!put_back(
+            &metadata,
+            AuthorCountBucket::of(MANY),
+            &mut direct
+        ));
+        metadata.record_sample(
             AuthorCountBucket::of(MANY),
             None,
             read(&columns([0x4203, 0x1001])),
             ends(2),
         );
-        assert!(!put_back(&variants, AuthorCountBucket::of(FEW), &mut own));
+        assert!(!put_back(
+            &metadata,
+            AuthorCountBucket::of(FEW),
+            &mut direct
+        ));
         // NOT_NULL is no key flag.
         let mut nullable = columns([0x4202, 0x1001]);
         assert!(!put_back(
-            &variants,
+            &metadata,
             AuthorCountBucket::of(MANY),
             &mut nullable
         ));
         assert_eq!(nullable, columns([0x4202, 0x1001]));
         let mut fewer = vec![definition("id", 0x4203)];
         assert!(!put_back(
-            &variants,
+            &metadata,
             AuthorCountBucket::of(MANY),
             &mut fewer
         ));
@@ -392,10 +397,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_learned_under_some_settings_says_nothing_of_others() {
-        let mut learned = SettingsMetadata::default();
-        let learn = |variants: &mut TemplateMetadata| {
-            variants.record_sample(
+    fn samples_belong_to_their_settings() {
+        let mut metadata = SettingsMetadata::default();
+        let record = |template: &mut TemplateMetadata| {
+            template.record_sample(
                 AuthorCountBucket::of(MANY),
                 None,
                 read(&columns([0x4203, 0x1001])),
@@ -403,64 +408,64 @@ mod tests {
             );
         };
         for settings in 1..=8 {
-            learned.update(PlanSettings(settings), learn);
+            metadata.update(PlanSettings(settings), record);
         }
         assert!(
-            learned.for_settings(PlanSettings(1)).is_some()
-                && learned.for_settings(PlanSettings(9)).is_none()
+            metadata.for_settings(PlanSettings(1)).is_some()
+                && metadata.for_settings(PlanSettings(9)).is_none()
         );
         // The latest eight.
-        learned.update(PlanSettings(1), |_| ());
-        learned.update(PlanSettings(9), learn);
-        let known = |settings: &u64| learned.for_settings(PlanSettings(*settings)).is_some();
+        metadata.update(PlanSettings(1), |_| ());
+        metadata.update(PlanSettings(9), record);
+        let known = |settings: &u64| metadata.for_settings(PlanSettings(*settings)).is_some();
         let known: Vec<u64> = (0..=12).filter(known).collect();
         assert_eq!(known, [1, 3, 4, 5, 6, 7, 8, 9]);
     }
 
     #[test]
-    fn another_table_makes_all_be_learned_anew() {
-        let mut variants = TemplateMetadata::default();
-        variants.record_sample(
+    fn a_changed_table_voids_all_samples() {
+        let mut metadata = TemplateMetadata::default();
+        metadata.record_sample(
             AuthorCountBucket::of(MANY),
             None,
             read(&columns([0x4203, 0x1001])),
             ends(2),
         );
-        variants.record_sample(
+        metadata.record_sample(
             AuthorCountBucket::of(FEW),
             None,
             read(&[definition("id", 0x4203)]),
             ends(2),
         );
-        assert_eq!(variants.sample(AuthorCountBucket::of(MANY), None), None);
-        assert!(variants.sample(AuthorCountBucket::of(FEW), None).is_some());
-        variants.forget();
-        assert_eq!(variants.sample(AuthorCountBucket::of(FEW), None), None);
+        assert_eq!(metadata.sample(AuthorCountBucket::of(MANY), None), None);
+        assert!(metadata.sample(AuthorCountBucket::of(FEW), None).is_some());
+        metadata.forget();
+        assert_eq!(metadata.sample(AuthorCountBucket::of(FEW), None), None);
     }
 
     #[test]
-    fn what_plans_change_beside_key_flags_is_told_under_the_very_plan_alone() {
+    fn other_differences_are_restored_under_the_same_plan_only() {
         let (plain, buffered) = (ServerPlan::new(vec![1]), ServerPlan::new(vec![2]));
         let (made, stored) = ([definition("", 0x0081)], [definition("x", 0x0001)]);
         let few = AuthorCountBucket::of(FEW);
-        let mut variants = TemplateMetadata::default();
-        variants.record_sample(few, Some(plain.clone()), read(&made), ends(2));
-        variants.record_sample(few, Some(buffered.clone()), read(&stored), ends(2));
-        let told = |variants: &TemplateMetadata, plan, own: &[Vec<u8>]| {
+        let mut metadata = TemplateMetadata::default();
+        metadata.record_sample(few, Some(plain.clone()), read(&made), ends(2));
+        metadata.record_sample(few, Some(buffered.clone()), read(&stored), ends(2));
+        let restores = |variants: &TemplateMetadata, plan, own: &[Vec<u8>]| {
             variants
                 .restored_columns(few, Some(plan), &read(own))
                 .is_some()
         };
-        assert!(told(&variants, &plain, &made) && !told(&variants, &plain, &stored));
-        assert!(told(&variants, &buffered, &stored) && !told(&variants, &buffered, &made));
-        // It is asked for through a temporary table then, and where that does not help either not any more.
-        assert!(!variants.is_buffered(&buffered));
-        variants.record_difference(&buffered);
-        assert!(variants.is_buffered(&buffered) && !variants.is_buffered(&plain));
-        assert_eq!(variants.plan_knowledge(&buffered), PlanKnowledge::Known);
-        variants.record_difference(&buffered);
-        assert_eq!(variants.plan_knowledge(&buffered), PlanKnowledge::Differs);
-        assert_eq!(variants.plan_knowledge(&plain), PlanKnowledge::Known);
+        assert!(restores(&metadata, &plain, &made) && !restores(&metadata, &plain, &stored));
+        assert!(restores(&metadata, &buffered, &stored) && !restores(&metadata, &buffered, &made));
+        // The next one goes through a temporary table. If that does not help either, no more are tried.
+        assert!(!metadata.is_buffered(&buffered));
+        metadata.record_difference(&buffered);
+        assert!(metadata.is_buffered(&buffered) && !metadata.is_buffered(&plain));
+        assert_eq!(metadata.plan_knowledge(&buffered), PlanKnowledge::Known);
+        metadata.record_difference(&buffered);
+        assert_eq!(metadata.plan_knowledge(&buffered), PlanKnowledge::Differs);
+        assert_eq!(metadata.plan_knowledge(&plain), PlanKnowledge::Known);
     }
 
     #[test]
@@ -468,20 +473,20 @@ mod tests {
         let (one, other) = (ServerPlan::new(vec![1]), ServerPlan::new(vec![2]));
         let (keys, none) = (columns([0x4203, 0x1001]), columns([0x0001, 0x1001]));
         let few = AuthorCountBucket::of(FEW);
-        let mut variants = TemplateMetadata::default();
-        variants.record_sample(few, Some(one.clone()), read(&keys), ends(2));
-        variants.record_sample(few, Some(other.clone()), read(&none), ends(2));
-        assert_eq!(variants.plan_knowledge(&one), PlanKnowledge::Known);
+        let mut metadata = TemplateMetadata::default();
+        metadata.record_sample(few, Some(one.clone()), read(&keys), ends(2));
+        metadata.record_sample(few, Some(other.clone()), read(&none), ends(2));
+        assert_eq!(metadata.plan_knowledge(&one), PlanKnowledge::Known);
         assert_eq!(
-            variants.sample(few, Some(&one)).map(|it| &it.key_flags[..]),
+            metadata.sample(few, Some(&one)).map(|it| &it.key_flags[..]),
             Some(&[0x4202, 0][..])
         );
-        variants.record_sample(few, Some(one.clone()), read(&none), ends(2));
-        assert_eq!(variants.plan_knowledge(&one), PlanKnowledge::Differs);
-        assert_eq!(variants.sample(few, Some(&one)), None);
-        assert_eq!(variants.plan_knowledge(&other), PlanKnowledge::Known);
+        metadata.record_sample(few, Some(one.clone()), read(&none), ends(2));
+        assert_eq!(metadata.plan_knowledge(&one), PlanKnowledge::Differs);
+        assert_eq!(metadata.sample(few, Some(&one)), None);
+        assert_eq!(metadata.plan_knowledge(&other), PlanKnowledge::Known);
         for number in 3..200 {
-            variants.record_sample(
+            metadata.record_sample(
                 few,
                 Some(ServerPlan::new(vec![number])),
                 read(&none),
@@ -489,7 +494,7 @@ mod tests {
             );
         }
         assert_eq!(
-            variants.plan_knowledge(&ServerPlan::new(vec![199])),
+            metadata.plan_knowledge(&ServerPlan::new(vec![199])),
             PlanKnowledge::Unknown
         );
     }

@@ -1,8 +1,8 @@
-//! Whether what a statement shows of a message depends on that message's own row, on rows that it refers to by their keys (its author's)
-//! and on literals alone: then the server's answer about it can be kept.
+//! Whether a statement's rows can be cached: what it shows of a message depends only on the message's own row, on rows that it refers to by
+//! their keys (its author's), and on literals.
 //!
-//! The messages themselves have to be known without the server's help as well: whose they are is said by one condition, of which
-//! memory knows all (a superset would do for narrowing).
+//! The messages have to be known without the server as well: one condition selects the authors, and memory knows all of them (narrowing
+//! would need only a superset).
 
 use std::io::Write as _;
 use std::ops::Range;
@@ -23,27 +23,26 @@ use crate::words::{ListKind, WordKind};
 /// What a row depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowDependencies {
-    /// Words on which no row depends: whose messages are wanted, how many, from where on.
+    /// Words on which no row depends: the authors, the number of rows, the page's bounds.
     independent_words: Vec<Range<usize>>,
-    /// Conditions that say no more than from where on, where they are read for certain.
+    /// Conditions that only bound the page, where they are read for certain.
     bounds: Vec<(Range<usize>, Vec<PageBound>)>,
-    /// Rows of other tables that they are made of.
+    /// Rows of joined tables that a row is made of.
     pub joined_rows: Vec<JoinedRowReference>,
-    /// Authors whom the server is asked for: those whose edges count, where not all do, and those who are blocked.
+    /// Authors that an internal query reads: those whose edges count, where not all do, and those who are blocked.
     pub lists: Vec<AuthorList>,
 }
 
-/// What is looked at.
 pub(crate) struct DependencyAnalysis<'a> {
     pub(crate) scope: &'a NameScope<'a>,
     pub(crate) search: &'a AuthorSearch<'a>,
-    /// Of whom memory names messages.
+    /// The authors whose messages memory knows.
     pub(crate) authors: &'a AuthorSelection,
     pub(crate) order: OrderColumns,
 }
 
 impl<'a> DependencyAnalysis<'a> {
-    /// `None`: rows depend on more.
+    /// What rows depend on. `None`: on too much to be cached.
     pub(crate) fn row_dependencies(
         &self,
         query: &'a FeedSelect,
@@ -56,11 +55,11 @@ impl<'a> DependencyAnalysis<'a> {
         let is_edge = |number| self.search.follow_columns(number, self.scope).is_some();
         let others = self.scope.innermost_tables().iter();
         let (edges, mut others): (Vec<_>, Vec<_>) = others
-            .filter(|seen| seen.number != message)
-            .partition(|seen| !seen.source.outer && is_edge(seen.number));
+            .filter(|scoped| scoped.number != message)
+            .partition(|scoped| !scoped.source.outer && is_edge(scoped.number));
         let AuthorConditions {
-            conditions: says,
-            independent_words: mut apart,
+            conditions: selecting,
+            independent_words: mut independent,
             remainder: mut rest,
             mut lists,
         } = match edges.as_slice() {
@@ -68,11 +67,11 @@ impl<'a> DependencyAnalysis<'a> {
             [edge] => self.joined_author_conditions(holds, edge)?,
             _ => return None,
         };
-        // Rows are told apart by what other conditions say, so the messages are those of everyone whom these name, and of nobody else.
-        if self.authors_from(&says).as_ref() != Some(self.authors) {
+        // Cached rows are distinguished by the other conditions. So the messages must be exactly those of the authors that these select.
+        if self.authors_from(&selecting).as_ref() != Some(self.authors) {
             return None;
         }
-        self.extract_blocked(&mut others, &mut rest, &mut apart, &mut lists);
+        self.extract_blocked(&mut others, &mut rest, &mut independent, &mut lists);
         let authors = edges.first().and_then(|edge| {
             let (_, author) = self.search.follow_columns(edge.number, self.scope)?;
             Some(author)
@@ -82,31 +81,35 @@ impl<'a> DependencyAnalysis<'a> {
             author: self.search.author,
             equal_author: authors,
         };
-        let found = tables.references(&others, holds)?;
+        let joined = tables.references(&others, holds)?;
         rest.retain(|one| {
-            !found
+            !joined
                 .key_conditions
                 .iter()
                 .any(|key| std::ptr::eq(*key, *one))
         });
-        let own = |column: &ColumnReference| {
+        let is_row_column = |column: &ColumnReference| {
             let of = self.scope.resolve(column);
-            of.is_ok_and(|of| of.table == message || found.numbers.contains(&of.table))
+            of.is_ok_and(|of| of.table == message || joined.numbers.contains(&of.table))
         };
         let shows_own = |item: &SelectItem| match item {
-            SelectItem::Operand(operand, _) => operands_use_only([operand], &own),
+            SelectItem::Operand(operand, _) => operands_use_only([operand], &is_row_column),
             SelectItem::All | SelectItem::AllOf(_) => {
                 let mut shown = self.scope.shown_tables(item);
-                shown.all(|seen| seen.number == message || found.numbers.contains(&seen.number))
+                shown.all(|scoped| {
+                    scoped.number == message || joined.numbers.contains(&scoped.number)
+                })
             }
         };
-        let mut conditions = rest.iter().chain(&found.extra_on_conditions);
-        if !query.items.iter().all(shows_own) || !conditions.all(|one| uses_only(one, &own)) {
+        let mut conditions = rest.iter().chain(&joined.extra_on_conditions);
+        if !query.items.iter().all(shows_own)
+            || !conditions.all(|one| uses_only(one, &is_row_column))
+        {
             return None;
         }
-        let refers = tables.mark_filtering(found, &rest);
-        apart.push(query.limit..query.limit + 1);
-        apart.extend(query.offset.map(|at| at..at + 1));
+        let joined_rows = tables.mark_filtering(joined, &rest);
+        independent.push(query.limit..query.limit + 1);
+        independent.extend(query.offset.map(|at| at..at + 1));
         let bounds = rest.iter().filter_map(|condition| {
             let bounds = bounds::bounds_of(condition, self.order, self.scope);
             let upper = !bounds.is_empty() && bounds.iter().all(|bound| bound.upper);
@@ -114,13 +117,13 @@ impl<'a> DependencyAnalysis<'a> {
         });
         Some(RowDependencies {
             bounds: bounds.collect(),
-            independent_words: apart,
-            joined_rows: refers,
+            independent_words: independent,
+            joined_rows,
             lists,
         })
     }
 
-    /// Takes out what says no more than whose messages do not pass, whoever else's do.
+    /// Moves out the conditions that only exclude authors, independent of the others.
     fn extract_blocked(
         &self,
         others: &mut Vec<&ScopedTable<'a>>,
@@ -130,14 +133,14 @@ impl<'a> DependencyAnalysis<'a> {
     ) {
         rest.retain(|condition| {
             let list = self.list_search().blocked_authors(condition).or_else(|| {
-                let not_found = |seen: &&ScopedTable<'a>| {
-                    self.list_search().blocked_by_outer_join(seen, condition)
+                let not_found = |scoped: &&ScopedTable<'a>| {
+                    self.list_search().blocked_by_outer_join(scoped, condition)
                 };
                 let (at, list) = (0..)
                     .zip(&*others)
-                    .find_map(|(at, seen)| Some((at, not_found(seen)?)))?;
-                let seen: &ScopedTable<'a> = others.remove(at);
-                apart.extend(seen.source.on.as_ref().map(|on| on.words.clone()));
+                    .find_map(|(at, scoped)| Some((at, not_found(scoped)?)))?;
+                let scoped: &ScopedTable<'a> = others.remove(at);
+                apart.extend(scoped.source.on.as_ref().map(|on| on.words.clone()));
                 Some(list)
             });
             apart.extend(list.is_some().then(|| condition.words.clone()));
@@ -154,38 +157,38 @@ impl<'a> DependencyAnalysis<'a> {
         }
     }
 
-    /// Whose messages follow from these conditions alone.
-    fn authors_from(&self, says: &[&'a SelectCondition]) -> Option<AuthorSelection> {
+    /// The authors that follow from these conditions alone.
+    fn authors_from(&self, conditions: &[&'a SelectCondition]) -> Option<AuthorSelection> {
         let mut equal = ColumnEqualities::default();
-        equal.add_conditions(says, self.scope);
-        self.search.of_rows(says, self.scope, &equal)
+        equal.add_conditions(conditions, self.scope);
+        self.search.of_rows(conditions, self.scope, &equal)
     }
 
-    /// Where it is said whose messages are wanted, and the other conditions.
+    /// The condition that selects the authors, and the other conditions.
     fn author_conditions(&self, holds: &[&'a SelectCondition]) -> Option<AuthorConditions<'a>> {
         let is_exact = |one: &&SelectCondition| self.is_author_condition(one, &mut Vec::new());
-        let (said, rest): (Vec<&SelectCondition>, Vec<&SelectCondition>) =
+        let (selecting, rest): (Vec<&SelectCondition>, Vec<&SelectCondition>) =
             holds.iter().copied().partition(is_exact);
-        let [said] = said.as_slice() else {
+        let [condition] = selecting.as_slice() else {
             return None;
         };
         let mut followed = Vec::new();
-        self.is_author_condition(said, &mut followed);
+        self.is_author_condition(condition, &mut followed);
         let is_alone = followed.len() == 1;
         followed.retain(|it| !it.conditions.is_empty());
-        // Others count beside those of a list if they are named themselves.
+        // Besides a list's authors, others count if they are named themselves.
         if !followed.is_empty() && !is_alone {
             return None;
         }
         Some(AuthorConditions {
-            conditions: vec![said],
-            independent_words: vec![said.words.clone()],
+            conditions: vec![condition],
+            independent_words: vec![condition.words.clone()],
             remainder: rest,
             lists: followed,
         })
     }
 
-    /// The same, where messages are joined with edges: one by one, and by nothing but the author.
+    /// The same, where messages are joined with edges: one edge each, by the author alone.
     fn joined_author_conditions(
         &self,
         holds: &[&'a SelectCondition],
@@ -196,7 +199,7 @@ impl<'a> DependencyAnalysis<'a> {
             let of = self.scope.resolve(column);
             of.is_ok_and(|of| of.table == edge.number)
         };
-        let (mut joins, mut own, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut joins, mut edge_conditions, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for condition in holds {
             if self.is_author_condition(condition, &mut Vec::new()) {
                 return None;
@@ -208,22 +211,30 @@ impl<'a> DependencyAnalysis<'a> {
             {
                 joins.push(*condition);
             } else if uses_only(condition, &of_edge) && !is_constant(condition) {
-                own.push(*condition);
+                edge_conditions.push(*condition);
             } else {
                 rest.push(*condition);
             }
         }
-        let list = self
-            .list_search()
-            .reader_edges(edge, (reader, author), &own, self.scope)?;
+        let list = self.list_search().reader_edges(
+            edge,
+            (reader, author),
+            &edge_conditions,
+            self.scope,
+        )?;
         let [join] = joins.as_slice() else {
             return None;
         };
         let is_value = |one: &&&SelectCondition| equal_literal(one, self.scope, reader).is_some();
-        let says = [join].into_iter().chain(own.iter().filter(is_value));
+        let selecting = [join]
+            .into_iter()
+            .chain(edge_conditions.iter().filter(is_value));
         Some(AuthorConditions {
-            conditions: says.copied().collect(),
-            independent_words: own.iter().map(|one| one.words.clone()).collect(),
+            conditions: selecting.copied().collect(),
+            independent_words: edge_conditions
+                .iter()
+                .map(|one| one.words.clone())
+                .collect(),
             remainder: rest,
             lists: Some(list)
                 .filter(|it| !it.conditions.is_empty())
@@ -232,7 +243,7 @@ impl<'a> DependencyAnalysis<'a> {
         })
     }
 
-    /// True for a condition that says whose messages are wanted, and no more; notes each reader's edges that it speaks of.
+    /// True for a condition that only selects authors. Adds the edges of each reader that it names.
     fn is_author_condition(
         &self,
         condition: &'a SelectCondition,
@@ -249,14 +260,14 @@ impl<'a> DependencyAnalysis<'a> {
                 let followed = self
                     .list_search()
                     .followed_authors(rows, false)
-                    .map(|own| followed.push(own));
+                    .map(|list| followed.push(list));
                 is_column(operand, self.search.author, self.scope) && followed.is_some()
             }
             ConditionKind::Exists(rows) => {
                 let followed = self
                     .list_search()
                     .followed_authors(rows, true)
-                    .map(|own| followed.push(own));
+                    .map(|list| followed.push(list));
                 followed.is_some()
             }
             _ => equal_literal(condition, self.scope, self.search.author).is_some(),
@@ -264,23 +275,22 @@ impl<'a> DependencyAnalysis<'a> {
     }
 }
 
-/// What says whose messages are wanted.
+/// The conditions that select the authors.
 struct AuthorConditions<'a> {
     conditions: Vec<&'a SelectCondition>,
-    /// No row depends on it.
+    /// Words on which no row depends.
     independent_words: Vec<Range<usize>>,
-    /// The other conditions.
     remainder: Vec<&'a SelectCondition>,
     lists: Vec<AuthorList>,
 }
 
 impl RowDependencies {
-    /// The literals that rows depend on, each as it stands and with its place, and parameters with the types that they were given: statements of one
-    /// template with equal ones show a message alike.
+    /// The literals that rows depend on, each as written and with its position, and parameters with their types: statements of one template
+    /// with equal ones show a message alike.
     ///
-    /// What is left out says no more than whose messages, from where on, or how many, and each of these was read by its value: authors and
-    /// readers ([`StatementShape::bind`](crate::shape::StatementShape::bind) reads every literal of these conditions, or the statement is relayed), conditions of
-    /// lists (they stand in the lists' own questions), bounds that are read for certain, LIMIT and OFFSET.
+    /// Left out are authors, page bounds and row counts, and each of these was read by its value: authors and readers
+    /// ([`StatementShape::bind`](crate::shape::StatementShape::bind) reads every literal of these conditions, or the statement is relayed),
+    /// conditions of lists (they are part of the lists' internal queries), bounds that are read for certain, LIMIT and OFFSET.
     #[must_use]
     pub fn cache_key_literals(
         &self,
@@ -298,7 +308,7 @@ impl RowDependencies {
             if word.is_verbatim || apart.iter().any(|range| range.contains(&at)) {
                 continue;
             }
-            // Which of two bounds is left out is told by nothing else.
+            // Nothing else shows which of two bounds is left out.
             write!(literals, "{at}=").ok()?;
             match word.kind {
                 WordKind::Parameter | WordKind::List(ListKind::Parameters) => {

@@ -1,8 +1,8 @@
 //! What is known of the tables that a statement names.
 
-/// Tables by their names.
+/// Tables by name.
 pub trait Schema {
-    /// A table as it was seen last; `None`: it is not known, or no plain table. No database: the session's own.
+    /// A table as last read. `None`: unknown, or no plain table. Without a database, it is the session's own.
     fn table(&self, database: Option<&str>, name: &str) -> Option<&TableSchema>;
 }
 
@@ -11,8 +11,7 @@ pub trait Schema {
 pub struct TableSchema {
     /// Its columns, in order.
     pub columns: Vec<ColumnSchema>,
-    /// Its unique keys, the primary one among them, each by the places of its columns. Those with a column that may be NULL are
-    /// not among them.
+    /// Its unique keys, including the primary one, as positions of columns. Keys with a nullable column are left out.
     pub unique_keys: Vec<Vec<usize>>,
 }
 
@@ -21,11 +20,11 @@ pub struct TableSchema {
 pub struct ColumnSchema {
     /// Its name.
     pub name: String,
-    /// What it may be compared with.
+    /// The class of values that it may be compared with.
     pub class: ComparisonClass,
-    /// It is computed whenever it is read, which may fail.
+    /// It is virtual: computed on each read, which may fail.
     pub is_virtual: bool,
-    /// A TIMESTAMP: it is told, and compared by row, in the session's time zone, but by index in UTC.
+    /// A TIMESTAMP: it is sent, and compared by row, in the session's time zone, but by index in UTC.
     pub is_zoned: bool,
     /// `*` does not show it.
     pub is_hidden: bool,
@@ -33,23 +32,23 @@ pub struct ColumnSchema {
     pub is_nullable: bool,
 }
 
-/// What may be compared without an error or a warning.
+/// Classes of values that may be compared without an error or a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComparisonClass {
-    /// A whole number.
+    /// An integer.
     Integer,
     /// Another number.
     Number,
-    /// A string, and a member of an ENUM.
+    /// A string, or a member of an ENUM.
     Text,
-    /// DATE, DATETIME or TIMESTAMP, with so many digits behind the second.
+    /// DATE, DATETIME or TIMESTAMP, with so many fractional digits.
     Moment(u8),
     /// Anything else.
     Other,
 }
 
 impl ComparisonClass {
-    /// Whether values of both may be compared.
+    /// True if values of both may be compared.
     #[must_use]
     pub fn compares_with(self, other: ComparisonClass) -> bool {
         match (self, other) {
@@ -66,7 +65,7 @@ impl ComparisonClass {
 }
 
 impl TableSchema {
-    /// The place of a column.
+    /// The position of a column, by its name in any case.
     #[must_use]
     pub fn column_position(&self, column: &str) -> Option<usize> {
         let named = |facts: &ColumnSchema| facts.name.eq_ignore_ascii_case(column);

@@ -1,4 +1,4 @@
-//! Which table a name of a column belongs to.
+//! Resolves names of columns to tables.
 
 use crate::query::{ColumnReference, SelectItem, TableReference};
 use crate::refusal::NarrowingRefusal;
@@ -7,35 +7,35 @@ use crate::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
 /// A column of a table in scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScopedColumn {
-    /// The table, by its number in the whole statement.
+    /// The table's number in the whole statement.
     pub table: usize,
-    /// The column's place in it.
+    /// The column's position in it.
     pub column: usize,
 }
 
-/// One table in scope.
+/// A table in scope.
 #[derive(Clone, Debug)]
 pub struct ScopedTable<'a> {
-    /// As the statement has it.
+    /// The statement's reference to it.
     pub source: &'a TableReference,
-    /// What is known of it.
+    /// Its schema.
     pub table: &'a TableSchema,
     /// Its number in the whole statement.
     pub number: usize,
 }
 
-/// The tables that a condition may name: those of its own SELECT, and of those around it.
+/// The tables that a condition may name: those of its own SELECT, and of the outer ones.
 #[derive(Clone, Debug, Default)]
 pub struct NameScope<'a> {
-    /// From the outermost SELECT to the condition's own.
+    /// From the outermost SELECT to the innermost one.
     levels: Vec<Vec<ScopedTable<'a>>>,
 }
 
 impl<'a> NameScope<'a> {
-    /// The scope within a SELECT from these tables, which stands in this one.
+    /// The scope within a SELECT from these tables, nested in this one.
     ///
     /// # Errors
-    /// A table is not known, or two have one name.
+    /// A table is unknown, or two have one name.
     pub fn within(
         &self,
         sources: &'a [TableReference],
@@ -48,8 +48,9 @@ impl<'a> NameScope<'a> {
             let table = schema
                 .table(database, &source.table.text)
                 .ok_or(NarrowingRefusal::Names)?;
-            let same = |seen: &ScopedTable<'_>| {
-                seen.source
+            let same = |scoped: &ScopedTable<'_>| {
+                scoped
+                    .source
                     .reference_name()
                     .eq_ignore_ascii_case(source.reference_name())
             };
@@ -67,12 +68,12 @@ impl<'a> NameScope<'a> {
         Ok(scope)
     }
 
-    /// The tables of the innermost SELECT whose columns an item of it shows whole: all for `*`, that one for `t.*`.
+    /// The tables of the innermost SELECT that an item shows whole: all for `*`, that one for `t.*`.
     pub fn shown_tables(&self, item: &SelectItem) -> impl Iterator<Item = &ScopedTable<'a>> {
-        self.innermost_tables().iter().filter(move |seen| match item {
+        self.innermost_tables().iter().filter(move |scoped| match item {
             SelectItem::All => true,
             SelectItem::AllOf(names) => {
-                matches!(names.as_slice(), [table] if table.text == seen.source.reference_name())
+                matches!(names.as_slice(), [table] if table.text == scoped.source.reference_name())
             }
             SelectItem::Operand(..) => false,
         })
@@ -92,51 +93,51 @@ impl<'a> NameScope<'a> {
     /// A table by its number.
     #[must_use]
     pub fn table(&self, number: usize) -> Option<&ScopedTable<'a>> {
-        self.all_tables().find(|seen| seen.number == number)
+        self.all_tables().find(|scoped| scoped.number == number)
     }
 
-    /// What is known of a column.
+    /// The schema of a column.
     #[must_use]
     pub fn column_schema(&self, of: ScopedColumn) -> Option<&ColumnSchema> {
         self.table(of.table)?.table.columns.get(of.column)
     }
 
-    /// What a column may be compared with.
+    /// The class of values that a column may be compared with.
     #[must_use]
     pub fn class(&self, of: ScopedColumn) -> ComparisonClass {
         self.column_schema(of)
             .map_or(ComparisonClass::Other, |facts| facts.class)
     }
 
-    /// Whether it is a TIMESTAMP.
+    /// True for a TIMESTAMP.
     #[must_use]
     pub fn is_zoned(&self, of: ScopedColumn) -> bool {
         self.column_schema(of).is_some_and(|facts| facts.is_zoned)
     }
 
-    /// Which column a name means: of the innermost SELECT that has one.
+    /// Resolves a column's name in the innermost SELECT that has it.
     ///
     /// # Errors
-    /// None, or more than one; or one that is computed as it is read.
+    /// No table has it, or several do; or it is a virtual column.
     pub fn resolve(&self, column: &ColumnReference) -> Result<ScopedColumn, NarrowingRefusal> {
         for level in self.levels.iter().rev() {
-            let mut found = None;
-            for seen in level
+            let mut resolved = None;
+            for scoped in level
                 .iter()
-                .filter(|seen| seen.source.matches_qualifier(column))
+                .filter(|scoped| scoped.source.matches_qualifier(column))
             {
-                let Some(place) = seen.table.column_position(&column.name.text) else {
+                let Some(position) = scoped.table.column_position(&column.name.text) else {
                     continue;
                 };
-                if found.is_some() {
+                if resolved.is_some() {
                     return Err(NarrowingRefusal::Names);
                 }
-                found = Some(ScopedColumn {
-                    table: seen.number,
-                    column: place,
+                resolved = Some(ScopedColumn {
+                    table: scoped.number,
+                    column: position,
                 });
             }
-            if let Some(of) = found {
+            if let Some(of) = resolved {
                 return match self.column_schema(of) {
                     Some(facts) if !facts.is_virtual => Ok(of),
                     _ => Err(NarrowingRefusal::NotPlain),
@@ -148,23 +149,23 @@ impl<'a> NameScope<'a> {
 }
 
 impl TableReference {
-    /// The name by which its columns are called.
+    /// The name that qualifies its columns: the alias, or else the table's own.
     #[must_use]
     pub fn reference_name(&self) -> &str {
         let name = self.alias.as_ref().unwrap_or(&self.table);
         &name.text
     }
 
-    /// Whether a column's qualifier, if it has one, may mean this table.
+    /// True if a column's qualifier, if it has one, may mean this table.
     fn matches_qualifier(&self, column: &ColumnReference) -> bool {
         match column.qualifier.as_slice() {
             [] => true,
             [table] => table.text == self.reference_name(),
             [database, table] => {
-                let own = self.database.as_ref();
+                let own_database = self.database.as_ref();
                 self.alias.is_none()
                     && table.text == self.table.text
-                    && own.is_some_and(|own| own.text == database.text)
+                    && own_database.is_some_and(|own| own.text == database.text)
             }
             _ => false,
         }

@@ -1,4 +1,4 @@
-//! What makes a SELECT one of a feed: whose messages, in which order, from where on, and how it may be narrowed.
+//! The shape of a feed's SELECT: its authors, order and page bounds, and how it may be narrowed.
 
 use std::ops::Range;
 
@@ -18,62 +18,62 @@ use crate::schema::{ComparisonClass, Schema};
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 use crate::words::StatementWords;
 
-/// A feed as the settings have it.
+/// The names of a feed's tables and columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedNames {
-    /// The database of its tables, where a statement names one.
+    /// The database by which a statement may qualify its tables.
     pub database: Option<String>,
     /// The table of messages.
     pub message: String,
     /// Its primary key.
     pub id: String,
-    /// Who wrote a message.
+    /// The column of the author.
     pub author: String,
-    /// What a page is ordered by, newest first; `None`: the id alone.
+    /// The column that orders pages, newest first; `None`: the id alone.
     pub key: Option<String>,
-    /// Who follows whom.
+    /// The follow table.
     pub follow: Option<FollowNames>,
 }
 
-/// A statement of a feed, by its template: places are numbers of words.
+/// A feed's statement by its template. Positions are indexes of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementShape {
-    /// What the statement calls the table of messages: one word.
+    /// The word by which the statement refers to the table of messages.
     pub qualifier: usize,
-    /// Whose messages.
+    /// The authors.
     pub authors: AuthorSelection,
-    /// The list of authors that the ids may replace: it is a condition of its own, and says alone whose messages are wanted.
+    /// The list of authors that the ids may replace: a condition of its own, which alone selects the authors.
     pub replaceable_list: Option<Range<usize>>,
-    /// From where on.
+    /// The page's bounds.
     pub bounds: Vec<PageBound>,
-    /// Where LIMIT's number stands.
+    /// The position of LIMIT's number.
     pub limit: usize,
-    /// Where OFFSET's stands.
+    /// The position of OFFSET's number.
     pub offset: Option<usize>,
-    /// Where the word WHERE stands, if there is one.
+    /// The position of the word WHERE, if there is one.
     pub filter: Option<usize>,
-    /// Where the clause behind it begins.
+    /// The position of the clause after it.
     pub filter_end: usize,
-    /// The key alone orders, so messages of one key are in an order that only the server knows.
+    /// Only the key orders, so the server alone knows the order of messages with one key.
     pub ties: bool,
-    /// Values that have to be looked at.
+    /// Values to check in each statement.
     pub literal_checks: Vec<LiteralCheck>,
     /// A TIMESTAMP is compared.
     pub zoned: bool,
-    /// It is read through a SELECT in FROM.
+    /// It reads a SELECT in FROM.
     pub derived: bool,
-    /// What plans change of how its columns are described.
+    /// What plans change in its column definitions.
     pub plan_dependence: PlanDependence,
-    /// A condition has a SELECT that names nothing but constants: EXPLAIN on MariaDB does not tell what that says.
+    /// A condition has a subquery that names only constants: EXPLAIN on MariaDB does not show its result.
     pub has_constant_subquery: bool,
-    /// What rows depend on, if it is little enough for them to be kept.
+    /// What rows depend on, if they can be cached.
     pub row_dependencies: Option<RowDependencies>,
 }
 
 /// Finds the shape of a SELECT that reads a feed.
 ///
 /// # Errors
-/// Why it is none.
+/// Why it cannot be narrowed.
 pub fn shape(
     query: &FeedSelect,
     words: &StatementWords,
@@ -83,13 +83,13 @@ pub fn shape(
     let scope = NameScope::default().within(&query.sources, schema)?;
     let message = message_table(feed, &scope)?;
     let column = |name: &str| {
-        let place = message
+        let position = message
             .table
             .column_position(name)
             .ok_or(NarrowingRefusal::Names)?;
         Ok::<_, NarrowingRefusal>(ScopedColumn {
             table: message.number,
-            column: place,
+            column: position,
         })
     };
     let (id, author) = (column(&feed.id)?, column(&feed.author)?);
@@ -132,13 +132,13 @@ pub fn shape(
         Some(key) => OrderColumns { key, id: Some(id) },
         None => OrderColumns { key: id, id: None },
     };
-    let look = row_dependencies::DependencyAnalysis {
+    let analysis = row_dependencies::DependencyAnalysis {
         scope: &scope,
         search: &search,
         authors: &authors,
         order,
     };
-    let keep = look.row_dependencies(query, &holds).filter(|_| !ties);
+    let dependencies = analysis.row_dependencies(query, &holds).filter(|_| !ties);
     let statement = plan_dependence::SelectAnalysis {
         query,
         scope: &scope,
@@ -149,7 +149,7 @@ pub fn shape(
     Ok(StatementShape {
         plan_dependence: statement.plan_dependence(),
         has_constant_subquery: statement.has_constant_subquery(),
-        row_dependencies: keep,
+        row_dependencies: dependencies,
         qualifier: match &message.source.alias {
             Some(alias) => alias.word,
             None => message.source.table.word,
@@ -171,14 +171,14 @@ pub fn shape(
     })
 }
 
-/// The table of messages: it is in FROM once, and on no nullable side.
+/// Finds the table of messages: it is in FROM once, and on no nullable side.
 fn message_table<'s, 'a>(
     feed: &FeedNames,
     scope: &'s NameScope<'a>,
 ) -> Result<&'s ScopedTable<'a>, NarrowingRefusal> {
-    let is = |seen: &&ScopedTable<'_>| {
-        let database = seen.source.database.as_ref().map(|name| &name.text);
-        seen.source.table.text == feed.message
+    let is = |scoped: &&ScopedTable<'_>| {
+        let database = scoped.source.database.as_ref().map(|name| &name.text);
+        scoped.source.table.text == feed.message
             && (database.is_none() || database == feed.database.as_ref())
     };
     let mut all = scope.innermost_tables().iter().filter(is);
@@ -189,7 +189,7 @@ fn message_table<'s, 'a>(
     }
 }
 
-/// Checks that the order is the feed's, newest first. True: messages of one key are in no order among themselves.
+/// Checks that the order is the feed's, newest first. True: messages of one key have no order among themselves.
 fn check_order(
     query: &FeedSelect,
     scope: &NameScope<'_>,
@@ -199,7 +199,7 @@ fn check_order(
     let mut order = Vec::with_capacity(query.order.len());
     for one in &query.order {
         let of = sort_column(one, query, scope)?;
-        // What was sorted by before sorts nothing any more.
+        // A column that repeats sorts nothing more.
         if order.contains(&of) {
             continue;
         }
@@ -216,7 +216,7 @@ fn check_order(
     }
 }
 
-/// What ORDER BY sorts by: a name without a table may be one that a column of the answer is given.
+/// The column that a key of ORDER BY sorts by. A name without a table may be an alias of the reply.
 fn sort_column(
     key: &OrderKey,
     query: &FeedSelect,
@@ -226,32 +226,32 @@ fn sort_column(
     if !key.column.qualifier.is_empty() {
         return scope.resolve(&key.column);
     }
-    let called = query.items.iter().filter_map(|item| match item {
+    let aliased = query.items.iter().filter_map(|item| match item {
         SelectItem::Operand(operand, Some(alias)) if alias.text.eq_ignore_ascii_case(name) => {
             Some(operand)
         }
         _ => None,
     });
-    // A column of a table that has the name has to be the one that is given it.
+    // If a table has a column of this name, the alias has to mean that column.
     let is_column = scope
         .innermost_tables()
         .iter()
-        .any(|seen| seen.table.column_position(name).is_some());
-    let mut found = is_column.then(|| scope.resolve(&key.column)).transpose()?;
-    for operand in called {
+        .any(|scoped| scoped.table.column_position(name).is_some());
+    let mut resolved = is_column.then(|| scope.resolve(&key.column)).transpose()?;
+    for operand in aliased {
         let Operand::Column(column) = operand else {
             return Err(NarrowingRefusal::Order);
         };
         let of = scope.resolve(column)?;
-        if found.is_some_and(|found| found != of) {
+        if resolved.is_some_and(|found| found != of) {
             return Err(NarrowingRefusal::Order);
         }
-        found = Some(of);
+        resolved = Some(of);
     }
-    found.ok_or(NarrowingRefusal::Names)
+    resolved.ok_or(NarrowingRefusal::Names)
 }
 
-/// A message has one row at most: by the keys of what is joined, or by DISTINCT or GROUP BY over columns of such tables.
+/// Checks that a message has one row at most: by the keys of joined tables, or by DISTINCT or GROUP BY over columns of such tables.
 fn check_single_row(
     query: &FeedSelect,
     scope: &NameScope<'_>,
@@ -268,7 +268,7 @@ fn check_single_row(
         SelectItem::Operand(operand, _) => operand.columns().into_iter().all(only),
         SelectItem::All | SelectItem::AllOf(_) => scope
             .shown_tables(item)
-            .all(|seen| single.contains(&seen.number)),
+            .all(|scoped| single.contains(&scoped.number)),
     };
     if !query.group.is_empty() {
         let by_id = query
@@ -288,7 +288,10 @@ fn check_single_row(
             SelectItem::Operand(Operand::Column(column), _) => scope.resolve(column) == Ok(id),
             _ => {
                 let hidden = scope.column_schema(id).is_none_or(|facts| facts.is_hidden);
-                !hidden && scope.shown_tables(item).any(|seen| seen.number == id.table)
+                !hidden
+                    && scope
+                        .shown_tables(item)
+                        .any(|scoped| scoped.number == id.table)
             }
         };
         let distinct = query.items.iter().any(is_id) && query.items.iter().all(of_single);
@@ -303,7 +306,7 @@ fn check_single_row(
     }
 }
 
-/// The list that says alone whose messages are wanted, where it is one of the conditions of WHERE.
+/// The list that alone selects the authors, if it is a condition of WHERE by itself.
 fn replaceable_list(
     authors: &AuthorSelection,
     filter: Option<&SelectCondition>,
@@ -313,7 +316,7 @@ fn replaceable_list(
     if !authors.readers.is_empty() || !authors.single.is_empty() {
         return None;
     }
-    let [own] = authors.lists.as_slice() else {
+    let [author_list] = authors.lists.as_slice() else {
         return None;
     };
     let filter = filter?;
@@ -321,20 +324,20 @@ fn replaceable_list(
         ConditionKind::And(all) => all.as_slice(),
         _ => std::slice::from_ref(filter),
     };
-    let found = all
+    let matching = all
         .iter()
-        .find(|condition| is_author_list(condition, own, author, scope));
-    found.map(|condition| condition.words.clone())
+        .find(|condition| is_author_list(condition, author_list, author, scope));
+    matching.map(|condition| condition.words.clone())
 }
 
 fn is_author_list(
     condition: &SelectCondition,
-    own: &LiteralList,
+    author_list: &LiteralList,
     author: ScopedColumn,
     scope: &NameScope<'_>,
 ) -> bool {
     let ConditionKind::In(Operand::Column(column), list, true) = &condition.kind else {
         return false;
     };
-    list == own && scope.resolve(column) == Ok(author)
+    list == author_list && scope.resolve(column) == Ok(author)
 }

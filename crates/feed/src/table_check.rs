@@ -1,4 +1,4 @@
-//! Whether a feed can be served from the tables of a database, and what would mend it where it cannot.
+//! Checks whether a feed can be served from the tables of a database, and names the remedies.
 
 use std::fmt;
 
@@ -12,48 +12,48 @@ use crate::definition::FeedDefinition;
 /// Why a feed is not served from a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedObstacle {
-    /// A table is not there, or the service account may not see it.
+    /// A table does not exist, or the service account may not see it.
     NoTable {
-        /// Which.
+        /// The table.
         table: String,
     },
-    /// It is a view, or a table with a history of its own.
+    /// It is a view, or a system-versioned table.
     Kind {
-        /// Which.
+        /// The table.
         table: String,
-        /// What it is.
+        /// Its kind.
         kind: String,
     },
-    /// Its engine has no transactions that the log is in step with.
+    /// Its engine has no transactions that are in step with the binary log.
     Engine {
-        /// Which table.
+        /// The table.
         table: String,
         /// Its engine.
         engine: String,
     },
-    /// A column is not there.
+    /// A column does not exist.
     NoColumn {
         /// Its table.
         table: String,
-        /// Which.
+        /// The column.
         column: String,
     },
-    /// A column's type cannot be kept in memory.
+    /// Memory cannot hold a column's type.
     Type {
         /// Its table.
         table: String,
-        /// Which.
+        /// The column.
         column: String,
         /// Its type.
         is: String,
-        /// What it has to be.
+        /// The type that is needed.
         needed: &'static str,
     },
-    /// A column is computed from others, and may follow the session.
+    /// A column is generated, and may depend on the session.
     Generated {
         /// Its table.
         table: String,
-        /// Which.
+        /// The column.
         column: String,
     },
     /// The id is not the primary key.
@@ -63,24 +63,24 @@ pub enum FeedObstacle {
         /// The id.
         id: String,
     },
-    /// No index leads to an author's messages, or to a reader's authors.
+    /// No index finds an author's messages, or a reader's authors.
     NoIndex {
         /// The table.
         table: String,
-        /// The columns that it begins with.
+        /// The columns that the index has to begin with.
         columns: Vec<String>,
     },
-    /// Who follows whom may be there more than once.
+    /// The follow table may hold a pair twice.
     NotUnique {
         /// The table.
         table: String,
-        /// Reader and author.
+        /// The reader and author columns.
         columns: Vec<String>,
     },
 }
 
 impl FeedObstacle {
-    /// What mends it: the statement, where one does, for an account and a database as a statement names them.
+    /// The remedy, if there is one: a statement, or a correction of the settings. `account` is written as in a statement.
     #[must_use]
     pub fn remedy(&self, database: &str, account: &str) -> Option<String> {
         let correct = |what: &str| format!("correct {what} in the feed's section of the settings");
@@ -92,7 +92,7 @@ impl FeedObstacle {
         }
     }
 
-    /// The statement that makes the table fit.
+    /// The statement that makes the table fit, if there is one.
     fn alter_statement(&self) -> Option<String> {
         let columns = |columns: &[String]| {
             let columns = columns.iter().map(|name| quoted(name));
@@ -102,19 +102,19 @@ impl FeedObstacle {
             FeedObstacle::Engine { table, .. } => (table, "ENGINE = InnoDB".to_owned()),
             FeedObstacle::NoIndex {
                 table,
-                columns: own,
-            } => (table, format!("ADD INDEX ({})", columns(own))),
+                columns: names,
+            } => (table, format!("ADD INDEX ({})", columns(names))),
             FeedObstacle::NotUnique {
                 table,
-                columns: own,
-            } => (table, format!("ADD UNIQUE INDEX ({})", columns(own))),
+                columns: names,
+            } => (table, format!("ADD UNIQUE INDEX ({})", columns(names))),
             _ => return None,
         };
         Some(format!("ALTER TABLE {} {what}", quoted(table)))
     }
 }
 
-/// The statement that lets an account see a table, as the statement names the account.
+/// The statement that lets an account see a table. `account` is written as in a statement.
 #[must_use]
 pub fn select_grant(database: &str, table: &str, account: &str) -> String {
     let (database, table) = (quoted(database), quoted(table));
@@ -167,7 +167,7 @@ impl fmt::Display for FeedObstacle {
     }
 }
 
-/// The tables that a feed is made of.
+/// The tables that a feed needs.
 #[must_use]
 pub fn tables(definition: &FeedDefinition) -> Vec<String> {
     let follow = definition
@@ -183,108 +183,112 @@ pub fn tables(definition: &FeedDefinition) -> Vec<String> {
 const INTEGER_REQUIRED: &str = "an integer";
 const ORDERED_REQUIRED: &str = "an integer, DATETIME or TIMESTAMP";
 
-/// The types of a feed's columns.
+/// Checks a feed's tables, and returns the types of its columns.
 ///
 /// # Errors
-/// All that is in its way.
+/// All obstacles.
 pub fn check(
     definition: &FeedDefinition,
     known: &DatabaseCatalogue,
 ) -> Result<FeedColumnTypes, Vec<FeedObstacle>> {
-    let mut found = Vec::new();
+    let mut obstacles = Vec::new();
     let message = &definition.message;
-    let messages = table(&message.table, known, &mut found);
+    let messages = table(&message.table, known, &mut obstacles);
     let mut id = None;
     let mut key = None;
     let mut authors = Vec::new();
     if let Some(facts) = messages {
-        let own = CheckedTable {
+        let message_table = CheckedTable {
             name: &message.table,
             facts,
         };
-        id = own.integer_type(&message.id, &mut found);
-        authors.extend(own.integer_type(&message.author, &mut found));
-        key = definition.key().map(|key| own.key_type(key, &mut found));
-        own.check_primary_key(&message.id, &mut found);
+        id = message_table.integer_type(&message.id, &mut obstacles);
+        authors.extend(message_table.integer_type(&message.author, &mut obstacles));
+        key = definition
+            .key()
+            .map(|key| message_table.key_type(key, &mut obstacles));
+        message_table.check_primary_key(&message.id, &mut obstacles);
         let leads = [Some(&*message.author), definition.key()];
-        own.check_index(&leads.into_iter().flatten().collect::<Vec<_>>(), &mut found);
+        message_table.check_index(
+            &leads.into_iter().flatten().collect::<Vec<_>>(),
+            &mut obstacles,
+        );
     }
     if let Some(follow) = &definition.follow
-        && let Some(facts) = table(&follow.table, known, &mut found)
+        && let Some(facts) = table(&follow.table, known, &mut obstacles)
     {
-        let own = CheckedTable {
+        let follow_table = CheckedTable {
             name: &follow.table,
             facts,
         };
         for column in [&follow.reader, &follow.author] {
-            authors.extend(own.integer_type(column, &mut found));
+            authors.extend(follow_table.integer_type(column, &mut obstacles));
         }
-        own.check_index(&[&follow.reader], &mut found);
-        own.check_unique(&[&follow.reader, &follow.author], &mut found);
+        follow_table.check_index(&[&follow.reader], &mut obstacles);
+        follow_table.check_unique(&[&follow.reader, &follow.author], &mut obstacles);
     }
     match (id, key) {
-        (Some(id), Some(Some(key))) if found.is_empty() => Ok(FeedColumnTypes {
+        (Some(id), Some(Some(key))) if obstacles.is_empty() => Ok(FeedColumnTypes {
             id,
             author: common_integer(&authors),
             key: Some(key),
         }),
-        (Some(id), None) if found.is_empty() => Ok(FeedColumnTypes {
+        (Some(id), None) if obstacles.is_empty() => Ok(FeedColumnTypes {
             id,
             author: common_integer(&authors),
             key: None,
         }),
-        _ => Err(found),
+        _ => Err(obstacles),
     }
 }
 
 fn table<'a>(
     name: &str,
     known: &'a DatabaseCatalogue,
-    found: &mut Vec<FeedObstacle>,
+    obstacles: &mut Vec<FeedObstacle>,
 ) -> Option<&'a CatalogueTable> {
     let table = name.to_owned();
     let Some(facts) = known.catalogue_table(name) else {
-        found.push(FeedObstacle::NoTable { table });
+        obstacles.push(FeedObstacle::NoTable { table });
         return None;
     };
     if !facts.is_plain() {
         let kind = facts.kind.clone();
-        found.push(FeedObstacle::Kind { table, kind });
+        obstacles.push(FeedObstacle::Kind { table, kind });
         return None;
     }
     if !facts.engine.eq_ignore_ascii_case("InnoDB") {
         let engine = facts.engine.clone();
-        found.push(FeedObstacle::Engine { table, engine });
+        obstacles.push(FeedObstacle::Engine { table, engine });
     }
     Some(facts)
 }
 
-/// What all of them hold.
+/// The range that all these types hold.
 fn common_integer(types: &[IntegerColumnType]) -> IntegerColumnType {
     IntegerColumnType {
-        bits: types.iter().map(|own| own.bits).min().unwrap_or(64),
-        signed: types.iter().any(|own| own.signed),
+        bits: types.iter().map(|integer| integer.bits).min().unwrap_or(64),
+        signed: types.iter().any(|integer| integer.signed),
     }
 }
 
-/// One of the feed's tables.
 struct CheckedTable<'a> {
     name: &'a str,
     facts: &'a CatalogueTable,
 }
 
 impl CheckedTable<'_> {
-    fn column_position(&self, column: &str, found: &mut Vec<FeedObstacle>) -> Option<usize> {
-        let place = self.facts.table.column_position(column);
-        let Some(at) = place else {
-            found.push(FeedObstacle::NoColumn {
+    fn column_position(&self, column: &str, obstacles: &mut Vec<FeedObstacle>) -> Option<usize> {
+        let position = self.facts.table.column_position(column);
+        let Some(at) = position else {
+            obstacles.push(FeedObstacle::NoColumn {
                 table: self.name.to_owned(),
                 column: column.to_owned(),
             });
             return None;
         };
         if self.facts.is_generated(at) {
-            found.push(FeedObstacle::Generated {
+            obstacles.push(FeedObstacle::Generated {
                 table: self.name.to_owned(),
                 column: column.to_owned(),
             });
@@ -305,73 +309,74 @@ impl CheckedTable<'_> {
     fn integer_type(
         &self,
         column: &str,
-        found: &mut Vec<FeedObstacle>,
+        obstacles: &mut Vec<FeedObstacle>,
     ) -> Option<IntegerColumnType> {
-        let at = self.column_position(column, found)?;
+        let at = self.column_position(column, obstacles)?;
         let integer = self.facts.integer_type(at);
         if integer.is_none() {
-            found.push(self.wrong_type(column, at, INTEGER_REQUIRED));
+            obstacles.push(self.wrong_type(column, at, INTEGER_REQUIRED));
         }
         integer
     }
 
-    fn key_type(&self, column: &str, found: &mut Vec<FeedObstacle>) -> Option<KeyType> {
-        let at = self.column_position(column, found)?;
+    fn key_type(&self, column: &str, obstacles: &mut Vec<FeedObstacle>) -> Option<KeyType> {
+        let at = self.column_position(column, obstacles)?;
         let key = self.facts.key_type(at);
         if key.is_none() {
-            found.push(self.wrong_type(column, at, ORDERED_REQUIRED));
+            obstacles.push(self.wrong_type(column, at, ORDERED_REQUIRED));
         }
         key
     }
 
-    /// Their places, where all are there: what is not was told already.
+    /// The positions of these columns. `None`: one is missing, which was already reported.
     fn column_positions(&self, columns: &[&str]) -> Option<Vec<usize>> {
-        let places = columns
+        let positions = columns
             .iter()
             .map(|column| self.facts.table.column_position(column));
-        places.collect()
+        positions.collect()
     }
 
-    fn check_primary_key(&self, id: &str, found: &mut Vec<FeedObstacle>) {
+    fn check_primary_key(&self, id: &str, obstacles: &mut Vec<FeedObstacle>) {
         let Some(at) = self.facts.table.column_position(id) else {
             return;
         };
         let primary = self.facts.indexes.get("PRIMARY");
         if primary.is_none_or(|key| key.columns != [Some(at)]) {
-            found.push(FeedObstacle::PrimaryKey {
+            obstacles.push(FeedObstacle::PrimaryKey {
                 table: self.name.to_owned(),
                 id: id.to_owned(),
             });
         }
     }
 
-    fn check_index(&self, columns: &[&str], found: &mut Vec<FeedObstacle>) {
-        let Some(places) = self.column_positions(columns) else {
+    fn check_index(&self, columns: &[&str], obstacles: &mut Vec<FeedObstacle>) {
+        let Some(positions) = self.column_positions(columns) else {
             return;
         };
         let leads = |index: &TableIndex| {
-            let own = index.columns.iter().map(|column| column.as_ref());
-            own.take(places.len()).eq(places.iter().map(Some))
+            let leading = index.columns.iter().map(|column| column.as_ref());
+            leading.take(positions.len()).eq(positions.iter().map(Some))
         };
         if !self.facts.indexes.values().any(leads) {
-            found.push(FeedObstacle::NoIndex {
+            obstacles.push(FeedObstacle::NoIndex {
                 table: self.name.to_owned(),
                 columns: columns.iter().map(|name| (*name).to_owned()).collect(),
             });
         }
     }
 
-    fn check_unique(&self, columns: &[&str], found: &mut Vec<FeedObstacle>) {
-        let Some(places) = self.column_positions(columns) else {
+    fn check_unique(&self, columns: &[&str], obstacles: &mut Vec<FeedObstacle>) {
+        let Some(positions) = self.column_positions(columns) else {
             return;
         };
-        // Rows with NULL may be there more than once, and are nobody's.
+        // Rows with NULL may occur more than once, and belong to no reader.
         let unique = |index: &TableIndex| {
-            let mut own = index.columns.iter();
-            index.unique && own.all(|column| column.is_some_and(|at| places.contains(&at)))
+            let mut index_columns = index.columns.iter();
+            index.unique
+                && index_columns.all(|column| column.is_some_and(|at| positions.contains(&at)))
         };
         if !self.facts.indexes.values().any(unique) {
-            found.push(FeedObstacle::NotUnique {
+            obstacles.push(FeedObstacle::NotUnique {
                 table: self.name.to_owned(),
                 columns: columns.iter().map(|name| (*name).to_owned()).collect(),
             });
@@ -393,7 +398,7 @@ mod tests {
         .unwrap()
     }
 
-    fn told(rows: &[&[&str]]) -> CatalogueRows {
+    fn catalogue_rows(rows: &[&[&str]]) -> CatalogueRows {
         let cell = |cell: &&str| (*cell != "NULL").then(|| cell.as_bytes().to_vec());
         rows.iter()
             .map(|row| row.iter().map(cell).collect())
@@ -417,7 +422,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_one_statement_mends_is_told_with_it() {
+    fn a_remedy_by_one_statement_is_reported() {
         let table = || "m".to_owned();
         let cure =
             |obstacle: FeedObstacle| obstacle.remedy("app", "`me`@`here`").unwrap_or_default();
@@ -435,8 +440,8 @@ mod tests {
         assert_eq!(cure(FeedObstacle::PrimaryKey { table: table(), id }), "");
     }
 
-    /// What is said where one cell is another, or a row is not there.
-    fn said(table: usize, row: usize, to: Option<(usize, &'static str)>) -> Vec<String> {
+    /// The obstacles where one cell is changed, or a row is missing.
+    fn obstacles_with(table: usize, row: usize, to: Option<(usize, &'static str)>) -> Vec<String> {
         let (mut tables, mut columns, mut indexes) =
             (TABLES.to_vec(), COLUMNS.to_vec(), INDEXES.to_vec());
         match (table, to) {
@@ -447,7 +452,7 @@ mod tests {
             (1, None) => drop(columns.remove(row)),
             _ => drop(indexes.remove(row)),
         }
-        let of = |rows: Vec<&[&str]>| told(&rows);
+        let of = |rows: Vec<&[&str]>| catalogue_rows(&rows);
         let known = DatabaseCatalogue::read(
             "app",
             &[
@@ -464,16 +469,19 @@ mod tests {
 
     #[test]
     fn a_feed_with_its_indexes_is_served() {
-        assert_eq!(said(0, 0, Some((2, "INNODB"))), Vec::<String>::new());
+        assert_eq!(
+            obstacles_with(0, 0, Some((2, "INNODB"))),
+            Vec::<String>::new()
+        );
         // Types need not be the same.
         assert_eq!(
-            said(1, 3, Some((2, "bigint unsigned"))),
+            obstacles_with(1, 3, Some((2, "bigint unsigned"))),
             Vec::<String>::new()
         );
     }
 
     #[test]
-    fn what_is_in_the_way_is_told_with_the_statement_that_mends_it() {
+    fn obstacles_are_reported_with_their_remedies() {
         for (table, row, to, expected) in [
             (0, 0, None, "there is no table m"),
             (0, 0, Some((1, "VIEW")), "m is a view"),
@@ -512,9 +520,9 @@ mod tests {
                 "ALTER TABLE `f` ADD UNIQUE INDEX (`reader`, `author`)",
             ),
         ] {
-            let all = said(table, row, to);
-            let found = all.iter().any(|one| one.contains(expected));
-            assert!(found, "{expected}: {all:?}");
+            let all = obstacles_with(table, row, to);
+            let is_reported = all.iter().any(|one| one.contains(expected));
+            assert!(is_reported, "{expected}: {all:?}");
         }
     }
 }

@@ -1,36 +1,36 @@
-//! Statements that went by, counted by what they have in common: where they come from does not matter.
+//! Counts completed statements by what they have in common. Where they come from does not matter.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::normalization::normalized_text;
 
-/// More different statements are not kept.
+/// Most different statements that are counted.
 const MOST_STATEMENTS: usize = 2_000;
 
-/// A statement that was seen, and what it cost.
+/// Statements that have the same key, and their cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatementStats {
-    /// The database that was current.
+    /// The default database.
     pub database: Option<String>,
     /// One of its texts.
     pub text: String,
-    /// The same as people may read it.
+    /// The text without its values.
     pub normalized_text: String,
     /// It was prepared by the protocol, and executed.
     pub prepared: bool,
-    /// How often it was seen.
+    /// The number of executions.
     pub times: u64,
-    /// How long all of them took together.
+    /// The time of all of them together.
     pub total: Duration,
-    /// How many rows the server read for them, where it says so.
+    /// The number of rows that the server read for them, if it reports that.
     pub rows_read: Option<u64>,
-    /// How many rows it sent.
+    /// The number of rows that it sent.
     pub rows_sent: u64,
 }
 
 impl StatementStats {
-    /// How long one took, on average.
+    /// The mean time of one.
     #[must_use]
     pub fn mean(&self) -> Duration {
         let times = u32::try_from(self.times.max(1)).unwrap_or(u32::MAX);
@@ -38,25 +38,25 @@ impl StatementStats {
     }
 }
 
-/// What a statement has in common with others: its database, how it is shown, and whether it was prepared.
+/// What statements have in common: the database, the normalized text, and whether they were prepared.
 type StatementStatsKey = (Option<String>, String, bool);
 
-/// One that has ended.
+/// A statement that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct CompletedStatement<'a> {
-    /// The database that was current.
+    /// The default database.
     pub database: Option<&'a [u8]>,
     /// Its text.
     pub text: &'a [u8],
     /// It was prepared by the protocol, and executed.
     pub prepared: bool,
-    /// How long it took.
+    /// The time that it took.
     pub duration: Duration,
-    /// How many rows came back.
+    /// The number of rows returned.
     pub rows: u64,
 }
 
-/// Counts statements as they go by.
+/// Counts statements as they end.
 #[derive(Debug, Default)]
 pub struct StatementTally {
     by_key: HashMap<StatementStatsKey, StatementStats>,
@@ -64,7 +64,7 @@ pub struct StatementTally {
 }
 
 impl StatementTally {
-    /// One has ended.
+    /// Counts one that has ended.
     pub fn add(&mut self, ended: CompletedStatement<'_>) {
         let database = ended
             .database
@@ -75,25 +75,25 @@ impl StatementTally {
             return;
         }
         let (database, shown, prepared) = key.clone();
-        let seen = self.by_key.entry(key).or_insert_with(|| StatementStats {
+        let stats = self.by_key.entry(key).or_insert_with(|| StatementStats {
             database,
             text: String::from_utf8_lossy(ended.text).into_owned(),
             normalized_text: shown,
             prepared,
             ..StatementStats::default()
         });
-        seen.times += 1;
-        seen.total = seen.total.saturating_add(ended.duration);
-        seen.rows_sent = seen.rows_sent.saturating_add(ended.rows);
+        stats.times += 1;
+        stats.total = stats.total.saturating_add(ended.duration);
+        stats.rows_sent = stats.rows_sent.saturating_add(ended.rows);
     }
 
-    /// Statements that were not counted, since there were too many different ones.
+    /// The number of statements that were not counted, because there were too many different ones.
     #[must_use]
     pub fn uncounted(&self) -> u64 {
         self.uncounted
     }
 
-    /// All that were counted, the most time first.
+    /// All that were counted, those of the most time first.
     #[must_use]
     pub fn statements(&self) -> Vec<StatementStats> {
         let mut all: Vec<StatementStats> = self.by_key.values().cloned().collect();
@@ -133,20 +133,20 @@ mod tests {
         ] {
             tally.add(ended(database, text, took));
         }
-        let seen = tally.statements();
-        let told: Vec<_> = seen
+        let statements = tally.statements();
+        let summaries: Vec<_> = statements
             .iter()
-            .map(|seen| {
+            .map(|stats| {
                 (
-                    seen.times,
-                    seen.mean(),
-                    seen.rows_sent,
-                    &*seen.normalized_text,
+                    stats.times,
+                    stats.mean(),
+                    stats.rows_sent,
+                    &*stats.normalized_text,
                 )
             })
             .collect();
         assert_eq!(
-            told,
+            summaries,
             [
                 (1, 9 * MS, 20, "SELECT a FROM t WHERE c IN (...)"),
                 (2, 2 * MS, 40, "SELECT a FROM t WHERE b IN (...)"),
@@ -154,8 +154,9 @@ mod tests {
             ]
         );
         assert!(
-            seen.iter()
-                .any(|seen| seen.text == "SELECT a FROM t WHERE b IN (1, 2)")
+            statements
+                .iter()
+                .any(|stats| stats.text == "SELECT a FROM t WHERE b IN (1, 2)")
         );
     }
 

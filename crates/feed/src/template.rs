@@ -1,4 +1,4 @@
-//! A template that is served: its shape, and what was learned from its statements.
+//! A template that is served: its shape, and what was sampled from its statements.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,41 +23,40 @@ use crate::shape::{FeedNames, StatementShape};
 /// A template of a feed's statements, in one database.
 #[derive(Debug)]
 pub struct Template {
-    /// Whose.
+    /// The feed.
     pub feed: FeedId,
     /// The database of the feed's tables.
     pub database: String,
-    /// Its names.
+    /// The feed's names.
     pub feed_names: FeedNames,
-    /// Types of its columns.
+    /// The types of the feed's columns.
     pub types: FeedColumnTypes,
-    /// What stands where.
+    /// The shape of its statements.
     pub shape: StatementShape,
-    /// Every table that it names.
+    /// Every table that the statement names.
     pub tables: Vec<TableName>,
-    /// Rows of its statements, where they are kept.
+    /// The rows of its statements, where they are cached.
     pub row_cache: Arc<TemplateCache>,
-    /// The places of those that they are made of beside the messages', as [`crate::row_dependencies::RowDependencies::joined_rows`] has them.
+    /// The timelines of joined rows, as [`crate::row_dependencies::RowDependencies::joined_rows`] orders them.
     pub joined_timelines: Arc<[TimelineId]>,
-    /// The places of readers' rows in the tables of its lists of authors, as [`crate::row_dependencies::RowDependencies::lists`] has them.
+    /// The timelines of readers' rows in the tables of author lists, as [`crate::row_dependencies::RowDependencies::lists`] orders them.
     pub list_timelines: Arc<[TimelineId]>,
     counters: OutcomeCounters,
     state: Mutex<TemplateState>,
-    /// Pages of kept rows.
     cached_pages: AtomicU32,
 }
 
-/// Where it is counted what becomes of a template's statements.
+/// The counters of a template's outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct OutcomeCounters {
-    /// Those of the template.
+    /// The template's.
     pub template: Arc<OutcomeCounts>,
-    /// Those of all templates of its feed, where that is known.
+    /// Those of all templates of its feed, if known.
     pub feed: Option<Arc<OutcomeCounts>>,
 }
 
 impl OutcomeCounters {
-    /// Counts what became of a statement.
+    /// Counts an outcome of a statement.
     pub fn add(&self, what: &'static str) {
         self.template.add(what);
         if let Some(feed) = &self.feed {
@@ -69,62 +68,62 @@ impl OutcomeCounters {
 /// A table as a statement names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableName {
-    /// The database in front.
+    /// The database that qualifies it.
     pub database: Option<String>,
     /// Its name.
     pub table: String,
 }
 
-/// What was learned of a template.
+/// What was measured of a template.
 #[derive(Debug, Default)]
 struct TemplateState {
     costs: [PathCosts; AuthorCountBucket::COUNT],
     candidate_ratio: CandidateRatio,
     metadata: result_metadata::SettingsMetadata,
-    /// Its columns are described as they are directly where they come through a temporary table.
+    /// Its columns match the direct ones if they go through a temporary table.
     buffered: bool,
     retired: Option<RetirementReason>,
-    /// So often, one behind the other, a narrowed answer's columns differed from those that were learned.
+    /// How often in a row a narrowed reply's columns differed from the sample.
     mismatches: u32,
 }
 
 impl TemplateState {
-    /// How columns are described for so many authors under these settings.
-    fn has_metadata(&self, crowd: AuthorCountBucket, under: PlanSettings) -> bool {
-        let variants = self.metadata.for_settings(under);
-        variants.is_some_and(|variants| variants.sample(crowd, None).is_some())
+    /// True if there is a sample for so many authors under these settings.
+    fn has_metadata(&self, bucket: AuthorCountBucket, settings: PlanSettings) -> bool {
+        let metadata = self.metadata.for_settings(settings);
+        metadata.is_some_and(|variants| variants.sample(bucket, None).is_some())
     }
 }
 
-/// Why a template is not narrowed any more, though its text could be.
+/// Why a template is no longer narrowed, though its text could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RetirementReason {
-    /// Asked directly, it ends with a warning or an error: what a narrowed one says of that is not known.
+    /// A direct statement ends with a warning or an error: what a narrowed one reports of that is unknown.
     Warns,
-    /// Its columns are described in another way when it is narrowed.
+    /// Its columns are described differently when it is narrowed.
     Columns,
-    /// Its answers are longer than is held.
+    /// Its replies are longer than memory holds.
     TooLong,
 }
 
-/// How a statement is to be asked.
+/// How a statement is to be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutionChoice {
-    /// As it is: the server's own answer is looked at, and learned from.
+    /// The client's text: the server's reply is sampled.
     Sample,
-    /// With candidates, in this form.
+    /// Narrowed to candidates, in this form.
     Narrowed {
         /// Through a temporary table.
         buffered: bool,
     },
-    /// As it is: that costs less.
+    /// The client's text, which costs less.
     Direct,
-    /// As it is, for good.
+    /// The client's text, for good.
     Retired(RetirementReason),
 }
 
 impl Template {
-    /// One of which nothing was learned yet.
+    /// A template without samples.
     #[must_use]
     pub fn new(
         feed: FeedId,
@@ -150,17 +149,17 @@ impl Template {
         }
     }
 
-    /// The same, whose rows are made of these places' as well, and whose lists are told of in those.
+    /// Sets the timelines of joined rows and of author lists.
     #[must_use]
-    pub fn with_timelines(self, referred: Vec<TimelineId>, lists: Vec<TimelineId>) -> Template {
+    pub fn with_timelines(self, joined: Vec<TimelineId>, lists: Vec<TimelineId>) -> Template {
         Template {
-            joined_timelines: referred.into(),
+            joined_timelines: joined.into(),
             list_timelines: lists.into(),
             ..self
         }
     }
 
-    /// The same, counted there.
+    /// Sets the counters.
     #[must_use]
     pub fn with_counters(self, counted: OutcomeCounters) -> Template {
         Template {
@@ -169,11 +168,11 @@ impl Template {
         }
     }
 
-    /// This has become of one of its statements.
+    /// Counts an outcome of one of its statements.
     pub fn count_outcome(&self, what: &'static str) {
         self.counters.add(what);
         let times = match what {
-            // The server was not asked.
+            // Nothing was sent to the server.
             "kept" => return,
             "narrowed" => self.times().map(|(_, narrowed)| narrowed),
             _ => self.times().map(|(directly, _)| directly),
@@ -181,7 +180,7 @@ impl Template {
         self.counters.template.add_server_time(times);
     }
 
-    /// How long statements take directly and narrowed, in microseconds, where most authors were named of late. `None`: not known.
+    /// The microseconds of direct and of narrowed statements, for the largest author count measured. `None`: unknown.
     #[must_use]
     pub fn times(&self) -> Option<(f64, f64)> {
         self.state().costs.iter().rev().find_map(PathCosts::times)
@@ -191,36 +190,36 @@ impl Template {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many candidates to take for so many rows.
+    /// The number of candidates for so many rows.
     #[must_use]
     pub fn candidates(&self, rows: usize, most: usize) -> usize {
         self.state().candidate_ratio.candidates(rows, most)
     }
 
-    /// How many to take where so many did not suffice; `None`: there are to be no more.
+    /// The number of candidates after so many did not suffice. `None`: there are no more.
     #[must_use]
     pub fn widen(candidates: usize, most: usize) -> Option<usize> {
         (candidates < most).then(|| candidates.saturating_mul(WIDENING_FACTOR).min(most))
     }
 
-    /// How the next statement of so many authors is to be asked, under these settings; `always`: narrowed, whatever that costs.
+    /// Chooses how the next statement of so many authors is executed under these settings. `always`: narrowed at any cost.
     #[must_use]
     pub fn choose(
         &self,
-        crowd: AuthorCountBucket,
-        under: PlanSettings,
+        bucket: AuthorCountBucket,
+        settings: PlanSettings,
         always: bool,
     ) -> ExecutionChoice {
-        let learned = &mut *self.state();
-        if let Some(retired) = learned.retired {
+        let state = &mut *self.state();
+        if let Some(retired) = state.retired {
             return ExecutionChoice::Retired(retired);
         }
-        let known = learned.has_metadata(crowd, under);
-        let Some(costs) = learned.costs.get_mut(crowd.number()) else {
+        let known = state.has_metadata(bucket, settings);
+        let Some(costs) = state.costs.get_mut(bucket.number()) else {
             return ExecutionChoice::Direct;
         };
         let narrowed = ExecutionChoice::Narrowed {
-            buffered: learned.buffered,
+            buffered: state.buffered,
         };
         match costs.choose() {
             _ if !known => ExecutionChoice::Sample,
@@ -231,83 +230,84 @@ impl Template {
         }
     }
 
-    /// True where it was learned of so many authors what a narrowed statement needs, and where there is nothing to be learned any more.
+    /// True if there is a sample for so many authors, or none is needed any more.
     #[must_use]
-    pub fn has_sampled(&self, crowd: AuthorCountBucket, under: PlanSettings) -> bool {
-        let learned = self.state();
-        learned.retired.is_some() || learned.has_metadata(crowd, under)
+    pub fn has_sampled(&self, bucket: AuthorCountBucket, settings: PlanSettings) -> bool {
+        let state = self.state();
+        state.retired.is_some() || state.has_metadata(bucket, settings)
     }
 
-    /// What is known of columns under a plan of the server's.
+    /// What is known of the columns under a plan of the server.
     #[must_use]
-    pub fn plan_knowledge(&self, under: PlanSettings, plan: &ServerPlan) -> PlanKnowledge {
-        let learned = self.state();
-        let variants = learned.metadata.for_settings(under);
-        variants.map_or(PlanKnowledge::Unknown, |variants| {
+    pub fn plan_knowledge(&self, settings: PlanSettings, plan: &ServerPlan) -> PlanKnowledge {
+        let state = self.state();
+        let metadata = state.metadata.for_settings(settings);
+        metadata.map_or(PlanKnowledge::Unknown, |variants| {
             variants.plan_knowledge(plan)
         })
     }
 
-    /// True where a narrowed answer is described as under this plan if it comes through a temporary table.
+    /// True if a narrowed reply has to go through a temporary table to match this plan's sample.
     #[must_use]
-    pub fn is_buffered(&self, under: PlanSettings, plan: &ServerPlan) -> bool {
-        let learned = self.state();
-        let variants = learned.metadata.for_settings(under);
-        variants.is_some_and(|variants| variants.is_buffered(plan))
+    pub fn is_buffered(&self, settings: PlanSettings, plan: &ServerPlan) -> bool {
+        let state = self.state();
+        let metadata = state.metadata.for_settings(settings);
+        metadata.is_some_and(|variants| variants.is_buffered(plan))
     }
 
-    /// True where the server describes columns so for so many authors, as far as is known.
+    /// True if these columns match the sample for so many authors.
     #[must_use]
     pub fn matches_metadata(
         &self,
-        crowd: AuthorCountBucket,
-        under: PlanSettings,
+        bucket: AuthorCountBucket,
+        settings: PlanSettings,
         columns: &ColumnFingerprint,
     ) -> bool {
-        let learned = self.state();
-        let variants = learned.metadata.for_settings(under);
-        let told = variants.and_then(|variants| variants.restored_columns(crowd, None, columns));
-        told.as_ref() == Some(columns)
+        let state = self.state();
+        let metadata = state.metadata.for_settings(settings);
+        let restored =
+            metadata.and_then(|variants| variants.restored_columns(bucket, None, columns));
+        restored.as_ref() == Some(columns)
     }
 
-    /// A direct one was answered well, in so many microseconds; the server went about it by that plan, where that was asked.
+    /// Records a direct reply, its microseconds, and its plan where that was requested.
     pub fn record_sample(
         &self,
-        (crowd, under): (AuthorCountBucket, PlanSettings),
+        (bucket, settings): (AuthorCountBucket, PlanSettings),
         plan: Option<ServerPlan>,
         microseconds: f64,
         columns: ColumnFingerprint,
         ends: PlanStatusFlags,
     ) {
-        let mut learned = self.state();
-        let learn =
-            |variants: &mut TemplateMetadata| variants.record_sample(crowd, plan, columns, ends);
-        learned.metadata.update(under, learn);
-        if let Some(costs) = learned.costs.get_mut(crowd.number()) {
+        let mut state = self.state();
+        let record =
+            |metadata: &mut TemplateMetadata| metadata.record_sample(bucket, plan, columns, ends);
+        state.metadata.update(settings, record);
+        if let Some(costs) = state.costs.get_mut(bucket.number()) {
             costs.record_time(StatementPath::Direct, microseconds);
         }
     }
 
-    /// A narrowed one took so many microseconds and came to nothing: the direct one comes behind it.
-    pub fn record_failed_narrowing(&self, crowd: AuthorCountBucket, microseconds: f64) {
-        if let Some(costs) = self.state().costs.get_mut(crowd.number()) {
+    /// Records a narrowed statement that failed after so many microseconds. The direct one follows it.
+    pub fn record_failed_narrowing(&self, bucket: AuthorCountBucket, microseconds: f64) {
+        if let Some(costs) = self.state().costs.get_mut(bucket.number()) {
             costs.record_failed_narrowing(microseconds);
         }
     }
 
-    /// A narrowed one was answered in so many microseconds. `keeps`: its rows may be kept.
-    pub fn record_narrowed(&self, crowd: AuthorCountBucket, microseconds: f64, keeps: bool) {
-        if let Some(costs) = self.state().costs.get_mut(crowd.number()) {
-            if keeps {
+    /// Records a narrowed statement and its microseconds. `keeps`: its rows may be cached.
+    pub fn record_narrowed(&self, bucket: AuthorCountBucket, microseconds: f64, caches: bool) {
+        if let Some(costs) = self.state().costs.get_mut(bucket.number()) {
+            if caches {
                 costs.record_cache_miss();
             }
             costs.record_time(StatementPath::Narrowed, microseconds);
         }
     }
 
-    /// One was answered by a page of kept rows, in so many microseconds.
-    pub fn record_cached_page(&self, crowd: AuthorCountBucket, microseconds: f64) {
-        // One in so many tells of all: sessions of all cores come here.
+    /// Records a statement that a cached page answered, and its microseconds.
+    pub fn record_cached_page(&self, bucket: AuthorCountBucket, microseconds: f64) {
+        // One in so many reports for all: sessions of all cores come here.
         if !self
             .cached_pages
             .fetch_add(1, Ordering::Relaxed)
@@ -315,69 +315,69 @@ impl Template {
         {
             return;
         }
-        if let Some(costs) = self.state().costs.get_mut(crowd.number()) {
+        if let Some(costs) = self.state().costs.get_mut(bucket.number()) {
             costs.record_cached_pages(CACHED_PAGE_BATCH, microseconds);
         }
     }
 
-    /// Candidates sufficed, and there were more messages behind them.
+    /// The candidates sufficed, and more messages follow them.
     pub fn record_sufficient(&self) {
         self.state().candidate_ratio.record_sufficient();
     }
 
-    /// Of so many candidates so many passed, which did not suffice.
+    /// Too few of the candidates passed.
     pub fn record_shortfall(&self, candidates: usize, passed: usize) {
         self.state()
             .candidate_ratio
             .record_shortfall(candidates, passed);
     }
 
-    /// Tells the columns of a narrowed answer as they are directly, and the flags behind the columns and at the end. `None`: that is
-    /// not known, or they differ in more than key flags, for which another form is tried, or the template is given up.
+    /// The columns of a narrowed reply as in a direct one, and the flags after the columns and at the end. `None`: they are unknown or
+    /// differ in more than key flags; then another form is tried, or the template is retired.
     #[must_use]
     pub fn restore_columns(
         &self,
-        crowd: AuthorCountBucket,
-        under: PlanSettings,
+        bucket: AuthorCountBucket,
+        settings: PlanSettings,
         plan: Option<&ServerPlan>,
-        own: &ColumnFingerprint,
+        narrowed: &ColumnFingerprint,
     ) -> Option<(ColumnFingerprint, PlanStatusFlags)> {
-        let learned = &mut *self.state();
-        let variants = learned.metadata.for_settings(under)?;
-        let ends = variants.sample(crowd, plan)?.status_flags;
-        if let Some(columns) = variants.restored_columns(crowd, plan, own) {
-            learned.mismatches = 0;
+        let state = &mut *self.state();
+        let metadata = state.metadata.for_settings(settings)?;
+        let ends = metadata.sample(bucket, plan)?.status_flags;
+        if let Some(columns) = metadata.restored_columns(bucket, plan, narrowed) {
+            state.mismatches = 0;
             return Some((columns, ends));
         }
         if let Some(plan) = plan {
-            let differs = |variants: &mut TemplateMetadata| variants.record_difference(plan);
-            learned.metadata.update(under, differs);
+            let differs = |template: &mut TemplateMetadata| template.record_difference(plan);
+            state.metadata.update(settings, differs);
             return None;
         }
-        learned.mismatches += 1;
-        match learned.mismatches {
+        state.mismatches += 1;
+        match state.mismatches {
             // The tables may have changed since.
-            1 => learned.metadata.update(under, TemplateMetadata::forget),
-            _ if learned.buffered => learned.retired = Some(RetirementReason::Columns),
-            _ => learned.buffered = true,
+            1 => state.metadata.update(settings, TemplateMetadata::forget),
+            _ if state.buffered => state.retired = Some(RetirementReason::Columns),
+            _ => state.buffered = true,
         }
         None
     }
 
-    /// True where it is asked directly for good.
+    /// True if its statements are relayed for good.
     #[must_use]
     pub fn is_retired(&self) -> bool {
         self.state().retired.is_some()
     }
 
-    /// It is asked directly from now on.
+    /// Relays its statements from now on.
     pub fn retire(&self, why: RetirementReason) {
         self.state().retired = Some(why);
     }
 }
 
 impl FeedSelect {
-    /// Every table that it names, once.
+    /// Every table that the statement names, once.
     #[must_use]
     pub fn tables(&self) -> Vec<TableName> {
         let mut named = Vec::new();

@@ -1,45 +1,45 @@
-//! A statement's words with its literals taken out: what it has in common with all others of its template.
+//! A statement's words without its literals: what it has in common with all others of its template.
 //!
 //! # What a key holds
 //!
-//! Two texts have one key only if no server can tell them apart in anything but the values of literals that are looked at in each statement. So a
-//! key holds every byte of a text, except where what is left out provably cannot be seen:
+//! Two texts have one key only if no server can distinguish them by anything but the values of literals that are read in each statement. So
+//! a key holds every byte of a text, except where an omission provably cannot be observed:
 //!
-//! - **In a list of columns** (from SELECT to its FROM) nothing is left out: servers name a column by the text that it stands there with, white
-//!   space, comments and literals included, and describe it by the length and the digits of its literals.
-//! - **Elsewhere, between two words**, it is left out which white space and which comments stand there: servers' lexers skip both, and read the next word
-//!   as behind a single space. That there is something is kept: `< =` and `1 .5` are errors, `NOW ()` is a function or not as `sql_mode` has it,
-//!   and behind `t. ` a reserved word is none of `t`'s columns. (Comments that are executed, and hints, are not read at all.)
-//! - **Literals elsewhere** leave their kind, and [`StatementWord::is_verbatim`] is false for them. Their values are part of what each statement asks for
-//!   ([`crate::binding`]) or of what its rows are kept under ([`crate::row_dependencies`]), by the place where they stand. Where the grammar looks at a value, or
-//!   leaves one out of account, it stays: behind INTERVAL, in `NOW(3)`, and behind a LIMIT in parentheses. A word of which the grammar reads the
-//!   value has to be one that stays.
-//! - **A list of literals** of one kind, behind IN, leaves its kind, whatever its length and the white space in it: a comma between two literals means the
-//!   same however it is written.
-//! - **In front of the first word, and behind the last one** white space, comments and a semicolon are left out: servers take them off
-//!   before they read.
+//! - **In a list of columns** (from SELECT to its FROM) nothing is left out. Servers name a column by its text, including white space,
+//!   comments and literals, and describe it by the length and the digits of its literals.
+//! - **Elsewhere, between two words**, the kind of white space and comments is left out: servers' lexers skip both, and read the next word
+//!   as after a single space. Their presence is kept: `< =` and `1 .5` are errors, `NOW ()` is a function or not by `sql_mode`, and after
+//!   `t. ` a reserved word is none of `t`'s columns. (Comments that are executed, and hints, are not read at all.)
+//! - **Literals elsewhere** leave their kind, and [`StatementWord::is_verbatim`] is false for them. Their values belong to each statement's
+//!   request ([`crate::binding`]) or to its rows' cache key ([`crate::row_dependencies`]), by position. Where the grammar reads or ignores
+//!   a value, it stays: after INTERVAL, in `NOW(3)`, and after a LIMIT in parentheses. A word whose value the grammar reads has to be one
+//!   that stays.
+//! - **A list of literals** of one kind, after IN, leaves its kind, whatever its length and white space: a comma between two literals means
+//!   the same however it is written.
+//! - **Before the first word and after the last one** white space, comments and a semicolon are left out: servers strip them before they
+//!   read.
 //!
-//! The case of words and names, quotes and parentheses are kept as they stand. So whoever writes a statement in two ways has two templates, and
-//! no reply follows the other's text.
+//! The case of words and names, quotes and parentheses are kept as written. So a statement that is written in two ways has two templates,
+//! and no reply depends on the other's text.
 
 use headwater_sql::lexer::{Lexer, SqlToken, TokenKind};
 
-/// One word of a statement: where it stands, and what it is.
+/// One word of a statement: its position and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatementWord {
-    /// What it is.
+    /// Its kind.
     pub kind: WordKind,
-    /// Where it starts, in bytes.
+    /// Its first byte.
     pub start: usize,
-    /// Where it ends.
+    /// The byte after its last one.
     pub end: usize,
-    /// Parameters in front of it.
+    /// The number of parameters before it.
     pub parameters_before: usize,
-    /// It stands in the key as it is, so that all statements of the template have it. A parameter never does.
+    /// The key holds it as written, so all statements of the template have it. Never true for a parameter.
     pub is_verbatim: bool,
 }
 
-/// What a word is.
+/// The kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
     /// A keyword or a name.
@@ -50,11 +50,11 @@ pub enum WordKind {
     Number,
     /// A string in single quotes.
     Text,
-    /// The place of a parameter.
+    /// A parameter.
     Parameter,
     /// One byte of punctuation.
     Punct(u8),
-    /// A list of literals in parentheses, of whatever length.
+    /// A list of literals in parentheses, of any length.
     List(ListKind),
 }
 
@@ -69,7 +69,7 @@ impl WordKind {
     }
 }
 
-/// What a list holds.
+/// The members of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListKind {
     /// Decimal digits alone.
@@ -85,23 +85,23 @@ pub enum ListKind {
 pub struct StatementWords {
     /// In order, without the semicolon at the end.
     pub words: Vec<StatementWord>,
-    /// Equal for texts of one template, and for no others: see the module.
+    /// Equal for texts of one template only: see the module.
     pub key: Vec<u8>,
-    /// How many parameters it has.
+    /// The number of its parameters.
     pub parameters: usize,
 }
 
-/// More words than this no template has; a list of literals is one.
+/// Most words of a template; a list of literals is one.
 pub const MOST_WORDS: usize = 1_000;
 
-/// Room for a key of a text that has a long list of literals.
+/// Room for the key of a text with a long list of literals.
 const KEY_BYTES: usize = 1_024;
 
-/// In a key, behind each word. Neither a word nor what stands between two holds it.
+/// Ends each word in a key. No word and no gap between words holds it.
 const BREAK: u8 = 0;
 
 impl StatementWord {
-    /// A token of a text that begins at `from`, behind so many parameters, which it is counted among if it is one.
+    /// Reads a token of a text that begins at `from`, after so many parameters. Counts it if it is a parameter.
     fn from_token(
         token: SqlToken<'_>,
         from: usize,
@@ -111,7 +111,7 @@ impl StatementWord {
             TokenKind::Word => WordKind::Name,
             TokenKind::QuotedName => WordKind::Quoted,
             TokenKind::Number => WordKind::Number,
-            // In double quotes it is a string or a name, as sql_mode has it.
+            // In double quotes it is a string or a name, depending on `sql_mode`.
             TokenKind::QuotedText if token.text.first() == Some(&b'\'') => WordKind::Text,
             TokenKind::Punct(b'?') => WordKind::Parameter,
             TokenKind::Punct(byte) => WordKind::Punct(byte),
@@ -131,8 +131,8 @@ impl StatementWord {
 }
 
 impl StatementWords {
-    /// The words of a text. `None`: it has more than one statement, too many words, or a byte that is not certain whatever the
-    /// session's `sql_mode` and character set.
+    /// The words of a text. `None`: it has several statements, too many words, or a byte whose meaning depends on the session's `sql_mode`
+    /// or character set.
     #[must_use]
     pub fn read(text: &[u8]) -> Option<StatementWords> {
         let mut lexer = Lexer::new(text);
@@ -141,8 +141,8 @@ impl StatementWords {
             key: Vec::with_capacity(text.len().min(KEY_BYTES) + 64),
             parameters: 0,
         };
-        let mut place = WordContext::default();
-        // Where a list may have begun: a parenthesis behind IN.
+        let mut context = WordContext::default();
+        // Where a list may have begun: a parenthesis after IN.
         let mut list: Option<OpenList> = None;
         while let Some(token) = lexer.next() {
             if token.is_punct(b';') {
@@ -157,44 +157,43 @@ impl StatementWords {
                     continue;
                 }
                 Some(ListProgress::Closed(whole)) => {
-                    read.push(whole, &mut place, text)?;
+                    read.push(whole, &mut context, text)?;
                     continue;
                 }
                 None => {}
             }
             if let Some(opened) = opened {
                 // It was no list of literals after all.
-                read.reread_words(opened, &mut place, text)?;
+                read.reread_words(opened, &mut context, text)?;
             }
             let begins = word.kind == WordKind::Punct(b'(')
-                && place.may_begin_list()
+                && context.may_begin_list()
                 && read.ends_with_in(text);
             match begins {
                 true => list = Some(OpenList::at(word)),
-                false => read.push(word, &mut place, text)?,
+                false => read.push(word, &mut context, text)?,
             }
         }
-        // A list that does not end is no statement.
+        // An unclosed list is no statement.
         list.is_none().then_some(read)
     }
 
-    /// The same of a text that is prepared and executed. That is a template of its own: the server describes its answer in another
-    /// way than it does for the same text as a query.
+    /// The words of a text that is prepared and executed. It has its own template: the server describes its reply differently than that of
+    /// the same text as a query.
     #[must_use]
     pub fn executed(mut self) -> StatementWords {
         self.key.extend_from_slice(b"\x01E");
         self
     }
 
-    /// The same of a text that is prepared and executed by a name: its answer is told as that of a query is, and described in a third
-    /// way.
+    /// The words of a text that is prepared and executed by name. Its reply is encoded as a query's, and described in a third way.
     #[must_use]
     pub fn executed_by_name(mut self) -> StatementWords {
         self.key.extend_from_slice(b"\x01D");
         self
     }
 
-    /// True where a parameter is a column of the answer. MySQL describes that by the types that it had in earlier executions.
+    /// True if a parameter is a column of the reply. MySQL describes it by the types of earlier executions.
     #[must_use]
     pub fn selects_parameters(&self, text: &[u8]) -> bool {
         let mut all = self.words.iter().enumerate();
@@ -222,7 +221,7 @@ impl StatementWords {
             .unwrap_or_default()
     }
 
-    /// The literals that a list is written with, or the one that a word is.
+    /// The literals of a list, or the one that a word is.
     pub fn literals<'a>(
         &self,
         at: usize,
@@ -239,13 +238,13 @@ impl StatementWords {
         last.is_some_and(|last| self.text(last, text).eq_ignore_ascii_case(b"IN"))
     }
 
-    fn push(&mut self, word: StatementWord, place: &mut WordContext, text: &[u8]) -> Option<()> {
+    fn push(&mut self, word: StatementWord, context: &mut WordContext, text: &[u8]) -> Option<()> {
         if self.words.len() == MOST_WORDS {
             return None;
         }
         let bytes = text.get(word.start..word.end)?;
-        let all_stays = place.advance(word.kind, bytes);
-        // The value of a parameter stands in no text.
+        let all_stays = context.advance(word.kind, bytes);
+        // No text holds the value of a parameter.
         let stays = word.is_verbatim || all_stays && word.kind != WordKind::Parameter;
         let before = self.words.last().map_or(word.start, |last| last.end);
         match text.get(before..word.start)? {
@@ -270,33 +269,31 @@ impl StatementWords {
         Some(())
     }
 
-    /// Reads once more, word by word, what looked like the beginning of a list of literals.
+    /// Reads again, word by word, what looked like the beginning of a list of literals.
     fn reread_words(
         &mut self,
         opened: OpenList,
-        place: &mut WordContext,
+        context: &mut WordContext,
         text: &[u8],
     ) -> Option<()> {
         let part = text.get(opened.start..opened.end)?;
         let mut parameters = opened.parameters;
         for token in Lexer::new(part) {
             let word = StatementWord::from_token(token, opened.start, &mut parameters)?;
-            self.push(word, place, text)?;
+            self.push(word, context, text)?;
         }
         Some(())
     }
 }
 
-/// Where a word stands, as far as that says whether it stays.
+/// The position of a word, as far as it decides whether the word stays.
 #[derive(Default)]
 struct WordContext {
-    /// Parentheses that are open.
     depth: usize,
-    /// All stays from here on, to the FROM or the end of these parentheses.
+    /// All words stay from here to the FROM or the end of these parentheses.
     select_list_depth: Option<usize>,
-    /// All stays to the end of these parentheses.
+    /// All words stay to the end of these parentheses.
     limit_depth: Option<usize>,
-    /// What came last.
     preceding: PrecedingWord,
 }
 
@@ -304,13 +301,13 @@ struct WordContext {
 enum PrecedingWord {
     #[default]
     Other,
-    /// Behind it stands a name, whatever word that is.
+    /// After it, any word is a name.
     Point,
     /// INTERVAL.
     Interval,
     /// NOW or CURRENT_TIMESTAMP.
     Now,
-    /// The parenthesis behind that.
+    /// The parenthesis after that.
     NowParenthesis,
 }
 
@@ -320,7 +317,7 @@ impl WordContext {
         self.select_list_depth.is_none() && self.limit_depth.is_none()
     }
 
-    /// Goes on by a word; true where it stays whatever it is, and all in front of it.
+    /// Moves past a word. True if it stays whatever it is, with all that precedes it.
     fn advance(&mut self, is: WordKind, bytes: &[u8]) -> bool {
         let within = !self.may_begin_list();
         let last = std::mem::take(&mut self.preceding);
@@ -371,7 +368,7 @@ impl WordContext {
 #[derive(Clone, Copy)]
 struct OpenList {
     members: Option<ListKind>,
-    /// A member stands last, so a comma or the end may follow.
+    /// A member is last, so a comma or the end may follow.
     ends_with_member: bool,
     start: usize,
     end: usize,
@@ -394,7 +391,7 @@ impl OpenList {
         }
     }
 
-    /// With one more word; `None`: that is no list of literals of one kind.
+    /// Appends one more word; `None`: that is no list of literals of one kind.
     fn append(mut self, word: StatementWord) -> Option<ListProgress> {
         let member = match word.kind {
             WordKind::Number => ListKind::Numbers,
@@ -416,7 +413,7 @@ impl OpenList {
             }
             _ => return None,
         };
-        // Two literals side by side: strings are one then, and the rest is an error.
+        // Two adjacent strings are one; two other literals are an error.
         if self.ends_with_member || self.members.is_some_and(|members| members != member) {
             return None;
         }
@@ -466,7 +463,7 @@ mod tests {
         assert_eq!(key("f(1,2)"), "f|(|$n|,|$n|)|");
     }
 
-    /// Each of these may be told apart by a server, or by the grammar, and the other one of the two is what most write.
+    /// A server or the grammar may distinguish these pairs; the second of each is the more usual.
     #[test]
     fn what_may_be_seen_is_in_the_key() {
         for (one, other) in [
@@ -487,7 +484,7 @@ mod tests {
                 "SELECT b FROM (SELECT -5 AS b FROM t) d",
                 "SELECT b FROM (SELECT - 5 AS b FROM t) d",
             ),
-            // Words that are others where something stands between them.
+            // Words that change where something stands between them.
             ("FROM t WHERE a <= 5", "FROM t WHERE a < = 5"),
             ("FROM t WHERE a <= 5", "FROM t WHERE a </**/= 5"),
             ("FROM t WHERE a <> 5", "FROM t WHERE a < > 5"),
@@ -496,7 +493,7 @@ mod tests {
             ("FROM t WHERE a > NOW()", "FROM t WHERE a > NOW ()"),
             ("FROM t WHERE t.order = 5", "FROM t WHERE t. order = 5"),
             ("FROM t WHERE a ='x'AND b", "FROM t WHERE a ='x' AND b"),
-            // Values of which the grammar makes something.
+            // Values that the grammar reads.
             (
                 "FROM t WHERE EXISTS (SELECT 1 FROM b LIMIT 1)",
                 "FROM t WHERE EXISTS (SELECT 1 FROM b LIMIT 0)",

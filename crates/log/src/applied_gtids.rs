@@ -1,4 +1,4 @@
-//! Which transactions memory is made of: where a stream began, and what of it has been applied.
+//! The set of transactions that memory contains: those before the start of the stream, and those applied from it.
 
 use std::collections::VecDeque;
 
@@ -6,22 +6,19 @@ use headwater_timeline::index::BinlogPosition;
 
 use super::gtid::{CommittedGtid, GtidSet};
 
-/// Transactions that were received and are not applied, of which that is remembered. With more of them it is not known any more what
-/// memory is made of.
+/// How many received but not yet applied transactions are tracked. Beyond that, it is no longer known what memory contains.
 const MAX_RECEIVED: usize = 1_000_000;
 
-/// Keeps the account.
+/// Tracks the GTIDs of all applied transactions.
 #[derive(Clone, Debug, Default)]
 pub struct AppliedGtids {
-    /// All that the log held before the stream; `None` while that is not known.
+    /// All transactions that the log contained before the stream; `None` while unknown.
     base: Option<GtidSet>,
-    /// What was applied of the stream.
     applied: GtidSet,
-    /// The last one of all.
     last: Option<CommittedGtid>,
-    /// What was received behind that.
+    /// Transactions received after `last`.
     received: VecDeque<ReceivedTransaction>,
-    /// A transaction had no number.
+    /// A transaction had no GTID.
     incomplete: bool,
 }
 
@@ -32,7 +29,7 @@ struct ReceivedTransaction {
 }
 
 impl AppliedGtids {
-    /// Behind these, and this one as the last.
+    /// Starts after the transactions in `base`, the last of which is `last`.
     #[must_use]
     pub fn starting_after(base: GtidSet, last: CommittedGtid) -> AppliedGtids {
         AppliedGtids {
@@ -42,42 +39,41 @@ impl AppliedGtids {
         }
     }
 
-    /// It is known now what the log held before the stream, and which of it was the last.
+    /// Sets what the log contained before the stream, and the last transaction of that.
     pub fn set_base(&mut self, base: GtidSet, last: CommittedGtid) {
         self.base = Some(base);
         self.last.get_or_insert(last);
     }
 
-    /// A transaction was received that ends here.
-    pub fn record_received(&mut self, end: BinlogPosition, stamp: Option<CommittedGtid>) {
-        self.received
-            .push_back(ReceivedTransaction { end, gtid: stamp });
+    /// Records a received transaction that ends at `end`.
+    pub fn record_received(&mut self, end: BinlogPosition, gtid: Option<CommittedGtid>) {
+        self.received.push_back(ReceivedTransaction { end, gtid });
         if self.received.len() > MAX_RECEIVED {
             self.incomplete = true;
             self.received.clear();
         }
     }
 
-    /// Up to here all is applied.
+    /// Marks all transactions that end at `floor` or before as applied.
     pub fn mark_applied_to(&mut self, floor: BinlogPosition) {
         let is_applied = |next: &ReceivedTransaction| next.end <= floor;
         while self.received.front().is_some_and(is_applied)
             && let Some(next) = self.received.pop_front()
         {
             match &next.gtid {
-                Some(stamp) => self.applied.add(&stamp.gtid),
+                Some(committed) => self.applied.add(&committed.gtid),
                 None => self.incomplete = true,
             }
             self.last = next.gtid.or(self.last.take());
         }
     }
 
-    /// What was received and not applied is forgotten.
+    /// Forgets transactions that were received and not applied.
     pub fn forget_received(&mut self) {
         self.received.clear();
     }
 
-    /// The same, or a new one from here on where it is not known what memory is made of.
+    /// Returns `self`, or an empty account if it is unknown what memory contains.
     #[must_use]
     pub fn or_restart(self) -> AppliedGtids {
         match self.is_known() {
@@ -86,13 +82,13 @@ impl AppliedGtids {
         }
     }
 
-    /// True where it is known what memory is made of.
+    /// True if it is known which transactions memory contains.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.base.is_some() && !self.incomplete
     }
 
-    /// All that memory is made of, and the last of it; `None` where that is not known.
+    /// All transactions that memory contains, and the last of them; `None` if unknown.
     #[must_use]
     pub fn applied(&self) -> Option<(GtidSet, CommittedGtid)> {
         let mut held = self.base.clone().filter(|_| !self.incomplete)?;
@@ -107,7 +103,7 @@ mod tests {
     use super::*;
     use crate::gtid::{Gtid, GtidSource};
 
-    fn stamp(number: u64) -> Option<CommittedGtid> {
+    fn committed_gtid(number: u64) -> Option<CommittedGtid> {
         let source = GtidSource::Domain {
             domain: 0,
             server: 1,
@@ -123,30 +119,34 @@ mod tests {
         BinlogPosition { file: 1, offset }
     }
 
-    fn held(trail: &AppliedGtids) -> (String, u64) {
-        let (held, last) = trail.applied().unwrap();
+    fn held(applied_gtids: &AppliedGtids) -> (String, u64) {
+        let (held, last) = applied_gtids.applied().unwrap();
         (held.to_string(), last.committed_at)
     }
 
     #[test]
-    fn what_is_applied_is_held_and_what_was_received_behind_it_is_not() {
-        let mut trail = AppliedGtids::default();
-        trail.record_received(at(10), stamp(6));
-        trail.record_received(at(20), stamp(7));
-        trail.record_received(at(30), stamp(8));
-        trail.mark_applied_to(at(10));
-        assert_eq!(trail.applied(), None, "it is not known what came before");
+    fn applied_gtids_are_held_and_those_received_after_them_are_not() {
+        let mut applied_gtids = AppliedGtids::default();
+        applied_gtids.record_received(at(10), committed_gtid(6));
+        applied_gtids.record_received(at(20), committed_gtid(7));
+        applied_gtids.record_received(at(30), committed_gtid(8));
+        applied_gtids.mark_applied_to(at(10));
+        assert_eq!(
+            applied_gtids.applied(),
+            None,
+            "it is not known what came before"
+        );
         let base = GtidSet::parse("0-1-5").unwrap();
-        trail.set_base(base, stamp(5).unwrap());
-        assert_eq!(held(&trail), ("0-1-6".to_owned(), 60));
-        trail.mark_applied_to(at(25));
-        assert_eq!(held(&trail), ("0-1-7".to_owned(), 70));
-        trail.forget_received();
-        trail.mark_applied_to(at(40));
-        assert_eq!(held(&trail), ("0-1-7".to_owned(), 70));
-        trail.record_received(at(50), None);
-        assert!(trail.applied().is_some());
-        trail.mark_applied_to(at(50));
-        assert_eq!(trail.applied(), None, "one had no number");
+        applied_gtids.set_base(base, committed_gtid(5).unwrap());
+        assert_eq!(held(&applied_gtids), ("0-1-6".to_owned(), 60));
+        applied_gtids.mark_applied_to(at(25));
+        assert_eq!(held(&applied_gtids), ("0-1-7".to_owned(), 70));
+        applied_gtids.forget_received();
+        applied_gtids.mark_applied_to(at(40));
+        assert_eq!(held(&applied_gtids), ("0-1-7".to_owned(), 70));
+        applied_gtids.record_received(at(50), None);
+        assert!(applied_gtids.applied().is_some());
+        applied_gtids.mark_applied_to(at(50));
+        assert_eq!(applied_gtids.applied(), None, "one had no number");
     }
 }

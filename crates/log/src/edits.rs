@@ -1,28 +1,28 @@
-//! Rows that transactions changed, whatever of them it was: what was kept of them is not theirs any more.
+//! Which rows transactions changed, in any column: cached copies of these rows are stale.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use headwater_timeline::index::TimelineId;
 
-/// A message's row: of which place, and its id.
+/// A message's row: its timeline and id.
 pub type EditedRow = (TimelineId, u64);
 
-/// The rows of messages that one transaction changed in other columns than those that memory is made of.
+/// The message rows that one transaction changed, other than in the columns that memory holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowEdits {
     rows: HashSet<EditedRow>,
-    /// So many rows of these that nobody counts them.
+    /// Timelines with too many changed rows to list.
     whole_timelines: HashSet<TimelineId>,
 }
 
-/// A transaction that changes more rows is taken to have changed all of the table.
+/// If a transaction changes more rows, all rows of the table count as changed.
 const MAX_EDITED_ROWS: usize = 10_000;
-/// Rows whose last change is remembered: of others it is not known that it is long ago.
+/// How many rows' last changes are remembered. Of other rows it is not known that their last change is long ago.
 const MAX_REMEMBERED_EDITS: usize = 100_000;
 
 impl RowEdits {
-    /// With one more row.
+    /// Adds one row.
     pub fn add(&mut self, row: EditedRow) {
         if self.whole_timelines.contains(&row.0) {
             return;
@@ -33,57 +33,55 @@ impl RowEdits {
         }
     }
 
-    /// With all rows of a place's messages.
-    pub fn add_all(&mut self, place: TimelineId) {
-        self.whole_timelines.insert(place);
-        self.rows.retain(|(of, _)| *of != place);
+    /// Adds all message rows of a timeline.
+    pub fn add_all(&mut self, timeline_id: TimelineId) {
+        self.whole_timelines.insert(timeline_id);
+        self.rows.retain(|(of, _)| *of != timeline_id);
     }
 
-    /// True where nothing was changed.
+    /// True if nothing was changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.whole_timelines.is_empty()
     }
 
-    /// Nothing was changed.
+    /// Removes everything.
     pub fn clear(&mut self) {
         self.rows.clear();
         self.whole_timelines.clear();
     }
 
-    /// The rows, but for those of which all were changed.
+    /// The changed rows, except those of [`Self::whole_timelines`].
     pub fn rows(&self) -> impl Iterator<Item = EditedRow> + '_ {
         self.rows.iter().copied()
     }
 
-    /// Places of which all rows may have been changed.
+    /// Timelines of which all rows may have been changed.
     pub fn whole_timelines(&self) -> impl Iterator<Item = TimelineId> + '_ {
         self.whole_timelines.iter().copied()
     }
 }
 
-/// A moment among the changes of rows: so many had been received.
+/// A moment in the sequence of row changes: the number of changes received so far.
 pub type EditTick = u64;
 
-/// When rows were changed last, as far as the log has told, and which of these changes can be read for certain.
+/// When each row was last changed, as far as the log has been received, and which of these changes are certainly readable.
 #[derive(Debug, Default)]
 pub struct RowEditHistory {
-    /// How many changes were received.
     received: EditTick,
-    /// Changes with lower numbers can be read.
+    /// Changes with lower numbers are readable.
     readable: EditTick,
-    /// Those below this number can be read once transaction so-and-so can.
+    /// Pairs of a transaction number and a tick: changes below the tick are readable once that transaction is.
     waiting: VecDeque<(u64, EditTick)>,
     last: HashMap<EditedRow, EditTick>,
     order: VecDeque<(EditTick, EditedRow)>,
-    /// Rows that are not remembered were changed below this number.
+    /// Rows that are not remembered last changed below this tick.
     forgotten_below: EditTick,
 }
 
 impl RowEditHistory {
-    /// A transaction was received that changed these rows: it can be read once one with the number `behind` can, for servers commit in
-    /// the order of the log.
-    pub fn record(&mut self, edits: &RowEdits, behind: u64) {
+    /// Records a transaction's changed rows. They are readable once a transaction with that number is, since servers commit in log order.
+    pub fn record(&mut self, edits: &RowEdits, number: u64) {
         if edits.is_empty() {
             return;
         }
@@ -110,48 +108,52 @@ impl RowEditHistory {
             self.forgotten_below = tick + 1;
         }
         match self.waiting.back_mut() {
-            Some((own, tick)) if *own == behind => *tick = self.received,
-            _ => self.waiting.push_back((behind, self.received)),
+            Some((last_number, tick)) if *last_number == number => *tick = self.received,
+            _ => self.waiting.push_back((number, self.received)),
         }
     }
 
-    /// Transactions with lower numbers can be read.
+    /// Marks the changes of transactions with lower numbers as readable.
     pub fn mark_readable_below(&mut self, number: u64) {
-        while let Some((behind, tick)) = self.waiting.front()
-            && *behind < number
+        while let Some((waiting_number, tick)) = self.waiting.front()
+            && *waiting_number < number
         {
             self.readable = self.readable.max(*tick);
             self.waiting.pop_front();
         }
     }
 
-    /// Changes with lower numbers than this can be read.
+    /// Marks changes below this tick as readable.
     pub fn mark_readable_to(&mut self, tick: EditTick) {
         self.readable = self.readable.max(tick);
-        while self.waiting.front().is_some_and(|(_, own)| *own <= tick) {
+        while self
+            .waiting
+            .front()
+            .is_some_and(|(_, waiting_tick)| *waiting_tick <= tick)
+        {
             self.waiting.pop_front();
         }
     }
 
-    /// Up to here all changes can be read.
+    /// All changes below this tick are readable.
     #[must_use]
     pub fn readable(&self) -> EditTick {
         self.readable
     }
 
-    /// How many changes were received; `None` where all of them can be read.
+    /// The number of received changes; `None` if all of them are readable.
     #[must_use]
     pub fn unread_tick(&self) -> Option<EditTick> {
         (self.readable < self.received).then_some(self.received)
     }
 
-    /// How many changes were received.
+    /// The number of received changes.
     #[must_use]
     pub fn received(&self) -> EditTick {
         self.received
     }
 
-    /// True if a row has not changed since all changes could be read up to there: what was read of it since then is what it is.
+    /// True if the row has not changed since all changes below `readable` were readable: a copy read since then is current.
     #[must_use]
     pub fn is_unchanged_since(&self, row: EditedRow, readable: EditTick) -> bool {
         match self.last.get(&row) {
@@ -179,7 +181,7 @@ mod tests {
         let mut edited = RowEditHistory::default();
         edited.record(&edits(&[(HOME, 7)]), 3);
         assert_eq!((edited.readable(), edited.unread_tick()), (0, Some(1)));
-        // What is read now may be the row as it was, or as it is.
+        // A read may now return the row before or after the change.
         assert!(!edited.is_unchanged_since((HOME, 7), edited.readable()));
         assert!(edited.is_unchanged_since((HOME, 8), edited.readable()));
         assert!(edited.is_unchanged_since((AWAY, 7), edited.readable()));
@@ -188,7 +190,7 @@ mod tests {
         edited.mark_readable_below(4);
         let read = edited.readable();
         assert!(edited.unread_tick().is_none() && edited.is_unchanged_since((HOME, 7), read));
-        // And changed again, behind what was read.
+        // Changed again, after the read.
         edited.record(&edits(&[(HOME, 7)]), 4);
         assert!(!edited.is_unchanged_since((HOME, 7), read));
         edited.mark_readable_to(2);
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_at_once_may_be_readable_one_by_one() {
+    fn changes_received_together_may_become_readable_one_by_one() {
         let mut edited = RowEditHistory::default();
         edited.record(&edits(&[(HOME, 1)]), 1);
         edited.record(&edits(&[(HOME, 2)]), 2);

@@ -4,24 +4,24 @@ use std::io;
 
 use headwater_wire::cursor::MalformedPacket;
 
-/// Why an event cannot be read.
+/// An error that makes an event unreadable.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {
-    /// A packet that has no place where it came.
+    /// A packet that is not allowed at this point.
     #[error("the server sent a packet that has no place here")]
     Unexpected,
-    /// An event is none of the format.
+    /// The event does not have the expected format.
     #[error("the server sent a malformed packet: {0}")]
     Malformed(#[from] MalformedPacket),
-    /// An event does not have the checksum that stands behind it.
+    /// The event does not match its checksum.
     #[error("an event of the server's log does not have its checksum")]
     Checksum,
-    /// A compressed transaction is none, or looks back at more bytes than an event may have.
+    /// A compressed transaction is invalid, or its zstd window exceeds the event size limit.
     #[error(
         "a compressed transaction of the server's log cannot be unpacked: {0} (binlog.event_bytes)"
     )]
     Decompression(io::Error),
-    /// An event that is longer than may be held.
+    /// The event exceeds the event size limit.
     #[error("an event of the server's log has more than {0} bytes (binlog.event_bytes)")]
     TooLong(usize),
 }

@@ -1,7 +1,7 @@
-//! Events of a log, made of its bytes as they stream by. How much of an event is kept is decided by its first bytes: the rest is counted,
-//! goes into the checksum, and is gone.
+//! Parses the byte stream of a log into events. An event's first bytes decide how much of it is retained. The rest is only counted
+//! and checksummed.
 //!
-//! Each step handles at most [`SLICE`] bytes, so that whoever drives it can let others have their turn in between.
+//! Each step handles at most [`SLICE`] bytes, so that the caller can yield in between.
 
 use flate2::Crc;
 
@@ -9,87 +9,85 @@ use super::error::EventError;
 use super::payload_decompressor::PayloadDecompressor;
 pub use super::payload_decompressor::SLICE;
 
-/// The longest event that is read, where nothing else is set: MySQL takes rows of 64 MiB by default, MariaDB of 16
-/// (`max_allowed_packet`).
+/// Default limit of an event's size. MySQL accepts rows of 64 MiB by default, MariaDB of 16 (`max_allowed_packet`).
 pub const EVENT_BYTES: usize = 65 * 1024 * 1024;
-/// Bytes of a body by which it is decided how much of it is kept: the names of a table stand among them.
+/// How many bytes of a body decide how much of it is retained. They include the table's name.
 pub const FIRST_BYTES: usize = 600;
-/// An event's own header: its time stands at 0, its type at 4, its server at 5, its length at 9, its end in the log at 13, its flags at 17.
+/// Size of an event's header. Offsets: timestamp 0, type 4, server id 5, length 9, log position 13, flags 17.
 pub const HEADER_BYTES: usize = 19;
-/// Behind an event, where the log has checksums.
+/// Follows an event if the log has checksums.
 const CHECKSUM_BYTES: usize = 4;
-/// Version, server's version, time and length of headers; behind the lengths of other events the algorithm of checksums.
+/// Version, server version, timestamp and header length; after the lengths of other events, the checksum algorithm.
 const MIN_FORMAT_BYTES: usize = 2 + 50 + 4 + 1 + 1;
-/// A description of the format is some hundred bytes long.
+/// A format description has some hundred bytes.
 const MAX_FORMAT_BYTES: usize = 4 * 1024;
-/// Types that the reader has to know.
 const FORMAT_DESCRIPTION: u8 = 15;
-/// A compressed transaction of MySQL's, whose events follow it.
+/// A compressed transaction of MySQL; it contains further events.
 pub const TRANSACTION_PAYLOAD: u8 = 40;
 const TABLE_MAP: u8 = 19;
-/// Of the flags: the server writes to the file. It is left out of the checksum.
+/// Header flag: the server is writing to the file. The checksum excludes it.
 const IN_USE: u16 = 1;
-/// Of the flags: the server made the event for this stream.
+/// Header flag: the server generated the event for this stream.
 const ARTIFICIAL: u16 = 0x20;
 
-/// An event, as far as it was wanted.
+/// An event, as far as it is retained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogEvent {
-    /// Its type.
+    /// The event type.
     pub event_type: u8,
-    /// Flags of the header.
+    /// The header's flags.
     pub flags: u16,
-    /// When it was written, in seconds, on the server that it is from.
+    /// When the originating server wrote it, in seconds since 1970.
     pub timestamp: u32,
-    /// The number of the server that it is from.
+    /// The originating server's id.
     pub server_id: u32,
-    /// The lower half of where it ends in the log; 0: not told.
+    /// The lower 32 bits of the event's end in the log; 0 if not given.
     pub log_pos: u32,
-    /// What stands behind the header, without a checksum.
+    /// The bytes after the header, without a checksum.
     pub body: Vec<u8>,
-    /// The body went on, and that was not kept.
+    /// True if the body is longer than what is retained.
     pub truncated: bool,
 }
 
 impl LogEvent {
-    /// True where the server made it for this stream: it does not stand in the file.
+    /// True if the server generated the event for this stream: the file does not contain it.
     #[must_use]
     pub fn is_artificial(&self) -> bool {
         self.flags & ARTIFICIAL != 0
     }
 }
 
-/// How much of a body is wanted.
+/// How much of a body to retain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyRetention {
-    /// All of it, if it is not longer than the limit.
+    /// All of it; longer than the limit is an error.
     All,
-    /// So many bytes at most.
+    /// At most this many bytes.
     First(usize),
 }
 
-/// Tells how much is wanted of an event of this type, whose body begins so.
+/// Decides how much of an event to retain, from its type and the first bytes of its body.
 pub trait RetentionPolicy: Fn(u8, &[u8]) -> BodyRetention + Send + Sync {}
 
 impl<F: Fn(u8, &[u8]) -> BodyRetention + Send + Sync> RetentionPolicy for F {}
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub struct ReaderStep {
-    /// So many of the bytes were taken.
+    /// Input bytes consumed.
     pub taken: usize,
-    /// So many were handled: taken, or unpacked.
+    /// Bytes processed: consumed or decompressed.
     pub handled: usize,
-    /// An event that is complete.
+    /// A complete event.
     pub event: Option<LogEvent>,
 }
 
-/// Makes events of bytes.
+/// Parses bytes into events.
 #[derive(Debug)]
 pub struct EventReader {
     max_event_bytes: usize,
     checksums: bool,
-    /// The events of a compressed transaction hold none.
+    /// Inside a compressed transaction events have no checksums.
     in_payload: bool,
     state: ReaderState,
 }
@@ -101,52 +99,49 @@ enum ReaderState {
     Payload(Box<CompressedPayload>),
 }
 
-/// An event whose header is there.
 #[derive(Debug)]
 struct EventBody {
     event: LogEvent,
     checksum: EventChecksum,
-    /// Bytes of the body, and how many of them are still to come.
+    /// Size of the body, and how many of its bytes are still to come.
     length: usize,
     remaining: usize,
     retained: Option<usize>,
 }
 
-/// A compressed transaction.
 #[derive(Debug)]
 struct CompressedPayload {
     checksum: EventChecksum,
     remaining: usize,
     decompressor: PayloadDecompressor,
-    /// What it unpacks to.
     reader: Box<EventReader>,
-    /// An event that may commit: handed on when there is another, or the checksum was right.
+    /// An event that may commit: returned once there is another, or the checksum was right.
     last_event: Option<LogEvent>,
-    /// An event that is handed on before any other is looked at.
+    /// An event that is returned before any further input is read.
     ready_event: Option<LogEvent>,
 }
 
 impl CompressedPayload {
     fn is_busy(&self) -> bool {
-        // Without a checksum no further byte comes that would end it.
+        // Without a checksum no further byte arrives that would end it.
         let all_there = self.remaining == 0 && self.checksum.is_complete();
         self.ready_event.is_some() || self.is_unpacking() || all_there
     }
 
-    /// There is more in the bytes that have come.
+    /// True if the received bytes contain more.
     fn is_unpacking(&self) -> bool {
         self.decompressor.is_busy() || self.reader.is_busy()
     }
 
-    /// Reads what was unpacked, or unpacks some more. Returns how many bytes were taken, how many were handled, and an event.
+    /// Reads decompressed bytes, or decompresses more. Returns how many bytes were consumed, how many processed, and an event.
     fn step(
         &mut self,
         bytes: &[u8],
-        wants: &impl RetentionPolicy,
+        policy: &impl RetentionPolicy,
     ) -> Result<(usize, usize, Option<LogEvent>), EventError> {
         let unread = self.decompressor.unread();
         if !unread.is_empty() {
-            let step = self.reader.step(unread, wants)?;
+            let step = self.reader.step(unread, policy)?;
             self.decompressor.consume(step.taken);
             return Ok((0, step.handled, step.event));
         }
@@ -154,7 +149,6 @@ impl CompressedPayload {
         Ok((taken, handled, None))
     }
 
-    /// All has come.
     fn end(&self) -> Result<(), EventError> {
         self.decompressor.finish()?;
         match self.reader.is_at_boundary() {
@@ -163,7 +157,7 @@ impl CompressedPayload {
         }
     }
 
-    /// What is handed on when this one has come: tables and rows at once, since what is wanted of rows hangs on the tables.
+    /// Returns the next due event. Table maps and row events are due at once, since tables decide how much of row events is retained.
     fn release(&mut self, event: LogEvent) -> Option<LogEvent> {
         if !matches!(event.event_type, TABLE_MAP | 23..=25 | 30..=32 | 39) {
             return self.last_event.replace(event);
@@ -178,7 +172,7 @@ impl CompressedPayload {
     }
 }
 
-/// The checksum: what it should be, and what there is of it.
+/// An event's checksum: the expected, the received and the computed one.
 #[derive(Debug)]
 struct EventChecksum {
     crc: Crc,
@@ -206,10 +200,10 @@ impl EventChecksum {
         }
     }
 
-    /// Takes what is lacking of the checksum; true when it is all there.
+    /// Consumes the missing bytes of the checksum; true if it is complete.
     fn receive(&mut self, bytes: &[u8], taken: &mut usize) -> bool {
-        let lacking = self.length - self.received.len();
-        let here = bytes.get(..lacking.min(bytes.len())).unwrap_or_default();
+        let missing = self.length - self.received.len();
+        let here = bytes.get(..missing.min(bytes.len())).unwrap_or_default();
         self.received.extend_from_slice(here);
         *taken += here.len();
         self.is_complete()
@@ -228,14 +222,14 @@ impl EventChecksum {
 }
 
 impl EventReader {
-    /// Events behind the beginning of a log: what checksums they have it says itself. None that is wanted whole may have more
-    /// than `max_event_bytes` bytes.
+    /// Reads a log from its beginning; its format description says whether events have checksums. Events retained whole may have at most
+    /// `most` bytes.
     #[must_use]
     pub fn new(most: usize) -> EventReader {
         EventReader::with_options(most, false, false)
     }
 
-    /// Events of which it is known whether they have checksums.
+    /// Reads events that are known to have checksums, or not.
     #[must_use]
     pub fn with_checksums(most: usize, checksums: bool) -> EventReader {
         EventReader::with_options(most, checksums, false)
@@ -246,54 +240,54 @@ impl EventReader {
         EventReader::with_options(most, false, true)
     }
 
-    fn with_options(most: usize, checksums: bool, within: bool) -> EventReader {
+    fn with_options(most: usize, checksums: bool, in_payload: bool) -> EventReader {
         EventReader {
             max_event_bytes: most,
             checksums,
-            in_payload: within,
+            in_payload,
             state: ReaderState::Header(Vec::new()),
         }
     }
 
-    /// No event is begun.
+    /// True between events.
     #[must_use]
     pub fn is_at_boundary(&self) -> bool {
         matches!(&self.state, ReaderState::Header(bytes) if bytes.is_empty())
     }
 
-    /// There is something to do even without further bytes.
+    /// True if there is work to do without further input.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         matches!(&self.state, ReaderState::Payload(payload) if payload.is_busy())
     }
 
-    /// Goes on with these bytes, at most [`SLICE`] of them.
+    /// Processes at most [`SLICE`] of these bytes.
     ///
     /// # Errors
-    /// When they are no events, or one is too long.
+    /// When they are not valid events, or one is too long.
     pub fn step(
         &mut self,
         bytes: &[u8],
-        wants: &impl RetentionPolicy,
+        policy: &impl RetentionPolicy,
     ) -> Result<ReaderStep, EventError> {
         let bytes = bytes.get(..SLICE).unwrap_or(bytes);
         let mut step = ReaderStep::default();
         match &mut self.state {
             ReaderState::Header(header) => {
-                let lacking = (HEADER_BYTES - header.len()).min(bytes.len());
-                header.extend_from_slice(bytes.get(..lacking).unwrap_or_default());
-                step.taken = lacking;
+                let missing = (HEADER_BYTES - header.len()).min(bytes.len());
+                header.extend_from_slice(bytes.get(..missing).unwrap_or_default());
+                step.taken = missing;
                 if header.len() == HEADER_BYTES {
                     let header = std::mem::take(header);
                     self.state = self.begin_body(&header)?;
-                    // An event may consist of its header.
-                    self.finish_event(&[], wants, &mut step)?;
+                    // An event may consist of a header only.
+                    self.finish_event(&[], policy, &mut step)?;
                 }
             }
             ReaderState::Body(body) => {
-                step.taken = body.take(bytes, self.max_event_bytes, wants)?;
+                step.taken = body.take(bytes, self.max_event_bytes, policy)?;
                 let rest = bytes.get(step.taken..).unwrap_or_default();
-                self.finish_event(rest, wants, &mut step)?;
+                self.finish_event(rest, policy, &mut step)?;
             }
             ReaderState::Payload(payload) if payload.ready_event.is_some() => {
                 step.event = payload.ready_event.take();
@@ -301,7 +295,7 @@ impl EventReader {
             ReaderState::Payload(payload) => {
                 let here = payload.remaining.min(bytes.len());
                 let here = bytes.get(..here).unwrap_or_default();
-                let (taken, handled, event) = payload.step(here, wants)?;
+                let (taken, handled, event) = payload.step(here, policy)?;
                 payload
                     .checksum
                     .update(here.get(..taken).unwrap_or_default());
@@ -311,7 +305,7 @@ impl EventReader {
                     step.event = payload.release(event);
                 } else {
                     let rest = bytes.get(taken..).unwrap_or_default();
-                    self.finish_event(rest, wants, &mut step)?;
+                    self.finish_event(rest, policy, &mut step)?;
                 }
             }
         }
@@ -327,11 +321,11 @@ impl EventReader {
         let kind = header.get(4).copied().unwrap_or_default();
         let [_, _, low, high] = number(15).to_le_bytes();
         let flags = u16::from_le_bytes([low, high]);
-        let described = kind == FORMAT_DESCRIPTION;
+        let is_description = kind == FORMAT_DESCRIPTION;
         if self.in_payload && matches!(kind, FORMAT_DESCRIPTION | TRANSACTION_PAYLOAD) {
             return Err(EventError::Unexpected);
         }
-        let checksum = if self.checksums || described {
+        let checksum = if self.checksums || is_description {
             CHECKSUM_BYTES
         } else {
             0
@@ -339,10 +333,10 @@ impl EventReader {
         let length = (number(9) as usize).checked_sub(HEADER_BYTES + checksum);
         let length = length.ok_or(EventError::Unexpected)?;
         let fits = (MIN_FORMAT_BYTES..MAX_FORMAT_BYTES).contains(&length);
-        if described && !fits {
+        if is_description && !fits {
             return Err(EventError::Unexpected);
         }
-        let tail = EventChecksum::new(header, flags, checksum);
+        let event_checksum = EventChecksum::new(header, flags, checksum);
         let event = LogEvent {
             event_type: kind,
             flags,
@@ -353,7 +347,7 @@ impl EventReader {
         };
         if kind == TRANSACTION_PAYLOAD {
             return Ok(ReaderState::Payload(Box::new(CompressedPayload {
-                checksum: tail,
+                checksum: event_checksum,
                 remaining: length,
                 decompressor: PayloadDecompressor::new(self.max_event_bytes),
                 reader: Box::new(EventReader::for_payload(self.max_event_bytes)),
@@ -363,23 +357,23 @@ impl EventReader {
         }
         Ok(ReaderState::Body(Box::new(EventBody {
             event,
-            checksum: tail,
+            checksum: event_checksum,
             length,
             remaining: length,
             retained: None,
         })))
     }
 
-    /// Ends an event whose body is there, once its checksum is.
+    /// Ends an event whose body is complete, once its checksum is.
     fn finish_event(
         &mut self,
         rest: &[u8],
-        wants: &impl RetentionPolicy,
+        policy: &impl RetentionPolicy,
         step: &mut ReaderStep,
     ) -> Result<(), EventError> {
         match &mut self.state {
             ReaderState::Body(body) if body.remaining == 0 => {
-                body.decide_retention(self.max_event_bytes, wants)?;
+                body.decide_retention(self.max_event_bytes, policy)?;
                 let ended = body.checksum.receive(rest, &mut step.taken);
                 if body.event.event_type == FORMAT_DESCRIPTION {
                     self.checksums = has_checksums(&body.event.body)?;
@@ -407,12 +401,12 @@ impl EventReader {
 }
 
 impl EventBody {
-    /// Takes what belongs to the body, and keeps what is wanted; returns how much it took.
+    /// Consumes bytes of the body and retains what is needed; returns how many were consumed.
     fn take(
         &mut self,
         bytes: &[u8],
         most: usize,
-        wants: &impl RetentionPolicy,
+        policy: &impl RetentionPolicy,
     ) -> Result<usize, EventError> {
         let here = bytes
             .get(..self.remaining.min(bytes.len()))
@@ -425,46 +419,46 @@ impl EventBody {
                 FORMAT_DESCRIPTION => self.length,
                 _ => self.length.min(FIRST_BYTES),
             };
-            let lacking = (first - self.event.body.len()).min(rest.len());
-            let (begins, behind) = rest.split_at(lacking);
-            self.event.body.extend_from_slice(begins);
+            let missing = (first - self.event.body.len()).min(rest.len());
+            let (head, remainder) = rest.split_at(missing);
+            self.event.body.extend_from_slice(head);
             if self.event.body.len() < first {
                 return Ok(here.len());
             }
-            self.decide_retention(most, wants)?;
-            rest = behind;
+            self.decide_retention(most, policy)?;
+            rest = remainder;
         }
         let room = self
             .retained
             .unwrap_or(0)
             .saturating_sub(self.event.body.len());
-        let kept = rest.get(..room.min(rest.len())).unwrap_or_default();
-        self.event.body.extend_from_slice(kept);
+        let retained_bytes = rest.get(..room.min(rest.len())).unwrap_or_default();
+        self.event.body.extend_from_slice(retained_bytes);
         Ok(here.len())
     }
 
     fn decide_retention(
         &mut self,
         most: usize,
-        wants: &impl RetentionPolicy,
+        policy: &impl RetentionPolicy,
     ) -> Result<(), EventError> {
         if self.retained.is_some() {
             return Ok(());
         }
-        let keep = match wants(self.event.event_type, &self.event.body) {
+        let retained_length = match policy(self.event.event_type, &self.event.body) {
             _ if self.event.event_type == FORMAT_DESCRIPTION => self.length,
             BodyRetention::All if self.length > most => return Err(EventError::TooLong(most)),
             BodyRetention::All => self.length,
             BodyRetention::First(bytes) => bytes.min(self.length),
         };
-        self.event.body.truncate(keep);
-        self.event.truncated = keep < self.length;
-        self.retained = Some(keep);
+        self.event.body.truncate(retained_length);
+        self.event.truncated = retained_length < self.length;
+        self.retained = Some(retained_length);
         Ok(())
     }
 }
 
-/// Whether the events of the log have checksums: the description's last byte. There is no algorithm but CRC32.
+/// Whether events of the log have checksums: the description's last byte. CRC32 is the only algorithm.
 fn has_checksums(body: &[u8]) -> Result<bool, EventError> {
     match body.last() {
         Some(0) => Ok(false),

@@ -1,95 +1,95 @@
-//! What the rows of the tables tell of the transactions that changed them.
+//! What observed rows prove about the transactions that changed them.
 
 use std::collections::{HashMap, VecDeque};
 
 use headwater_timeline::index::{TimelineChange, TimelineId};
 
-/// What a table is for: one of a timeline's two, or one whose rows are shown beside messages.
+/// The role of a table: a timeline's messages or follows, or a joined table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableRole {
     /// Messages.
     Message,
     /// Follows.
     Follower,
-    /// Rows that messages refer to: that they were edited is all that matters of them.
+    /// Rows that are shown beside messages: only the fact that they were edited matters.
     Referred,
 }
 
-/// A row: of a place's table, by its key.
+/// The key of a row in one of a timeline's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableRowKey {
-    /// The place's number.
+    /// The timeline.
     pub timeline_id: TimelineId,
-    /// Which of its tables.
+    /// The table's role.
     pub table: TableRole,
-    /// The message's id, or the reader.
+    /// The message's id, or the reader of a follow.
     pub first: u64,
-    /// The author followed; 0 for a message.
+    /// The followed author; 0 for a message.
     pub second: u64,
 }
 
-/// What matters of a message.
+/// The columns of a message that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageAttributes {
-    /// Whose it is.
+    /// The message's author.
     pub author: u64,
-    /// Its key, where pages are ordered by one; else 0.
+    /// The sort key, if pages are ordered by one; else 0.
     pub key: u64,
 }
 
-/// What a row is, or was.
+/// The state of a row at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowState {
-    /// Not there.
+    /// The row does not exist.
     Absent,
-    /// There, and this message; `None`: a follow.
+    /// The row exists with these attributes; `None` for a follow.
     Present(Option<MessageAttributes>),
-    /// Not told.
+    /// Not known.
     Unknown,
 }
 
 impl TableRowKey {
-    /// A message's.
+    /// The key of a message's row.
     #[must_use]
-    pub fn message(place: TimelineId, id: u64) -> TableRowKey {
+    pub fn message(timeline_id: TimelineId, id: u64) -> TableRowKey {
         TableRowKey {
-            timeline_id: place,
+            timeline_id,
             table: TableRole::Message,
             first: id,
             second: 0,
         }
     }
 
-    /// A follow's.
+    /// The key of a follow's row.
     #[must_use]
-    pub fn follow(place: TimelineId, reader: u64, author: u64) -> TableRowKey {
+    pub fn follow(timeline_id: TimelineId, reader: u64, author: u64) -> TableRowKey {
         TableRowKey {
-            timeline_id: place,
+            timeline_id,
             table: TableRole::Follower,
             first: reader,
             second: author,
         }
     }
 
-    /// True when a change of the whole table takes this row with it.
-    pub fn is_lost_with(&self, (place, change): &(TimelineId, TimelineChange)) -> bool {
+    /// True if a change of the whole table affects this row.
+    pub fn is_lost_with(&self, (timeline_id, change): &(TimelineId, TimelineChange)) -> bool {
         let table = match change {
             TimelineChange::MessagesLost => TableRole::Message,
             TimelineChange::FollowsLost => TableRole::Follower,
             _ => return false,
         };
-        (self.timeline_id, self.table) == (*place, table)
+        (self.timeline_id, self.table) == (*timeline_id, table)
     }
 
-    /// The row that a change is about; `None` where it is about a whole table.
-    pub fn changed_by((place, change): &(TimelineId, TimelineChange)) -> Option<TableRowKey> {
+    /// The row that a change affects; `None` if it affects a whole table.
+    pub fn changed_by((timeline_id, change): &(TimelineId, TimelineChange)) -> Option<TableRowKey> {
         match *change {
             TimelineChange::Posted { id, .. } | TimelineChange::Removed { id, .. } => {
-                Some(TableRowKey::message(*place, id))
+                Some(TableRowKey::message(*timeline_id, id))
             }
             TimelineChange::Followed { reader, author }
             | TimelineChange::Unfollowed { reader, author } => {
-                Some(TableRowKey::follow(*place, reader, author))
+                Some(TableRowKey::follow(*timeline_id, reader, author))
             }
             TimelineChange::MessagesLost | TimelineChange::FollowsLost => None,
         }
@@ -97,24 +97,24 @@ impl TableRowKey {
 }
 
 impl RowState {
-    /// What the row was before the first change of it that is known.
+    /// The state of the row before its first known change.
     pub fn before(change: &TimelineChange) -> RowState {
         match *change {
-            // A row that moves to another author, or another key, is removed first.
+            // A row that moves to another author or sort key is removed first.
             TimelineChange::Posted { .. } | TimelineChange::Followed { .. } => RowState::Absent,
             TimelineChange::Removed {
                 author: Some(author),
                 key,
                 ..
             } => RowState::Present(Some(MessageAttributes { author, key })),
-            // It may have had no author: of such a message the log tells neither that it comes nor that it goes.
+            // It may have had no author. The log reports neither the insert nor the removal of such a message.
             TimelineChange::Removed { author: None, .. } => RowState::Unknown,
             TimelineChange::Unfollowed { .. } => RowState::Present(None),
             TimelineChange::MessagesLost | TimelineChange::FollowsLost => RowState::Unknown,
         }
     }
 
-    /// What it is behind a change.
+    /// The state of the row after a change.
     #[must_use]
     pub fn after(change: &TimelineChange) -> RowState {
         match *change {
@@ -127,22 +127,22 @@ impl RowState {
         }
     }
 
-    fn is_compatible_with(self, seen: RowState) -> bool {
-        match (self, seen) {
+    fn is_compatible_with(self, observed: RowState) -> bool {
+        match (self, observed) {
             (RowState::Unknown, _) | (_, RowState::Unknown) => true,
             (RowState::Absent, RowState::Absent) => true,
-            (RowState::Present(own), RowState::Present(seen)) => {
-                own.is_none() || seen.is_none() || own == seen
+            (RowState::Present(expected), RowState::Present(attributes)) => {
+                expected.is_none() || attributes.is_none() || expected == attributes
             }
             _ => false,
         }
     }
 }
 
-/// Rows that were found, and what they were; others were not there.
+/// Rows that a probe returned, with their states. Rows that are not in it do not exist.
 pub type ObservedRows = HashMap<TableRowKey, RowState>;
 
-/// What a row was, and what it became with each transaction that changed it, by their numbers.
+/// A row's initial state, and its state after each transaction that changed it, by transaction number.
 #[derive(Clone, Debug)]
 pub struct RowHistory {
     start: RowState,
@@ -150,7 +150,7 @@ pub struct RowHistory {
 }
 
 impl RowHistory {
-    /// A row that nothing has changed yet.
+    /// A row without changes so far.
     #[must_use]
     pub fn starting_as(start: RowState) -> RowHistory {
         RowHistory {
@@ -159,25 +159,29 @@ impl RowHistory {
         }
     }
 
-    /// With transaction `number` the row became this.
+    /// Records the row's state after transaction `number`.
     pub fn record(&mut self, number: u64, state: RowState) {
         match self.changes.back_mut() {
-            // Within a transaction only its last word counts.
+            // Only the last change within a transaction counts.
             Some(last) if last.0 == number => last.1 = state,
             _ => self.changes.push_back((number, state)),
         }
     }
 
-    /// Forgets changes with lower numbers than this. False when none are left.
+    /// Drops changes with lower numbers. False if none remain.
     pub fn forget_before(&mut self, number: u64) -> bool {
-        while let Some((_, state)) = self.changes.front().filter(|(own, _)| *own < number) {
+        while let Some((_, state)) = self
+            .changes
+            .front()
+            .filter(|(change_number, _)| *change_number < number)
+        {
             self.start = *state;
             self.changes.pop_front();
         }
         !self.changes.is_empty()
     }
 
-    /// The same, where with some transactions it may have become anything.
+    /// A copy in which the row's state is unknown after these transactions.
     pub fn with_unknowns(&self, numbers: impl Iterator<Item = u64>) -> RowHistory {
         let mut history = self.clone();
         let mut any = false;
@@ -186,9 +190,9 @@ impl RowHistory {
             history.changes.push_back((number, RowState::Unknown));
         }
         if any {
-            // What it was before its own first change is not known either.
+            // The state before the row's first change is then unknown too.
             history.start = RowState::Unknown;
-            // Stable: what a transaction did behind its loss stays behind it.
+            // Stable: what a transaction did after the loss stays after it.
             history
                 .changes
                 .make_contiguous()
@@ -197,14 +201,13 @@ impl RowHistory {
         history
     }
 
-    /// True if the row can be as it was seen with any number of readable transactions.
-    pub fn is_consistent_with(&self, seen: RowState, first: u64, end: u64) -> bool {
-        !self.matching_ranges(seen, first, end).is_empty()
+    /// True if the row can have this state with some number of readable transactions from `first` to `end`.
+    pub fn is_consistent_with(&self, observed: RowState, first: u64, end: u64) -> bool {
+        !self.matching_ranges(observed, first, end).is_empty()
     }
 
-    /// Numbers of readable transactions with which the row can be as it was seen: from each first one up
-    /// to and without each second one.
-    fn matching_ranges(&self, seen: RowState, first: u64, end: u64) -> Vec<(u64, u64)> {
+    /// The numbers of readable transactions for which the row can have this state, as half-open ranges.
+    fn matching_ranges(&self, observed: RowState, first: u64, end: u64) -> Vec<(u64, u64)> {
         let starts = std::iter::once((first, self.start)).chain(
             self.changes
                 .iter()
@@ -217,23 +220,23 @@ impl RowHistory {
             .chain(std::iter::once(end + 1));
         starts
             .zip(ends)
-            .filter(|((_, state), _)| state.is_compatible_with(seen))
+            .filter(|((_, state), _)| state.is_compatible_with(observed))
             .map(|((from, _), until)| (from, until))
             .filter(|(from, until)| from < until)
             .collect()
     }
 }
 
-/// The least and the greatest number of transactions, counted from the start of the stream, that can have been readable
-/// when the rows were seen, from `first` to `end`. `None`: no number fits.
+/// The smallest and largest number of transactions, counted from the start of the stream, that can have been readable when the rows
+/// were observed, from `first` to `end`. `None`: no number matches.
 pub fn watermark_bounds<'a>(
     first: u64,
     end: u64,
     rows: impl Iterator<Item = (&'a RowHistory, RowState)>,
 ) -> Option<(u64, u64)> {
     let mut possible = vec![(first, end + 1)];
-    for (row, seen) in rows {
-        let fitting = row.matching_ranges(seen, first, end);
+    for (row, observed) in rows {
+        let fitting = row.matching_ranges(observed, first, end);
         possible = intersection(&possible, &fitting);
     }
     let least = possible.first()?.0;
@@ -241,7 +244,6 @@ pub fn watermark_bounds<'a>(
     Some((least, most))
 }
 
-/// What two ascending lists of ranges have in common.
 fn intersection(one: &[(u64, u64)], other: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let (mut ones, mut others) = (one.iter().peekable(), other.iter().peekable());
     let mut both = Vec::new();

@@ -1,4 +1,4 @@
-//! Body of the fuzz target `events`: takes any bytes and fails by an assertion.
+//! Body of the fuzz target `events`: accepts any bytes and fails by an assertion.
 
 use super::assembler::{EventOutcome, TransactionAssembler};
 use super::routes::TableRoutes;
@@ -7,14 +7,13 @@ use crate::event_reader::{BodyRetention, LogEvent};
 use headwater_timeline::index::{BinlogPosition, TimelineId};
 use headwater_timeline::{KeyType, TimelineDefinition};
 
-/// Row changes of a transaction, at most.
 const MOST: usize = 1_000;
 
-/// Events, each behind its type and the length of its body (2 bytes), are read or refused: positions never go back, and no
-/// transaction grows beyond its limit.
+/// Reads events, each preceded by its type and body length (2 bytes). They are parsed or refused: positions never decrease, and no
+/// transaction exceeds its limit.
 pub fn events(data: &[u8]) {
     let mut tables = TimelineTables::of(TimelineId(0), &TimelineDefinition::classic(), "tl");
-    // Every other time pages are ordered by a key.
+    // Half of the inputs order pages by a sort key.
     tables.schema.key = data.len().is_multiple_of(2).then(|| KeyColumnDefinition {
         column: "body".to_owned(),
         kind: KeyType::Datetime(6),
@@ -35,22 +34,22 @@ pub fn events(data: &[u8]) {
     let mut at = BinlogPosition { file: 1, offset: 4 };
     let mut events = TransactionAssembler::starting_at(at, "binlog", MOST).with_edits(true);
     let mut rest = data;
-    while let Some(([kind, low, high], behind)) = rest.split_first_chunk() {
-        let length = usize::from(u16::from_le_bytes([*low, *high])).min(behind.len());
-        let (body, behind) = behind.split_at(length);
-        rest = behind;
+    while let Some(([kind, low, high], after_header)) = rest.split_first_chunk() {
+        let length = usize::from(u16::from_le_bytes([*low, *high])).min(after_header.len());
+        let (body, after_body) = after_header.split_at(length);
+        rest = after_body;
         let mut event = event(*kind, body);
         if let BodyRetention::First(bytes) = events.retention(*kind, body, &routes) {
             event.truncated = bytes < body.len();
             event.body.truncate(bytes);
         }
-        let heard = loop {
+        let outcome = loop {
             match events.process(&event, &routes) {
                 Ok(EventOutcome::Unfinished) => {}
-                heard => break heard,
+                finished => break finished,
             }
         };
-        match heard {
+        match outcome {
             Ok(EventOutcome::Passed(to)) => {
                 assert!(to >= at);
                 at = to;
@@ -65,7 +64,7 @@ pub fn events(data: &[u8]) {
     }
 }
 
-/// As the stream's client makes it of a packet.
+/// Builds an event as the stream's client does from a packet.
 fn event(kind: u8, body: &[u8]) -> LogEvent {
     LogEvent {
         event_type: kind,

@@ -1,48 +1,48 @@
-//! Global transaction ids (GTIDs): who gave them, sets of them, and a server's history as a set.
+//! Global transaction ids (GTIDs): their sources, sets of them, and a server's history as a set.
 //!
-//! MySQL numbers the transactions of each server, or group, without gaps. MariaDB numbers those of a domain upwards, and tells of each of
-//! a domain's servers the last number: all lower ones of that server are behind it in the log.
+//! MySQL numbers the transactions of each server, or group, without gaps. MariaDB numbers those of a domain in ascending order, and
+//! reports the last number of each server in a domain: all lower numbers of that server precede it in the log.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Whoever gives numbers.
+/// Who assigns GTIDs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GtidSource {
-    /// A server of MySQL or a group of them, by its UUID, and a tag, which is empty as a rule.
+    /// A MySQL server or group: its UUID, and a tag, which is usually empty.
     Uuid([u8; 16], String),
-    /// A server of MariaDB in a domain.
+    /// A MariaDB server within a domain.
     Domain {
-        /// The domain's number.
+        /// The domain id.
         domain: u32,
-        /// The server's number.
+        /// The server id.
         server: u32,
     },
 }
 
-/// One transaction's.
+/// A global transaction id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gtid {
-    /// Who gave it.
+    /// Who assigned it.
     pub source: GtidSource,
-    /// From 1 on.
+    /// Counts from 1.
     pub number: u64,
 }
 
-/// A transaction, and when it was committed on the server that numbered it: where a log was begun anew, numbers are given again.
+/// A GTID with its commit time on the originating server: after a log reset, numbers are assigned again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommittedGtid {
-    /// Its number.
+    /// The GTID.
     pub gtid: Gtid,
     /// Microseconds (MySQL) or seconds (MariaDB) since 1970.
     pub committed_at: u64,
 }
 
-/// A set of them. Ranges of each source are ascending, do not touch, and name their first and last number.
+/// A set of GTIDs. Each source's ranges (first and last number) are ascending and do not touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GtidSet {
     ranges: BTreeMap<GtidSource, Vec<(u64, u64)>>,
-    /// The last one of each domain (MariaDB): its server and number.
+    /// The last transaction of each domain (MariaDB): server id and number.
     last: BTreeMap<u32, (u32, u64)>,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for GtidSet {
     }
 }
 
-/// A UUID's bytes.
+/// Parses a UUID, with or without hyphens.
 #[must_use]
 pub fn parse_uuid_bytes(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
@@ -113,8 +113,8 @@ pub fn parse_uuid_bytes(text: &str) -> Option<[u8; 16]> {
 }
 
 impl GtidSet {
-    /// As servers write it: `UUID:1-5:7:tag:1,UUID:3` (MySQL), or the last of each server, `0-1-17,0-2-20` (MariaDB; brackets around it
-    /// do no harm). `None` where it is neither.
+    /// Parses a set as servers write it: `UUID:1-5:7:tag:1,UUID:3` (MySQL), or the last of each server, `0-1-17,0-2-20` (MariaDB; may be
+    /// in brackets). `None` if it is neither.
     #[must_use]
     pub fn parse(text: &str) -> Option<GtidSet> {
         let text = text.trim().trim_start_matches('[').trim_end_matches(']');
@@ -169,7 +169,7 @@ impl GtidSet {
         Some(())
     }
 
-    /// One more.
+    /// Adds one GTID.
     pub fn add(&mut self, gtid: &Gtid) {
         match gtid.source {
             GtidSource::Uuid(..) => self.add_range(&gtid.source, gtid.number, gtid.number),
@@ -188,7 +188,7 @@ impl GtidSet {
             Some(ranges) => ranges,
             None => self.ranges.entry(source.clone()).or_default(),
         };
-        // As a rule it follows what is there.
+        // Usually it follows the last range.
         if let Some((_, end)) = ranges
             .last_mut()
             .filter(|(_, end)| end.checked_add(1) == Some(first))
@@ -206,7 +206,7 @@ impl GtidSet {
         ranges.splice(from..to, [(first, last)]);
     }
 
-    /// With all of these; what is last in a domain of theirs is last.
+    /// Adds all GTIDs of a later set; its last transaction of a domain becomes the last.
     pub fn add_all(&mut self, later: &GtidSet) {
         for (source, ranges) in &later.ranges {
             for (first, last) in ranges {
@@ -216,7 +216,7 @@ impl GtidSet {
         self.last.extend(&later.last);
     }
 
-    /// Takes one out.
+    /// Removes one GTID.
     pub fn remove(&mut self, gtid: &Gtid) {
         let Some(ranges) = self.ranges.get_mut(&gtid.source) else {
             return;
@@ -231,14 +231,14 @@ impl GtidSet {
             return;
         };
         let before = (first < number).then(|| (first, number - 1));
-        let behind = (number < last).then(|| (number + 1, last));
-        ranges.splice(at..=at, before.into_iter().chain(behind));
+        let after = (number < last).then(|| (number + 1, last));
+        ranges.splice(at..=at, before.into_iter().chain(after));
         if ranges.is_empty() {
             self.ranges.remove(&gtid.source);
         }
     }
 
-    /// True where it is one of them.
+    /// True if the set contains it.
     #[must_use]
     pub fn contains(&self, gtid: &Gtid) -> bool {
         self.covers(&gtid.source, gtid.number, gtid.number)
@@ -256,7 +256,7 @@ impl GtidSet {
             .is_some_and(|(begin, end)| *begin <= first && last <= *end)
     }
 
-    /// True where all of them are in another set.
+    /// True if another set contains all of this one.
     #[must_use]
     pub fn is_subset(&self, other: &GtidSet) -> bool {
         let mut all = self.ranges.iter().flat_map(|(source, ranges)| {
@@ -267,10 +267,10 @@ impl GtidSet {
         all.all(|(source, first, last)| other.covers(source, first, last))
     }
 
-    /// Those that another set has not; of MariaDB's, domains whose last one it has not.
+    /// The GTIDs that another set lacks; for MariaDB, the last transaction of each domain that it lacks.
     #[must_use]
     pub fn difference(&self, other: &GtidSet) -> GtidSet {
-        let mut left = GtidSet::default();
+        let mut missing = GtidSet::default();
         for (source, ranges) in &self.ranges {
             if let GtidSource::Domain { .. } = source {
                 continue;
@@ -287,11 +287,11 @@ impl GtidSet {
                         break;
                     }
                     if *begin > from {
-                        left.add_range(source, from, begin - 1);
+                        missing.add_range(source, from, begin - 1);
                     }
                     from = end.saturating_add(1).max(from);
                 }
-                left.add_range(source, from, *last);
+                missing.add_range(source, from, *last);
             }
         }
         for (domain, (server, number)) in &self.last {
@@ -300,13 +300,13 @@ impl GtidSet {
                 server: *server,
             };
             if !other.covers(&source, *number, *number) {
-                left.add_range(&source, *number, *number);
+                missing.add_range(&source, *number, *number);
             }
         }
-        left
+        missing
     }
 
-    /// True where there is none.
+    /// True if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
@@ -357,11 +357,11 @@ mod tests {
     }
 
     #[test]
-    fn mariadb_tells_the_last_of_each_server_and_of_each_domain() {
+    fn mariadb_reports_the_last_of_each_server_and_of_each_domain() {
         let mut one = set("0-1-100,0-2-120,7-1-3");
         assert!(set("0-1-99,0-2-120").is_subset(&one));
         assert!(!set("0-3-1").is_subset(&one) && !set("0-2-121").is_subset(&one));
-        // Of an old server of the domain the other one may know nothing: what is last has to be there.
+        // The other set may lack an old server of the domain: only the domain's last transaction must be in it.
         assert!(one.difference(&set("0-2-130,7-1-3")).is_empty());
         assert_eq!(one.difference(&set("0-1-200,7-1-3")).to_string(), "0-2-120");
         one.add_all(&set("0-1-130"));

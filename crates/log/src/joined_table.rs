@@ -1,4 +1,4 @@
-//! A table whose rows are shown beside messages: where the log tells of them, and the questions about it.
+//! A joined table, whose rows are shown beside messages: its routes in the log, and queries about it.
 
 use headwater_sql::{hex_literal, quoted};
 use headwater_timeline::definition::IdType;
@@ -7,30 +7,30 @@ use headwater_timeline::index::TimelineId;
 use super::evidence::TableRole;
 use super::routes::{ColumnPosition, TableRoute};
 
-/// A table in a database whose rows messages refer to by a whole number, its key.
+/// A table whose rows messages refer to by an integer key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinedTable {
-    /// Its number among the places.
+    /// Its number among the timelines.
     pub timeline_id: TimelineId,
-    /// The database that it is in.
+    /// The table's database.
     pub database: String,
-    /// Its name.
+    /// The table's name.
     pub table: String,
-    /// The column by which its rows are referred to: no two have the same.
+    /// The unique column by which messages refer to its rows.
     pub id: String,
 }
 
 impl JoinedTable {
-    /// True where these are the same rows, whatever number they bear.
+    /// True if both are the same table and column, whatever their `timeline_id`.
     #[must_use]
     pub fn is_same_table(&self, other: &JoinedTable) -> bool {
         (&self.database, &self.table, &self.id) == (&other.database, &other.table, &other.id)
     }
 
-    /// Its route without columns: the table is listened for, its rows not read yet.
+    /// Its route without column positions: the table is watched, but its rows cannot be read yet.
     #[must_use]
     pub fn blind_route(&self) -> TableRoute {
-        // What is below 0 is told as a number of none.
+        // A negative value is read as a number that no row has.
         let column = ColumnPosition {
             at: 0,
             kind: IdType::BigIntUnsigned,
@@ -47,7 +47,7 @@ impl JoinedTable {
         }
     }
 
-    /// Asks for every column of the table.
+    /// Query for all columns of the table.
     #[must_use]
     pub fn columns_query(&self) -> String {
         format!(
@@ -58,14 +58,14 @@ impl JoinedTable {
         )
     }
 
-    /// Asks how the table was made.
+    /// Query for the table's definition.
     #[must_use]
     pub fn show_create_query(&self) -> String {
         let (database, table) = (quoted(&self.database), quoted(&self.table));
         format!("SHOW CREATE TABLE {database}.{table}")
     }
 
-    /// The route, from the columns that the server lists; `None` when it is not there.
+    /// The route, from the columns that the server lists; `None` if the key column is missing.
     #[must_use]
     pub fn route(&self, columns: &[String]) -> Option<TableRoute> {
         let at = columns
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_route_knows_where_the_key_stands() {
-        let referred = JoinedTable {
+        let joined = JoinedTable {
             timeline_id: TimelineId(9),
             database: "app".into(),
             table: "users".into(),
@@ -97,12 +97,12 @@ mod tests {
         };
         let columns = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let columns: Vec<String> = columns(&["name", "ID"]);
-        let route = referred.route(&columns).unwrap();
+        let route = joined.route(&columns).unwrap();
         assert_eq!((route.columns, route.first.at), (Some(2), 1));
-        assert_eq!(referred.route(&[]), None);
-        assert!(referred.is_same_table(&JoinedTable {
+        assert_eq!(joined.route(&[]), None);
+        assert!(joined.is_same_table(&JoinedTable {
             timeline_id: TimelineId(1),
-            ..referred.clone()
+            ..joined.clone()
         }));
     }
 }

@@ -1,10 +1,10 @@
-//! The server's binary log: from its bytes to changes of timelines, and what proves that these can be read.
+//! The server's binary log: from its bytes to changes of timelines, and the proof that these changes are readable.
 //!
 //! ```text
-//! bytes -> event -> events (routes, statement) -> transaction -> queue (evidence) -> cut -> index
+//! bytes -> event_reader -> assembler (routes, statement) -> transaction -> queue (evidence) -> watermark -> index
 //! ```
 //!
-//! No IO: bytes of the log and rows that were seen in, changes that may be applied out.
+//! No IO: it takes bytes of the log and observed rows, and returns changes that may be applied.
 
 pub mod applied_gtids;
 pub mod assembler;

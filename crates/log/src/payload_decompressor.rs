@@ -1,39 +1,36 @@
-//! MySQL's compressed transactions (TRANSACTION_PAYLOAD): unpacked as they come, a buffer at a time. However long one is, no more than a
-//! buffer of it is held, and what zstd looks back at.
+//! Decompresses MySQL's compressed transactions (TRANSACTION_PAYLOAD) as they arrive. Memory is bounded by one buffer and zstd's
+//! window, however long a transaction is.
 
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use super::error::EventError;
 use headwater_wire::cursor::PacketCursor;
 
-/// Bytes that one step handles at most, of those that come or of those that they unpack to.
+/// At most this many bytes are handled per step, compressed or decompressed.
 pub const SLICE: usize = 64 * 1024;
-/// Fields in front of what is compressed: their end, the algorithm, and the algorithms.
+/// Fields before the compressed bytes: end marker, algorithm, and the algorithms' values.
 const END_OF_FIELDS: u64 = 0;
 const COMPRESSION: u64 = 2;
 const ZSTD: u64 = 0;
 const UNCOMPRESSED: u64 = 255;
-/// The fields are three numbers.
+/// Limit of the fields: they hold three numbers.
 const MAX_FIELD_BYTES: usize = 256;
-/// What zstd may look back at, as a power of two: what levels up to 19 need, and what it can be told at most. In between the limit
-/// of events decides.
+/// Limits of zstd's window, as powers of two: what levels up to 19 need, and zstd's maximum. In between the event size limit decides.
 const WINDOW_LOG_RANGE: std::ops::RangeInclusive<u32> = 23..=27;
 
-/// What is in a compressed transaction.
 pub(crate) struct PayloadDecompressor {
     max_event_bytes: usize,
-    /// The fields so far, until they have all come.
     fields: Vec<u8>,
     stream: Option<PayloadCodec>,
-    /// Unpacked bytes, and how many of them have been read.
+    /// Decompressed bytes, and how many of them have been read.
     unpacked: Vec<u8>,
     consumed: usize,
-    /// The buffer was filled: there may be more without further bytes.
+    /// The buffer was filled: there may be more output without further input.
     buffer_filled: bool,
 }
 
 enum PayloadCodec {
-    /// And whether a frame has just ended.
+    /// The flag is set when a frame has just ended.
     Zstd(Box<Decoder<'static>>, bool),
     Plain,
 }
@@ -56,22 +53,21 @@ impl PayloadDecompressor {
         }
     }
 
-    /// There is something to do even without further bytes.
+    /// True if there may be output without further input.
     pub(crate) fn is_busy(&self) -> bool {
         self.consumed < self.unpacked.len() || self.buffer_filled
     }
 
-    /// What was unpacked and is to be read before there is more.
+    /// Decompressed bytes that must be read before the next step.
     pub(crate) fn unread(&self) -> &[u8] {
         self.unpacked.get(self.consumed..).unwrap_or_default()
     }
 
-    /// So much of it was read.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.consumed += bytes;
     }
 
-    /// Unpacks some more. Returns how many bytes were taken, and how many were handled.
+    /// Decompresses more. Returns how many bytes were consumed, and how many were processed.
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Result<(usize, usize), EventError> {
         if self.stream.is_none() {
             let taken = self.read_fields(bytes)?;
@@ -84,7 +80,7 @@ impl PayloadDecompressor {
         Ok((taken, taken.max(self.unpacked.len())))
     }
 
-    /// Takes fields, each a type, a length and a value, up to type 0 (MySQL, `libs/mysql/binlog/event/codecs/binary.cpp`).
+    /// Consumes fields, each a type, a length and a value, up to type 0 (MySQL, `libs/mysql/binlog/event/codecs/binary.cpp`).
     fn read_fields(&mut self, bytes: &[u8]) -> Result<usize, EventError> {
         for (at, byte) in bytes.iter().enumerate() {
             self.fields.push(*byte);
@@ -123,13 +119,13 @@ impl PayloadDecompressor {
                 let mut input = InBuffer::around(bytes);
                 let mut output = OutBuffer::around(self.unpacked.as_mut_slice());
                 let hint = decoder.run(&mut input, &mut output);
-                let (taken, made) = (input.pos(), output.pos());
-                self.unpacked.truncate(made);
+                let (taken, produced) = (input.pos(), output.pos());
+                self.unpacked.truncate(produced);
                 let hint = hint.map_err(EventError::Decompression)?;
-                if taken > 0 || made > 0 {
+                if taken > 0 || produced > 0 {
                     *ended = hint == 0;
                 }
-                self.buffer_filled = made == SLICE;
+                self.buffer_filled = produced == SLICE;
                 Ok(taken)
             }
             Some(PayloadCodec::Plain) => {
@@ -141,10 +137,10 @@ impl PayloadDecompressor {
         }
     }
 
-    /// All bytes have come.
+    /// Checks that the input is complete.
     ///
     /// # Errors
-    /// When they end in the middle of something.
+    /// When it ends in the middle of a frame.
     pub(crate) fn finish(&self) -> Result<(), EventError> {
         let ended = match &self.stream {
             Some(PayloadCodec::Zstd(_, ended)) => *ended,
@@ -155,7 +151,7 @@ impl PayloadDecompressor {
     }
 }
 
-/// The algorithm, once all fields are there.
+/// The algorithm, once all fields are complete.
 fn algorithm(fields: &[u8]) -> Option<u64> {
     let mut cursor = PacketCursor::new(fields);
     let mut algorithm = u64::MAX;

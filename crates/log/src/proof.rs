@@ -1,9 +1,9 @@
-//! A proof of freshness: that the index holds everything that could be read when the proof was begun, and nothing that cannot.
+//! A freshness proof: the index holds everything that was readable when the proof began, and nothing that is not readable.
 //!
-//! It asks the server where its log ends: everything that anyone can have read by then stands before that position. Then it waits
-//! until the stream has told all of it, and looks at rows until it is known which of the told transactions can be read: those are
-//! applied. If a transaction that was told could not be read at a moment after the proof was begun, neither could any behind it,
-//! and the index without them is exact.
+//! It reads the end of the server's log: everything that anyone can have read by then is before that position. It waits until the
+//! stream has received all of it, and probes rows until it is known which of the received transactions are readable: those are
+//! applied. If a received transaction was not readable at a moment after the proof began, no later one was either, and the index
+//! without them is exact.
 
 use std::time::Instant;
 
@@ -15,105 +15,101 @@ use super::replication_state::{
     ProofState, ReplicationState, StreamGeneration, TransactionRelease,
 };
 
-/// Rows are looked at so often without a pause: what cannot be read yet is readable within microseconds as a rule.
+/// Probes without a pause: what is not readable yet usually is within microseconds.
 const PROBES_WITHOUT_PAUSE: u32 = 3;
 
-/// A stream that lacks more bytes than that needs milliseconds for them: those who wait are told at once that there is no proof.
+/// A stream that lags more bytes needs milliseconds for them: waiting calls are answered at once that there is no proof.
 const MAX_LAG_BYTES: u64 = 1 << 20;
 
-/// What a proof needs next.
+/// What a proof needs next, and the [`ProofInput`] that continues it.
 #[derive(Debug)]
 pub enum ProofStep {
-    /// A look at these rows, and behind it the end of the log: [`ProofInput::Probed`].
+    /// Probe these rows, then read the end of the log: [`ProofInput::Probed`].
     Probe(RowProbe),
-    /// Everything up to here has to be received: [`ProofInput::Completed`].
+    /// Receive the log up to this position: [`ProofInput::Completed`].
     Receive(BinlogPosition),
-    /// What waits has to be released in another way than by its rows; as a help, and this goes on: [`ProofInput::Completed`].
+    /// Start to release pending transactions without probes, in the background: [`ProofInput::Completed`].
     Release,
-    /// There are no rows to look at: it is released up to here by others: [`ProofInput::Completed`].
+    /// There are no rows to probe. Wait for a release up to this position: [`ProofInput::Completed`].
     Progress(BinlogPosition),
-    /// A moment: [`ProofInput::Completed`].
+    /// Wait a moment: [`ProofInput::Completed`].
     Pause,
-    /// Nothing: the index is exact, or that cannot be proved.
+    /// The proof has ended: true if the index is exact, false if that cannot be proved.
     Done(bool),
-    /// Nothing: the log ends before what it has told already, so it was begun anew.
+    /// The log ends before what was already received, so it was reset.
     Reset,
 }
 
-/// What came of it.
+/// The result of a step.
 #[derive(Debug)]
 pub enum ProofInput {
-    /// Nothing yet.
+    /// The proof begins.
     Begin,
-    /// What was asked was seen.
+    /// The result of a probe.
     Probed(ProbeResult),
-    /// It is done, or time has passed.
+    /// The step is complete, or time has passed.
     Completed,
 }
 
-/// What a look at rows tells, by itself.
+/// The result of one probe.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeResult {
-    /// Everything up to here had been received when the question was put.
+    /// Everything up to here had been received when the probe was sent.
     received: BinlogPosition,
-    /// Where the log ended behind the look.
+    /// Where the log ended after the probe.
     end: BinlogPosition,
     watermark: Option<CommitWatermark>,
     contradiction: Option<TableRowKey>,
 }
 
 impl ProbeResult {
-    /// Judges the rows that were found, if they could be read, and the end of the log behind them.
+    /// Evaluates the observed rows, if they could be read, and the end of the log after the probe.
     #[must_use]
-    pub fn new(
-        question: &RowProbe,
-        found: Option<&ObservedRows>,
-        end: BinlogPosition,
-    ) -> ProbeResult {
-        let cut = found.and_then(|found| question.evaluate(found, end));
-        let contradiction = match (cut, found) {
-            (None, Some(found)) => question.contradiction(found, end),
+    pub fn new(probe: &RowProbe, rows: Option<&ObservedRows>, end: BinlogPosition) -> ProbeResult {
+        let watermark = rows.and_then(|found| probe.evaluate(found, end));
+        let contradiction = match (watermark, rows) {
+            (None, Some(observed)) => probe.contradiction(observed, end),
             _ => None,
         };
         ProbeResult {
-            received: question.received(),
+            received: probe.received(),
             end,
-            watermark: cut,
+            watermark,
             contradiction,
         }
     }
 }
 
-/// What is to be done besides.
+/// Side results of a step.
 #[derive(Debug, Default)]
 pub struct ProofFindings {
-    /// This is to be applied, and those who wait for progress are to be told.
+    /// Transactions to apply; calls that wait for progress are to be notified.
     pub release: Option<TransactionRelease>,
-    /// A row is as it cannot be.
+    /// A row is in an impossible state.
     pub contradiction: Option<TableRowKey>,
 }
 
-/// One proof.
+/// The state of one proof.
 #[derive(Debug)]
 pub struct FreshnessProof {
     generation: StreamGeneration,
-    /// After that the rows are not expected to tell any more.
+    /// After this instant rows are no longer expected to prove anything.
     rows_deadline: Instant,
-    /// Where the log ended when this was begun.
+    /// Where the log ended when the proof began.
     end: Option<BinlogPosition>,
     hidden: Option<u64>,
     probes: u32,
-    /// The rows that are looked at next, once the release is begun.
+    /// The next probe, once the release has begun.
     release_probe: Option<RowProbe>,
 }
 
 impl FreshnessProof {
-    /// A proof about this stream.
+    /// A proof for this stream; after `rows_deadline`, pending transactions are released without probes.
     #[must_use]
-    pub fn new(generation: StreamGeneration, untold: Instant) -> FreshnessProof {
+    pub fn new(generation: StreamGeneration, rows_deadline: Instant) -> FreshnessProof {
         FreshnessProof {
             generation,
-            rows_deadline: untold,
+            rows_deadline,
             end: None,
             hidden: None,
             probes: 0,
@@ -121,83 +117,83 @@ impl FreshnessProof {
         }
     }
 
-    /// Takes in what was needed, and says what is needed next.
+    /// Processes the result of the last step, and returns the next step.
     pub fn next(
         &mut self,
         input: ProofInput,
-        following: &mut ReplicationState,
+        replication: &mut ReplicationState,
         now: Instant,
     ) -> (ProofStep, ProofFindings) {
-        let mut learned = ProofFindings::default();
+        let mut findings = ProofFindings::default();
         match input {
-            // Rows that wait already are looked at in the same round trip as the log's end.
+            // Rows that are already pending are probed in the same round trip as the log's end.
             ProofInput::Begin => {
-                let question = following.row_probe(self.generation);
-                return (ProofStep::Probe(question), learned);
+                let probe = replication.row_probe(self.generation);
+                return (ProofStep::Probe(probe), findings);
             }
-            ProofInput::Probed(seen) => {
-                if self.end.is_none() && seen.end < seen.received {
-                    return (ProofStep::Reset, learned);
+            ProofInput::Probed(result) => {
+                if self.end.is_none() && result.end < result.received {
+                    return (ProofStep::Reset, findings);
                 }
-                self.end.get_or_insert(seen.end);
-                learned = self.apply_result(seen, following);
+                self.end.get_or_insert(result.end);
+                findings = self.apply_result(result, replication);
                 self.probes += 1;
-                let unknown = self.state(following) == ProofState::Unknown;
+                let unknown = self.state(replication) == ProofState::Unknown;
                 if self.probes >= PROBES_WITHOUT_PAUSE && unknown {
-                    return (ProofStep::Pause, learned);
+                    return (ProofStep::Pause, findings);
                 }
             }
             ProofInput::Completed => {}
         }
-        (self.next_step(following, now), learned)
+        (self.next_step(replication, now), findings)
     }
 
     fn apply_result(
         &mut self,
-        seen: ProbeResult,
-        following: &mut ReplicationState,
+        result: ProbeResult,
+        replication: &mut ReplicationState,
     ) -> ProofFindings {
-        self.hidden = seen.watermark.and_then(|cut| cut.hidden_from);
-        match seen.watermark {
-            Some(cut) => ProofFindings {
-                release: following.apply_watermark(self.generation, cut),
+        self.hidden = result.watermark.and_then(|cut| cut.hidden_from);
+        match result.watermark {
+            Some(watermark) => ProofFindings {
+                release: replication.apply_watermark(self.generation, watermark),
                 contradiction: None,
             },
-            // What is not known to be readable from before, or is another stream's, contradicts nothing.
+            // Rows of a start that is not proven yet, or of another stream, contradict nothing.
             None => ProofFindings {
                 release: None,
-                contradiction: seen
+                contradiction: result
                     .contradiction
-                    .filter(|_| following.is_proven(self.generation)),
+                    .filter(|_| replication.is_proven(self.generation)),
             },
         }
     }
 
-    fn state(&self, following: &ReplicationState) -> ProofState {
-        following.proof_state(self.generation, self.end.unwrap_or_default(), self.hidden)
+    fn state(&self, replication: &ReplicationState) -> ProofState {
+        replication.proof_state(self.generation, self.end.unwrap_or_default(), self.hidden)
     }
 
-    fn next_step(&mut self, following: &ReplicationState, now: Instant) -> ProofStep {
+    fn next_step(&mut self, replication: &ReplicationState, now: Instant) -> ProofStep {
         let end = self.end.unwrap_or_default();
-        if let Some(question) = self.release_probe.take() {
-            return if question.is_empty() {
+        if let Some(probe) = self.release_probe.take() {
+            return if probe.is_empty() {
                 ProofStep::Progress(end)
             } else {
-                ProofStep::Probe(question)
+                ProofStep::Probe(probe)
             };
         }
-        match self.state(following) {
+        match self.state(replication) {
             ProofState::Proved => ProofStep::Done(true),
             ProofState::Void => ProofStep::Done(false),
             ProofState::Lagging(bytes) if bytes > MAX_LAG_BYTES => ProofStep::Done(false),
             ProofState::Lagging(_) => ProofStep::Receive(end),
             ProofState::Unknown => {
-                let question = following.row_probe(self.generation);
-                if question.is_empty() || now > self.rows_deadline {
-                    self.release_probe = Some(question);
+                let probe = replication.row_probe(self.generation);
+                if probe.is_empty() || now > self.rows_deadline {
+                    self.release_probe = Some(probe);
                     return ProofStep::Release;
                 }
-                ProofStep::Probe(question)
+                ProofStep::Probe(probe)
             }
         }
     }

@@ -1,9 +1,8 @@
-//! Transactions that the stream has told of and that are not yet known to be readable on the server.
+//! Transactions that the stream has received and that are not yet known to be readable on the server.
 //!
-//! The log tells of a transaction before the storage engine makes its rows readable: by microseconds, or
-//! under semi-synchronous replication by seconds. What is not proven to be readable waits here. Servers
-//! commit in the order of the log (the feed steps aside where they need not), so the readable ones are
-//! always the first so many of those that wait: a *cut*.
+//! The log contains a transaction before the storage engine makes its rows readable: by microseconds, or by seconds under
+//! semi-synchronous replication. What is not proven readable waits here. Servers commit in log order (the feed is suspended where
+//! they need not), so the readable transactions are always a prefix of the pending ones. Its end is the *commit watermark*.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -11,56 +10,55 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use super::evidence::{ObservedRows, RowHistory, RowState, TableRowKey, watermark_bounds};
 use headwater_timeline::index::{BinlogPosition, TimelineChange, TimelineId};
 
-/// One transaction as the log tells it, with what it did to the tables of timelines.
+/// A transaction from the log, with its changes to the tables of timelines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedTransaction {
-    /// What was received before it.
+    /// The position received before it.
     pub before: BinlogPosition,
     /// Where it ends in the log.
     pub end: BinlogPosition,
-    /// The place (its number) and what became of a row there.
+    /// Pairs of a timeline and a row change in it.
     pub changes: Vec<(TimelineId, TimelineChange)>,
 }
 
-/// What was received, and what of it waits.
+/// The received position, and the transactions that are not yet known to be readable.
 #[derive(Debug, Default)]
 pub struct TransactionQueue {
     received: BinlogPosition,
     waiting: VecDeque<LoggedTransaction>,
-    /// The number of the first that waits, counted from the start of the stream.
+    /// The number of the first pending transaction, counted from the start of the stream.
     first: u64,
     changes: usize,
-    /// Every row that what waits has changed.
+    /// Every row that a pending transaction changed.
     rows: HashMap<TableRowKey, RowHistory>,
-    /// Tables of which every row may have become anything, and by which transaction.
+    /// Tables of which every row may have changed, and the number of the transaction that did it.
     lost_tables: VecDeque<(u64, (TimelineId, TimelineChange))>,
 }
 
-/// Rows to look at, and what they were after each transaction that waits.
+/// Rows to probe, and their states after each pending transaction.
 #[derive(Debug, Default)]
 pub struct RowProbe {
     first: u64,
     end: u64,
     received: BinlogPosition,
     rows: BTreeMap<TableRowKey, RowHistory>,
-    /// How transactions left all their rows, by their numbers: the newest ones, and the oldest.
+    /// The newest and the oldest transactions, by number, with the states in which they left all their rows.
     outcomes: BTreeMap<u64, BTreeMap<TableRowKey, RowState>>,
 }
 
-/// What a look at the rows tells of the cut at that moment.
+/// What a probe proves about which transactions were readable at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitWatermark {
     /// Transactions with lower numbers are readable from then on.
     pub readable_below: u64,
-    /// Each of those below this number that may be hidden left its rows as they were seen: whether it can be read makes no
-    /// difference.
+    /// Transactions below this number that may be hidden left their rows as observed: whether they are readable makes no difference.
     pub indistinguishable_below: u64,
-    /// Those from this number on were not readable then; `None` where that is not known of any.
+    /// Transactions from this number on were not readable then; `None` if that is not known of any.
     pub hidden_from: Option<u64>,
 }
 
 impl CommitWatermark {
-    /// Transactions with lower numbers are readable; of others nothing is known.
+    /// Transactions below `end` are readable; of others nothing is known.
     pub fn readable(end: u64) -> CommitWatermark {
         CommitWatermark {
             readable_below: end,
@@ -70,16 +68,16 @@ impl CommitWatermark {
     }
 }
 
-/// Rows of these transactions are asked for, counted from the newest and from the oldest. As a rule all but the newest few can be
-/// read; what lies between those that are asked for is told by the next look.
+/// Offsets of the probed transactions, from the newest and from the oldest. Usually all but the newest few are readable; the next
+/// probe covers what lies between.
 const NEWEST_PROBED: [usize; 7] = [0, 1, 2, 3, 5, 9, 17];
 const OLDEST_PROBED: [usize; 5] = [0, 1, 2, 4, 8];
-/// Of so many transactions at each end all rows are asked for, to see whether they are as those left them; so many rows at most.
+/// At each end all rows of this many transactions are probed, to see whether they are as those left them; limited by rows.
 const PROBED_TRANSACTIONS: usize = 4;
 const MAX_PROBED_ROWS: usize = 64;
 
 impl TransactionQueue {
-    /// Nothing waits, and everything up to here was received.
+    /// An empty queue; everything up to `received` was received.
     #[must_use]
     pub fn starting_at(received: BinlogPosition) -> TransactionQueue {
         TransactionQueue {
@@ -93,12 +91,12 @@ impl TransactionQueue {
         self.received
     }
 
-    /// Nothing that matters happened up to here.
+    /// Advances the received position, without a relevant change.
     pub fn advance_to(&mut self, to: BinlogPosition) {
         self.received = self.received.max(to);
     }
 
-    /// A transaction was received that ends here.
+    /// Adds a received transaction that ends at `end`.
     pub fn push(&mut self, end: BinlogPosition, changes: Vec<(TimelineId, TimelineChange)>) {
         self.changes += changes.len();
         let number = self.end();
@@ -120,35 +118,35 @@ impl TransactionQueue {
         self.advance_to(end);
     }
 
-    /// True when nothing waits.
+    /// True if nothing is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// How many row changes wait.
+    /// The number of pending row changes.
     pub fn changes(&self) -> usize {
         self.changes
     }
 
-    /// Up to here everything is known to be readable, once what waits before it was taken.
+    /// Everything up to here is readable, once the transactions taken before are applied.
     pub fn floor(&self) -> BinlogPosition {
         self.waiting
             .front()
             .map_or(self.received, |next| next.before)
     }
 
-    /// The number that the first one has which waits.
+    /// The number of the first pending transaction.
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// The number that the next one will have.
+    /// The number of the next transaction to be received.
     pub fn end(&self) -> u64 {
         self.first + self.waiting.len() as u64
     }
 
-    /// Takes those that are proven to be readable: all with lower numbers than this one.
+    /// Removes and returns the transactions below `readable`, which are proven readable.
     pub fn take_readable(&mut self, readable: u64) -> Vec<LoggedTransaction> {
         let count = usize::try_from(readable.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let taken: Vec<LoggedTransaction> = self
@@ -175,7 +173,7 @@ impl TransactionQueue {
         taken
     }
 
-    /// Which rows to look at to learn the cut.
+    /// The rows to probe for the commit watermark.
     pub fn row_probe(&self) -> RowProbe {
         let outcomes = self.outcomes();
         let mut keys: BTreeSet<TableRowKey> = outcomes
@@ -191,7 +189,7 @@ impl TransactionQueue {
             let Some(transaction) = self.waiting.get(at) else {
                 continue;
             };
-            // The last row is the one that a later statement of the transaction cannot have undone.
+            // No later statement of the transaction can have undone the last row.
             keys.extend(
                 transaction
                     .changes
@@ -223,10 +221,10 @@ impl TransactionQueue {
 
     fn outcomes(&self) -> BTreeMap<u64, BTreeMap<TableRowKey, RowState>> {
         let numbered = || (self.first..).zip(&self.waiting);
-        let behind = self.waiting.len().saturating_sub(PROBED_TRANSACTIONS);
+        let newest_start = self.waiting.len().saturating_sub(PROBED_TRANSACTIONS);
         let mut outcomes = BTreeMap::new();
         add_outcomes(numbered().take(PROBED_TRANSACTIONS), &mut outcomes);
-        let newest: Vec<_> = numbered().skip(behind).collect();
+        let newest: Vec<_> = numbered().skip(newest_start).collect();
         add_outcomes(newest.into_iter().rev(), &mut outcomes);
         outcomes
     }
@@ -238,12 +236,12 @@ fn add_outcomes<'a>(
 ) {
     let mut room = MAX_PROBED_ROWS;
     for (number, transaction) in transactions {
-        let Some(left) = room.checked_sub(transaction.changes.len()) else {
+        let Some(remaining) = room.checked_sub(transaction.changes.len()) else {
             break;
         };
-        room = left;
+        room = remaining;
         let changes = transaction.changes.iter();
-        // Where a table is lost, nothing is known of its rows.
+        // If a table is lost, nothing is known of its rows.
         let rows: Option<BTreeMap<TableRowKey, RowState>> = changes
             .map(|change| Some((TableRowKey::changed_by(change)?, RowState::after(&change.1))))
             .collect();
@@ -254,48 +252,55 @@ fn add_outcomes<'a>(
 }
 
 impl RowProbe {
-    /// True when there is no row to look at.
+    /// True if there is no row to probe.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Everything up to here had been received when it was put.
+    /// Everything up to here had been received when the probe was built.
     pub fn received(&self) -> BinlogPosition {
         self.received
     }
 
-    /// The rows, by place and table.
+    /// The rows, by timeline and table.
     pub fn keys(&self) -> impl Iterator<Item = &TableRowKey> {
         self.rows.keys()
     }
 
-    /// What the rows tell that were found; `None` when they contradict each other or what was received: something has
-    /// happened since that the stream has not told of yet. `end` is where the log ended after they were seen.
+    /// Derives the commit watermark from the observed rows; `None` if they contradict each other or what was received: something has
+    /// happened since that the stream has not received. `end` is the log's end after the probe.
     ///
-    /// That a row is as a transaction left it proves that one readable, whatever has happened since. That it is as it
-    /// was before proves nothing unless all that had happened was known: it may have been changed back.
-    pub fn evaluate(&self, found: &ObservedRows, end: BinlogPosition) -> Option<CommitWatermark> {
-        let seen = |key: &TableRowKey| observed_state(found, key);
-        let rows = self.rows.iter().map(|(key, row)| (row, seen(key)));
+    /// A row in the state that a transaction left proves that transaction readable, whatever has happened since. A row in its earlier
+    /// state proves nothing unless everything that happened was known: it may have been changed back.
+    pub fn evaluate(
+        &self,
+        observed: &ObservedRows,
+        end: BinlogPosition,
+    ) -> Option<CommitWatermark> {
+        let state_of = |key: &TableRowKey| observed_state(observed, key);
+        let rows = self.rows.iter().map(|(key, row)| (row, state_of(key)));
         let (least, most) = watermark_bounds(self.first, self.end, rows)?;
         Some(CommitWatermark {
             readable_below: least,
-            indistinguishable_below: self.indistinguishable_below(least, seen),
+            indistinguishable_below: self.indistinguishable_below(least, state_of),
             hidden_from: (most < self.end && end <= self.received).then_some(most),
         })
     }
 
-    /// A row that is as it cannot be, whatever of what was received can be read by now: neither as it was before nor as any
-    /// transaction left it. Only where the log's end behind the look was received before the question was put: else something may
-    /// have happened to it that is still to be told.
-    pub fn contradiction(&self, found: &ObservedRows, end: BinlogPosition) -> Option<TableRowKey> {
+    /// A row in an impossible state: neither as it was before nor as any received transaction left it. Only if the log's end after the
+    /// probe was received before the probe was sent: otherwise something may have happened to it that is still to be received.
+    pub fn contradiction(
+        &self,
+        observed: &ObservedRows,
+        end: BinlogPosition,
+    ) -> Option<TableRowKey> {
         if end > self.received {
             return None;
         }
         let mut rows = self.rows.iter();
         let is_impossible = |(key, row): &(&TableRowKey, &RowHistory)| {
-            !row.is_consistent_with(observed_state(found, key), self.first, self.end)
+            !row.is_consistent_with(observed_state(observed, key), self.first, self.end)
         };
         rows.find(is_impossible).map(|(key, _)| *key)
     }
@@ -304,21 +309,20 @@ impl RowProbe {
     fn indistinguishable_below(
         &self,
         readable: u64,
-        seen: impl Fn(&TableRowKey) -> RowState,
+        state_of: impl Fn(&TableRowKey) -> RowState,
     ) -> u64 {
-        let behind = self.outcomes.range(readable..);
-        let alike = (readable..)
-            .zip(behind)
+        let later_outcomes = self.outcomes.range(readable..);
+        let identical = (readable..)
+            .zip(later_outcomes)
             .take_while(|(next, (number, rows))| {
-                next == *number && rows.iter().all(|(key, state)| *state == seen(key))
+                next == *number && rows.iter().all(|(key, state)| *state == state_of(key))
             });
-        readable + alike.count() as u64
+        readable + identical.count() as u64
     }
 }
 
-/// What a row is by those that were found.
-fn observed_state(found: &ObservedRows, key: &TableRowKey) -> RowState {
-    found.get(key).copied().unwrap_or(RowState::Absent)
+fn observed_state(rows: &ObservedRows, key: &TableRowKey) -> RowState {
+    rows.get(key).copied().unwrap_or(RowState::Absent)
 }
 
 #[cfg(test)]
@@ -337,7 +341,7 @@ mod tests {
         BinlogPosition { file: 1, offset }
     }
 
-    /// An author's, where the id alone orders.
+    /// A message of this author, without a sort key.
     fn of(author: u64) -> RowState {
         RowState::Present(Some(MessageAttributes { author, key: 0 }))
     }
@@ -380,26 +384,26 @@ mod tests {
                 )],
             );
         }
-        let question = queue.row_probe();
-        let found = |ids: &[u64]| -> ObservedRows {
+        let probe = queue.row_probe();
+        let observed = |ids: &[u64]| -> ObservedRows {
             ids.iter()
                 .map(|id| (TableRowKey::message(TIMELINE, *id), of(7)))
                 .collect()
         };
-        let cut = |found| {
-            question
+        let watermark = |found| {
+            probe
                 .evaluate(&found, at(30))
                 .map(|cut| (cut.readable_below, cut.hidden_from))
         };
-        assert_eq!(cut(found(&[])), Some((0, Some(0))));
-        assert_eq!(cut(found(&[1])), Some((1, Some(1))));
-        // Of what was not received yet nothing is told.
-        assert_eq!(cut(found(&[1, 2, 3])), Some((3, None)));
-        // Out of the log's order: nothing is proven.
-        assert_eq!(cut(found(&[3])), None);
-        // The log had gone on: the message may have been there and be gone again.
-        let cut = question.evaluate(&found(&[1]), at(31)).unwrap();
-        assert_eq!((cut.readable_below, cut.hidden_from), (1, None));
+        assert_eq!(watermark(observed(&[])), Some((0, Some(0))));
+        assert_eq!(watermark(observed(&[1])), Some((1, Some(1))));
+        // Of later transactions nothing is known.
+        assert_eq!(watermark(observed(&[1, 2, 3])), Some((3, None)));
+        // Not in log order: nothing is proven.
+        assert_eq!(watermark(observed(&[3])), None);
+        // The log has advanced: the message may have been inserted and removed again.
+        let watermark = probe.evaluate(&observed(&[1]), at(31)).unwrap();
+        assert_eq!((watermark.readable_below, watermark.hidden_from), (1, None));
     }
 
     #[test]
@@ -427,18 +431,18 @@ mod tests {
                 },
             )],
         );
-        let question = queue.row_probe();
+        let probe = queue.row_probe();
         let key = |id| TableRowKey::message(TIMELINE, id);
-        let told = |rows: &[(u64, u64)], end| {
-            let found = rows.iter().map(|(id, author)| (key(*id), of(*author)));
-            question.contradiction(&found.collect(), at(end))
+        let contradiction = |rows: &[(u64, u64)], end| {
+            let observed = rows.iter().map(|(id, author)| (key(*id), of(*author)));
+            probe.contradiction(&observed.collect(), at(end))
         };
-        assert_eq!(told(&[(1, 8)], 20), Some(key(1)));
-        // It may have been told of meanwhile, and not been received.
-        assert_eq!(told(&[(1, 8)], 21), None);
-        // Each is as it was before or after: a read view of MariaDB may show them so, and the next one will not.
-        assert_eq!(told(&[(2, 7)], 20), None);
-        assert_eq!(told(&[(1, 7), (2, 7)], 20), None);
+        assert_eq!(contradiction(&[(1, 8)], 20), Some(key(1)));
+        // It may have been logged meanwhile, and not been received.
+        assert_eq!(contradiction(&[(1, 8)], 21), None);
+        // Each is as it was before or after: one read view of MariaDB may show that, and the next one will not.
+        assert_eq!(contradiction(&[(2, 7)], 20), None);
+        assert_eq!(contradiction(&[(1, 7), (2, 7)], 20), None);
     }
 
     #[test]
@@ -457,16 +461,19 @@ mod tests {
             at(30),
             vec![(TIMELINE, TimelineChange::Followed { reader, author })],
         );
-        let found = ObservedRows::from([(
+        let observed = ObservedRows::from([(
             TableRowKey::follow(TIMELINE, reader, author),
             RowState::Present(None),
         )]);
-        let cut = queue.row_probe().evaluate(&found, at(30)).unwrap();
-        assert_eq!((cut.readable_below, cut.hidden_from), (1, None));
+        let watermark = queue.row_probe().evaluate(&observed, at(30)).unwrap();
+        assert_eq!((watermark.readable_below, watermark.hidden_from), (1, None));
     }
 
-    /// The rows that the first so many transactions changed.
-    fn told_rows(all: &[Vec<(TimelineId, TimelineChange)>], count: usize) -> BTreeSet<TableRowKey> {
+    /// The rows that the first `count` transactions changed.
+    fn changed_rows(
+        all: &[Vec<(TimelineId, TimelineChange)>],
+        count: usize,
+    ) -> BTreeSet<TableRowKey> {
         all.iter()
             .take(count)
             .flatten()
@@ -474,9 +481,9 @@ mod tests {
             .collect()
     }
 
-    /// With `binlog_row_image=MINIMAL` the log does not say whose message it was.
+    /// With `binlog_row_image=MINIMAL` the log does not contain the message's author.
     #[test]
-    fn a_message_that_moves_from_an_author_untold_is_applied_once_it_is_seen_moved() {
+    fn a_message_that_moves_from_an_unlogged_author_is_applied_once_it_is_observed() {
         let mut queue = TransactionQueue::starting_at(at(4));
         let (id, author) = (10, 7);
         let moved = [
@@ -488,23 +495,23 @@ mod tests {
             TimelineChange::Posted { author, key: 0, id },
         ];
         queue.push(at(10), moved.map(|change| (TIMELINE, change)).to_vec());
-        let question = queue.row_probe();
-        let seen = |author| {
-            let found = ObservedRows::from([(TableRowKey::message(TIMELINE, id), of(author))]);
-            let cut = question.evaluate(&found, at(10)).unwrap();
+        let probe = queue.row_probe();
+        let bounds_for = |author| {
+            let observed = ObservedRows::from([(TableRowKey::message(TIMELINE, id), of(author))]);
+            let watermark = probe.evaluate(&observed, at(10)).unwrap();
             (
-                cut.readable_below,
-                cut.indistinguishable_below,
-                cut.hidden_from,
+                watermark.readable_below,
+                watermark.indistinguishable_below,
+                watermark.hidden_from,
             )
         };
-        // It may have been the same author's before: that proves nothing, and makes no difference.
-        assert_eq!(seen(7), (0, 1, None));
-        assert_eq!(seen(6), (0, 0, Some(0)));
+        // It may have had the same author before: that proves nothing, and makes no difference.
+        assert_eq!(bounds_for(7), (0, 1, None));
+        assert_eq!(bounds_for(6), (0, 0, Some(0)));
     }
 
     proptest! {
-        /// Whatever the rows went through, the true cut is never outside what they are taken to tell.
+        /// Whatever happened to the rows, the true watermark is within the derived bounds.
         #[test]
         fn the_true_cut_is_within(
             acts in proptest::collection::vec(
@@ -534,7 +541,7 @@ mod tests {
                 all.push(changes);
                 states.push(rows.clone());
             }
-            // The stream has told only some of it when the question is put.
+            // The stream has received only some of it when the probe is sent.
             let told_of = told_of.min(acts.len());
             let cut = cut.min(acts.len());
             let taken = taken.min(cut.min(told_of) as u64);
@@ -543,21 +550,21 @@ mod tests {
                 queue.push(at(number as u64 + 5), changes);
             }
             queue.take_readable(taken);
-            let question = queue.row_probe();
-            let rows = observe(&states[cut], question.keys());
-            // The log's end behind the look is nowhere before the cut.
+            let probe = queue.row_probe();
+            let rows = observe(&states[cut], probe.keys());
+            // The log's end after the probe is never before the watermark.
             let end = at(cut.max(1) as u64 + 4);
-            prop_assert_eq!(question.contradiction(&rows, end), None);
-            let Some(told) = question.evaluate(&rows, end) else {
+            prop_assert_eq!(probe.contradiction(&rows, end), None);
+            let Some(watermark) = probe.evaluate(&rows, end) else {
                 prop_assert!(cut > told_of);
                 return Ok(());
             };
-            prop_assert!(told.readable_below <= cut as u64);
-            prop_assert!(told.hidden_from.is_none_or(|hidden| cut as u64 <= hidden));
-            prop_assert!(told.readable_below >= taken);
-            // What may be applied beyond that makes no difference, however much of it can be read by then.
-            let alike = usize::try_from(told.indistinguishable_below).unwrap();
-            for key in told_rows(&all, alike) {
+            prop_assert!(watermark.readable_below <= cut as u64);
+            prop_assert!(watermark.hidden_from.is_none_or(|hidden| cut as u64 <= hidden));
+            prop_assert!(watermark.readable_below >= taken);
+            // What may be applied beyond that makes no difference, however much of it is readable by then.
+            let alike = usize::try_from(watermark.indistinguishable_below).unwrap();
+            for key in changed_rows(&all, alike) {
                 let applied = observed_state(&states[alike], &key);
                 prop_assert!((cut..alike).all(|cut| observed_state(&states[cut], &key) == applied));
             }

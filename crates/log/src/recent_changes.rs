@@ -1,11 +1,11 @@
-//! What has changed lately: for comparisons of two answers that were not given at one moment.
+//! Recent changes, for comparing two answers that were given at different moments.
 
 use std::collections::VecDeque;
 
 use super::queue::LoggedTransaction;
 use headwater_timeline::index::{TimelineChange, TimelineId};
 
-/// Changes that are remembered; a comparison that takes longer is not sure.
+/// How many changes are remembered; a comparison that spans more is inconclusive.
 const MAX_REMEMBERED_CHANGES: usize = 100_000;
 
 /// Changes in the order in which they were applied.
@@ -15,7 +15,7 @@ pub struct RecentChanges {
     changes: VecDeque<(TimelineId, AffectedUser)>,
 }
 
-/// Whose rows a change touched.
+/// The user whose rows a change affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AffectedUser {
     Author(u64),
@@ -24,14 +24,14 @@ enum AffectedUser {
 }
 
 impl RecentChanges {
-    /// The number that the next change gets.
+    /// The number that the next change will get.
     pub fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// Takes in what was applied.
+    /// Records applied transactions.
     pub fn record(&mut self, applied: &[LoggedTransaction]) {
-        for (place, change) in applied.iter().flat_map(|transaction| &transaction.changes) {
+        for (timeline_id, change) in applied.iter().flat_map(|transaction| &transaction.changes) {
             let touched = match *change {
                 TimelineChange::Posted { author, .. }
                 | TimelineChange::Removed {
@@ -44,19 +44,18 @@ impl RecentChanges {
                 | TimelineChange::MessagesLost
                 | TimelineChange::FollowsLost => AffectedUser::Anyone,
             };
-            self.changes.push_back((*place, touched));
+            self.changes.push_back((*timeline_id, touched));
             self.next += 1;
         }
         let over = self.changes.len().saturating_sub(MAX_REMEMBERED_CHANGES);
         self.changes.drain(..over);
     }
 
-    /// True if no change from this number on was about what these readers see. `authors`: theirs and others, ascending, where they are
-    /// known.
+    /// True if no change from number `since` on affects what these readers see. `authors`: at least those they follow, ascending, if known.
     pub fn leaves_unchanged(
         &self,
         since: u64,
-        place: TimelineId,
+        timeline_id: TimelineId,
         readers: &[u64],
         authors: Option<&[u64]>,
     ) -> bool {
@@ -68,9 +67,11 @@ impl RecentChanges {
         }
         let mut changes = self.changes.iter().rev().take(count);
         changes.all(|(of, touched)| {
-            *of != place
+            *of != timeline_id
                 || match (touched, authors) {
-                    (AffectedUser::Author(author), Some(own)) => own.binary_search(author).is_err(),
+                    (AffectedUser::Author(author), Some(relevant)) => {
+                        relevant.binary_search(author).is_err()
+                    }
                     (AffectedUser::Reader(reader), _) => !readers.contains(reader),
                     (AffectedUser::Author(_), None) | (AffectedUser::Anyone, _) => false,
                 }
@@ -83,11 +84,11 @@ mod tests {
     use super::*;
     use headwater_timeline::index::BinlogPosition;
 
-    fn transaction(place: TimelineId, change: TimelineChange) -> LoggedTransaction {
+    fn transaction(timeline_id: TimelineId, change: TimelineChange) -> LoggedTransaction {
         LoggedTransaction {
             before: BinlogPosition::default(),
             end: BinlogPosition::default(),
-            changes: vec![(place, change)],
+            changes: vec![(timeline_id, change)],
         }
     }
 

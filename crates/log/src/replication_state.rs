@@ -1,7 +1,7 @@
-//! How far a server's log is followed, and what of it may be used: the state that stream, proofs and loads share.
+//! How far a server's log is followed, and which of it may be used: the state that stream, proofs and loads share.
 //!
-//! A stream begins unproven: what was committed before it may not be readable yet. Once that is proved, what is applied is exact.
-//! Whatever cannot be followed steps aside, and the next stream is another generation: what was begun under an older one is void.
+//! A stream begins unproven: what was committed before it may not be readable yet. Once it is proven, the applied transactions are
+//! exact. When the log cannot be followed, the state is suspended. The next stream has a new generation, and work of older ones is void.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,71 +16,71 @@ use super::queue::{CommitWatermark, LoggedTransaction, RowProbe, TransactionQueu
 use super::recent_changes::RecentChanges;
 use super::routes::{TableRoute, TableRoutes};
 
-/// Counts the streams; 0: there was none.
+/// Counts the streams; 0: none so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamGeneration(u64);
 
-/// Where a stream stands.
+/// The phase of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum StreamPhase {
     /// The log is not followed.
     #[default]
     Suspended,
-    /// It is, but what was committed before may not be readable yet.
+    /// The log is followed, but what was committed before the stream may not be readable yet.
     Unproven,
     /// What is applied is readable.
     Proven,
 }
 
-/// How a proof of freshness stands.
+/// The state of a freshness proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProofState {
     /// The index is exact.
     Proved,
-    /// The stream has not told everything up to the position: it lacks so many bytes of the log at least.
+    /// The stream has not received everything up to the position: at least this many bytes of the log are missing.
     Lagging(u64),
-    /// It is not known what of it can be read.
+    /// It is not known which of the received transactions are readable.
     Unknown,
     /// The stream was lost meanwhile.
     Void,
 }
 
-/// A moment, told by how much had been applied.
+/// A moment, defined by how much had been applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicationMark {
     generation: StreamGeneration,
     next: u64,
-    /// Changes of rows could be read up to there.
+    /// Row changes below this tick were readable.
     edit_tick: EditTick,
 }
 
 impl ReplicationMark {
-    /// The number of the stream.
+    /// The stream's number.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.0
     }
 }
 
-/// What is to be applied now: to places whose rows are told ([`ReplicationState::is_streamed`]), up to the floor.
+/// What is to be applied now, to streamed timelines ([`ReplicationState::is_streamed`]), up to the floor.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TransactionRelease {
-    /// In the order of the log.
+    /// In log order.
     pub transactions: Vec<LoggedTransaction>,
-    /// Up to here all is applied then.
+    /// Everything up to here is applied then.
     pub floor: BinlogPosition,
 }
 
-/// What memory was, when the stream was lost.
+/// The state of memory when the stream was lost.
 #[derive(Clone, Debug)]
 pub struct SuspendedMemory {
-    /// Up to here everything was applied.
+    /// Everything up to here was applied.
     pub floor: BinlogPosition,
-    /// The tables that were listened to, as they were known.
+    /// The watched tables, as far as they were known.
     pub routes: Arc<TableRoutes>,
-    /// Places whose rows were told.
+    /// Timelines whose rows were streamed.
     pub timeline_ids: Vec<TimelineId>,
-    /// Which transactions it is made of.
+    /// The transactions that memory contains.
     pub applied_gtids: AppliedGtids,
 }
 
@@ -91,26 +91,24 @@ pub struct ReplicationState {
     generation: StreamGeneration,
     queue: TransactionQueue,
     routes: Arc<TableRoutes>,
-    /// From which position on each place's rows are told; `None` while they are not.
+    /// By timeline: the position from which its rows are streamed; `None` while they are not.
     start_positions: Vec<Option<BinlogPosition>>,
     /// The last proof failed: calls do not wait for the next one.
     suspect: bool,
-    /// When the last proof that succeeded was begun.
     last_proof: Option<Instant>,
-    /// What waits is being released by the list of open transactions.
+    /// Pending transactions are being released by the list of open transactions.
     releasing: bool,
-    /// What was applied lately, where answers are compared.
+    /// Recently applied changes, if answers are compared.
     recent: Option<RecentChanges>,
-    /// Which rows were changed lately.
+    /// Which rows were changed recently.
     edit_history: RowEditHistory,
-    /// Which transactions all that is applied is made of.
     applied_gtids: AppliedGtids,
-    /// Counts what was received, applied or lost.
+    /// Incremented when something is received, applied or lost.
     version: u64,
 }
 
 impl ReplicationState {
-    /// Nothing is followed; `keeps_recent`: what is applied is remembered for a while.
+    /// Starts suspended. `keeps_recent`: recently applied changes are remembered.
     #[must_use]
     pub fn new(keeps_recent: bool) -> ReplicationState {
         ReplicationState {
@@ -119,7 +117,7 @@ impl ReplicationState {
         }
     }
 
-    /// The stream that is followed, or was last.
+    /// The generation of the current stream, or of the last one.
     #[must_use]
     pub fn generation(&self) -> StreamGeneration {
         self.generation
@@ -131,7 +129,7 @@ impl ReplicationState {
         self.phase == StreamPhase::Suspended
     }
 
-    /// True while the log is followed, and this is the stream.
+    /// True while the log is followed and this is the stream.
     #[must_use]
     pub fn is_current(&self, generation: StreamGeneration) -> bool {
         self.generation == generation && self.phase != StreamPhase::Suspended
@@ -143,55 +141,55 @@ impl ReplicationState {
         self.generation == generation && self.phase == StreamPhase::Proven
     }
 
-    /// The tables that are listened to.
+    /// The watched tables.
     #[must_use]
     pub fn routes(&self) -> Arc<TableRoutes> {
         Arc::clone(&self.routes)
     }
 
-    /// True when a place's rows are told by the stream.
+    /// True if the stream contains a timeline's rows.
     #[must_use]
-    pub fn is_streamed(&self, place: TimelineId) -> bool {
-        self.streamed_from(place).is_some()
+    pub fn is_streamed(&self, timeline_id: TimelineId) -> bool {
+        self.streamed_from(timeline_id).is_some()
     }
 
-    /// From which position on a place's rows are told.
+    /// The position from which a timeline's rows are streamed.
     #[must_use]
-    pub fn streamed_from(&self, place: TimelineId) -> Option<BinlogPosition> {
-        self.start_positions.get(place.0).copied().flatten()
+    pub fn streamed_from(&self, timeline_id: TimelineId) -> Option<BinlogPosition> {
+        self.start_positions.get(timeline_id.0).copied().flatten()
     }
 
-    /// True when pages of a place may be answered, once freshness is proved.
+    /// True if pages of a timeline may be served, once freshness is proved.
     #[must_use]
-    pub fn may_serve(&self, place: TimelineId) -> bool {
-        self.phase == StreamPhase::Proven && !self.suspect && self.is_streamed(place)
+    pub fn may_serve(&self, timeline_id: TimelineId) -> bool {
+        self.phase == StreamPhase::Proven && !self.suspect && self.is_streamed(timeline_id)
     }
 
-    /// From when on a load of this place's rows can be begun: everything that is committed behind it is told by this stream.
+    /// The position from which a load of this timeline's rows can begin: the stream contains everything committed after it.
     #[must_use]
     pub fn loads_from(
         &self,
         generation: StreamGeneration,
-        place: TimelineId,
+        timeline_id: TimelineId,
     ) -> Option<BinlogPosition> {
-        self.streamed_from(place)
+        self.streamed_from(timeline_id)
             .filter(|_| self.is_proven(generation))
     }
 
-    /// When the last proof that succeeded was begun.
+    /// When the last successful proof began.
     #[must_use]
     pub fn last_proof(&self) -> Option<Instant> {
         self.last_proof
     }
 
-    /// True when the last proof that succeeded was begun within so much time before `now`.
+    /// True if the last successful proof began at most `within` before `now`.
     #[must_use]
     pub fn was_fresh(&self, within: Duration, now: Instant) -> bool {
         self.last_proof
             .is_some_and(|fresh| now.saturating_duration_since(fresh) <= within)
     }
 
-    /// True when somebody has to look at the rows: something waits, or the last proof failed.
+    /// True if a probe is needed: transactions are pending, or the last proof failed.
     #[must_use]
     pub fn needs_probe(&self) -> bool {
         self.phase != StreamPhase::Suspended && (!self.queue.is_empty() || self.suspect)
@@ -203,27 +201,27 @@ impl ReplicationState {
         self.queue.received()
     }
 
-    /// How many row changes wait.
+    /// The number of pending row changes.
     #[must_use]
     pub fn pending_changes(&self) -> usize {
         self.queue.changes()
     }
 
-    /// One more place, whose tables are listened to: a timeline's from the next stream on, one that is referred to from now on.
+    /// Adds a timeline with its watched tables. A timeline is streamed from the next stream on, a joined table from now on.
     pub fn add_timeline(
         &mut self,
-        place: TimelineId,
+        timeline_id: TimelineId,
         routes: impl IntoIterator<Item = TableRoute>,
     ) {
-        if self.start_positions.len() <= place.0 {
-            self.start_positions.resize(place.0 + 1, None);
+        if self.start_positions.len() <= timeline_id.0 {
+            self.start_positions.resize(timeline_id.0 + 1, None);
         }
         let mut all = TableRoutes::clone(&self.routes);
         all.routes.extend(routes);
         self.routes = Arc::new(all);
     }
 
-    /// A stream begins at this position, with nothing known of any place's columns.
+    /// Begins a stream at this position; no timeline's columns are known.
     pub fn begin(&mut self, start: BinlogPosition, routes: TableRoutes) -> StreamGeneration {
         self.generation.0 += 1;
         self.phase = StreamPhase::Unproven;
@@ -239,46 +237,48 @@ impl ReplicationState {
         self.generation
     }
 
-    /// A stream goes on where memory is of: these places' rows are told from `told_from` on, which is its first position, or where the
-    /// log ended when it was asked for ([`Self::catch_up`]).
+    /// Begins a stream that continues memory: these timelines' rows are streamed from the given position on, which is its first, or
+    /// where the log ended when the server was asked for it ([`Self::catch_up`]).
     pub fn resume(
         &mut self,
         start: BinlogPosition,
         routes: TableRoutes,
-        (places, told_from): (&[TimelineId], BinlogPosition),
-        trail: AppliedGtids,
+        (timelines, stream_start): (&[TimelineId], BinlogPosition),
+        applied_gtids: AppliedGtids,
     ) -> StreamGeneration {
         let generation = self.begin(start, routes);
-        for place in places {
-            if let Some(base) = self.start_positions.get_mut(place.0) {
-                *base = Some(told_from);
+        for timeline_id in timelines {
+            if let Some(base) = self.start_positions.get_mut(timeline_id.0) {
+                *base = Some(stream_start);
             }
         }
-        self.applied_gtids = trail;
+        self.applied_gtids = applied_gtids;
         generation
     }
 
-    /// The stream is lost. What is applied is left as it is, to be gone on with; `None`: there is no stream.
+    /// Suspends the stream, and returns what is applied so that it can be resumed; `None` if there is no stream.
     pub fn suspend_memory(&mut self) -> Option<SuspendedMemory> {
         if self.phase == StreamPhase::Suspended {
             return None;
         }
         let floor = self.queue.floor();
-        let mut trail = std::mem::take(&mut self.applied_gtids);
-        trail.mark_applied_to(floor);
-        trail.forget_received();
-        let told = (0..self.start_positions.len()).map(TimelineId);
-        let left = SuspendedMemory {
+        let mut applied_gtids = std::mem::take(&mut self.applied_gtids);
+        applied_gtids.mark_applied_to(floor);
+        applied_gtids.forget_received();
+        let all_timelines = (0..self.start_positions.len()).map(TimelineId);
+        let memory = SuspendedMemory {
             floor,
             routes: self.routes(),
-            timeline_ids: told.filter(|place| self.is_streamed(*place)).collect(),
-            applied_gtids: trail,
+            timeline_ids: all_timelines
+                .filter(|timeline_id| self.is_streamed(*timeline_id))
+                .collect(),
+            applied_gtids,
         };
         self.suspend();
-        Some(left)
+        Some(memory)
     }
 
-    /// It is known now what the log held before this stream.
+    /// Sets what the log contained before this stream.
     pub fn set_base(
         &mut self,
         generation: StreamGeneration,
@@ -289,7 +289,7 @@ impl ReplicationState {
         }
     }
 
-    /// Nothing that was learned is used any more.
+    /// Suspends the stream and discards what it received.
     pub fn suspend(&mut self) {
         self.generation.0 += 1;
         self.phase = StreamPhase::Suspended;
@@ -302,34 +302,33 @@ impl ReplicationState {
         self.last_proof = None;
     }
 
-    /// Rows and log do not go together: nothing is used from here on, until the stream begins anew.
+    /// Suspends because rows and log do not match: nothing is used until a new stream begins.
     pub fn distrust(&mut self) {
         self.phase = StreamPhase::Suspended;
         self.version += 1;
     }
 
-    /// The columns of a place's tables are known. False where that was learned beside another stream.
+    /// Sets a timeline's routes with known columns. False if they were read for another stream.
     pub fn set_columns(
         &mut self,
         generation: StreamGeneration,
-        place: TimelineId,
+        timeline_id: TimelineId,
         routes: impl IntoIterator<Item = TableRoute>,
     ) -> bool {
         if self.generation != generation {
             return false;
         }
         let mut all = TableRoutes::clone(&self.routes);
-        all.routes.retain(|route| route.timeline_id != place);
+        all.routes.retain(|route| route.timeline_id != timeline_id);
         all.routes.extend(routes);
         self.routes = Arc::new(all);
         true
     }
 
-    /// The stream listens by the routes as they are now, from between two transactions on: rows of places whose columns are known are
-    /// told from here.
+    /// The stream reads by the current routes from now on, between two transactions: timelines with known columns are streamed from here.
     pub fn adopt_routes(&mut self) -> Arc<TableRoutes> {
         let received = self.queue.received();
-        let mut begun = RowEdits::default();
+        let mut newly_streamed = RowEdits::default();
         for route in &self.routes.routes {
             if let (Some(_), Some(base @ None)) = (
                 route.columns,
@@ -337,22 +336,22 @@ impl ReplicationState {
             ) {
                 *base = Some(received);
                 if route.table == TableRole::Referred {
-                    // What was told before, to nobody, may not be readable yet.
-                    begun.add_all(route.timeline_id);
+                    // What the log contained before may not be readable yet.
+                    newly_streamed.add_all(route.timeline_id);
                 }
             }
         }
-        self.edit_history.record(&begun, self.queue.end());
+        self.edit_history.record(&newly_streamed, self.queue.end());
         self.routes()
     }
 
-    /// A transaction of that number ends here, as [`Self::push`] or [`Self::advance_to`] will tell next.
-    pub fn record_end(&mut self, end: BinlogPosition, stamp: Option<CommittedGtid>) {
+    /// Records a transaction's GTID and end, before [`Self::push`] or [`Self::advance_to`].
+    pub fn record_end(&mut self, end: BinlogPosition, gtid: Option<CommittedGtid>) {
         self.applied_gtids.mark_applied_to(self.queue.floor());
-        self.applied_gtids.record_received(end, stamp);
+        self.applied_gtids.record_received(end, gtid);
     }
 
-    /// The stream has told of a transaction, which changed these rows among others.
+    /// Adds a received transaction, with the rows that it edited.
     pub fn push(
         &mut self,
         end: BinlogPosition,
@@ -360,7 +359,7 @@ impl ReplicationState {
         edits: &RowEdits,
     ) {
         self.version += 1;
-        // Its own number, or that of the next one.
+        // The transaction's number, or that of the next one.
         self.edit_history.record(edits, self.queue.end());
         match changes.is_empty() {
             true => self.queue.advance_to(end),
@@ -368,20 +367,20 @@ impl ReplicationState {
         }
     }
 
-    /// The stream has told of a transaction that was in the log before the stream began, and changed these rows among others. Memory is not
-    /// confirmed yet: whether they are as this left them is asked of the rows themselves.
+    /// Adds edits of a received transaction that was in the log before the stream began. Memory is not confirmed yet: probes of the rows
+    /// show whether they are as this transaction left them.
     pub fn catch_up(&mut self, end: BinlogPosition, edits: &RowEdits) {
         self.version += 1;
         self.edit_history.record(edits, self.queue.end());
         self.queue.advance_to(end);
     }
 
-    /// The stream has told that nothing that matters happened up to here.
+    /// Nothing relevant happened up to here.
     pub fn advance_to(&mut self, to: BinlogPosition) {
         self.queue.advance_to(to);
     }
 
-    /// What was committed before the stream began can be read. False where that was known, or is about another stream.
+    /// What was committed before the stream began is readable. False if that was known, or for another stream.
     pub fn confirm_start(&mut self, generation: StreamGeneration) -> bool {
         let open = self.is_unproven(generation);
         if open {
@@ -390,31 +389,32 @@ impl ReplicationState {
         open
     }
 
-    /// True while it is not known whether what was committed before this stream can be read.
+    /// True while it is not known whether what was committed before this stream is readable.
     #[must_use]
     pub fn is_unproven(&self, generation: StreamGeneration) -> bool {
         self.generation == generation && self.phase == StreamPhase::Unproven
     }
 
-    /// Takes in what a look at the rows told; `None` where it was about another stream.
+    /// Applies the result of a probe; `None` if it is for another stream.
     pub fn apply_watermark(
         &mut self,
         generation: StreamGeneration,
-        cut: CommitWatermark,
+        watermark: CommitWatermark,
     ) -> Option<TransactionRelease> {
         if !self.is_current(generation) {
             return None;
         }
         self.version += 1;
-        self.edit_history.mark_readable_below(cut.readable_below);
-        if cut.readable_below > self.queue.first() {
-            // Servers commit in the order of the log: what came before is readable as well.
+        self.edit_history
+            .mark_readable_below(watermark.readable_below);
+        if watermark.readable_below > self.queue.first() {
+            // Servers commit in log order: what came before is readable as well.
             self.phase = StreamPhase::Proven;
         }
         let applied = match self.phase {
-            StreamPhase::Proven => cut.indistinguishable_below,
-            // Nothing is in memory yet; and of what came before this proves nothing.
-            _ => cut.readable_below,
+            StreamPhase::Proven => watermark.indistinguishable_below,
+            // Memory is empty so far; and identical rows prove nothing about what came before.
+            _ => watermark.readable_below,
         };
         let transactions = self.queue.take_readable(applied);
         if let Some(recent) = &mut self.recent {
@@ -426,13 +426,13 @@ impl ReplicationState {
         })
     }
 
-    /// Up to here all that was received is applied, if it is readable.
+    /// Everything received up to here is applied, if it is readable.
     #[must_use]
     pub fn floor(&self) -> Option<BinlogPosition> {
         (self.phase == StreamPhase::Proven).then(|| self.queue.floor())
     }
 
-    /// The rows by which it is learned what of what waits can be read.
+    /// The rows to probe to learn which pending transactions are readable.
     #[must_use]
     pub fn row_probe(&self, generation: StreamGeneration) -> RowProbe {
         if self.generation == generation {
@@ -442,8 +442,8 @@ impl ReplicationState {
         }
     }
 
-    /// How a proof stands that everything up to `end` is applied, as far as it can be read. `hidden`: from this number on,
-    /// transactions could not be read at a moment after the proof was begun.
+    /// The state of a proof that everything readable up to `end` is applied. `hidden`: from this number on, transactions were not readable
+    /// at a moment after the proof began.
     #[must_use]
     pub fn proof_state(
         &self,
@@ -466,18 +466,18 @@ impl ReplicationState {
         }
     }
 
-    /// True when nothing that waits is in the way of a proof up to `end`, or the stream is lost.
+    /// True if no pending transaction prevents a proof up to `end`, or the stream is lost.
     #[must_use]
     pub fn is_applied(&self, generation: StreamGeneration, end: BinlogPosition) -> bool {
         !self.is_current(generation)
             || self.phase == StreamPhase::Proven && self.queue.floor() >= end
     }
 
-    /// A proof has ended that was begun then. True when calls learn something new by it.
+    /// Records the result of a proof and when it began. True if the result differs from that of the last proof.
     pub fn record_proof(
         &mut self,
         generation: StreamGeneration,
-        begun: Instant,
+        started: Instant,
         proved: bool,
     ) -> bool {
         if self.generation != generation {
@@ -486,13 +486,13 @@ impl ReplicationState {
         let new = self.suspect == proved;
         self.suspect = !proved;
         if proved {
-            self.last_proof = self.last_proof.max(Some(begun));
+            self.last_proof = self.last_proof.max(Some(started));
         }
         new
     }
 
-    /// The number behind what waits now, if something does and it is not being released already: from here on it is. (The beginning of the
-    /// stream, where that is all that is open, has a look at the list of its own.)
+    /// Starts a release and returns the number after the pending transactions; `None` if none are pending or one is running. (If only
+    /// the start of the stream is unproven, that has a check of the open transactions of its own.)
     pub fn begin_release(&mut self, generation: StreamGeneration) -> Option<u64> {
         if self.generation != generation || self.releasing || self.queue.is_empty() {
             return None;
@@ -501,21 +501,21 @@ impl ReplicationState {
         Some(self.queue.end())
     }
 
-    /// True while transactions below this number wait.
+    /// True while transactions below this number are pending.
     #[must_use]
     pub fn has_pending_below(&self, generation: StreamGeneration, end: u64) -> bool {
         self.generation == generation && self.queue.first() < end
     }
 
-    /// The release has ended.
+    /// Ends the release.
     pub fn end_release(&mut self, generation: StreamGeneration) {
         if self.generation == generation {
             self.releasing = false;
         }
     }
 
-    /// This moment, for [`Self::leaves_unchanged`] where what is applied is remembered, and for [`Self::is_row_unchanged`]; `None` while the log is not
-    /// followed.
+    /// The current moment, for [`Self::leaves_unchanged`] (if applied changes are remembered) and [`Self::is_row_unchanged`]; `None` while
+    /// the log is not followed.
     #[must_use]
     pub fn mark(&self) -> Option<ReplicationMark> {
         let next = self.recent.as_ref().map_or(0, RecentChanges::next_number);
@@ -526,25 +526,25 @@ impl ReplicationState {
         })
     }
 
-    /// True while the stream is the one in which the mark was made.
+    /// True while the stream is the one of the mark.
     #[must_use]
     pub fn is_proven_since(&self, mark: ReplicationMark) -> bool {
         self.is_proven(mark.generation)
     }
 
-    /// True if a row that was read since then, and before the last proof that succeeded was begun, is now what it was.
+    /// True if a row that was read since the mark, and before the last successful proof began, is still current.
     #[must_use]
     pub fn is_row_unchanged(&self, mark: ReplicationMark, row: EditedRow) -> bool {
         self.is_proven(mark.generation) && self.edit_history.is_unchanged_since(row, mark.edit_tick)
     }
 
-    /// Another number where anything was received, applied or lost in between.
+    /// Changes when anything is received, applied or lost.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Up to which change of a row it is not known that it can be read, while nothing else waits by which that would come out.
+    /// The tick up to which row changes are not known to be readable, while no pending transaction would show it.
     #[must_use]
     pub fn unread_edits(&self, generation: StreamGeneration) -> Option<EditTick> {
         self.edit_history
@@ -552,27 +552,25 @@ impl ReplicationState {
             .filter(|_| self.is_proven(generation))
     }
 
-    /// Changes of rows can be read up to there.
+    /// Marks row changes up to this tick as readable.
     pub fn mark_edits_readable(&mut self, generation: StreamGeneration, tick: EditTick) {
         if self.is_proven(generation) {
             self.edit_history.mark_readable_to(tick);
         }
     }
 
-    /// True if no change that was applied since then was about what these readers see. `authors`: theirs and others, ascending, where
-    /// they are known.
+    /// True if no change applied since the mark affects what these readers see. `authors`: at least those they follow, ascending, if known.
     #[must_use]
     pub fn leaves_unchanged(
         &self,
         mark: ReplicationMark,
-        place: TimelineId,
+        timeline_id: TimelineId,
         readers: &[u64],
         authors: Option<&[u64]>,
     ) -> bool {
         self.is_proven(mark.generation)
-            && self
-                .recent
-                .as_ref()
-                .is_some_and(|recent| recent.leaves_unchanged(mark.next, place, readers, authors))
+            && self.recent.as_ref().is_some_and(|recent| {
+                recent.leaves_unchanged(mark.next, timeline_id, readers, authors)
+            })
     }
 }

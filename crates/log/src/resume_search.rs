@@ -1,64 +1,64 @@
-//! Finds in a server's log where what memory is made of ends: memory goes on from there, with the log of another server than the one that
-//! it was filled beside, or is emptied.
+//! Searches a server's log for the end of what memory contains. Memory then resumes from there, with the log of another server than
+//! the one it was filled from, or it is emptied.
 //!
-//! The log is read from the beginning of a file that begins with nothing that memory has not. What memory has is passed over. It goes on
-//! with the first transaction that it has not, if all that it has came before that one. Anything else is another history: the old server
-//! had more, or the new one has transactions of its own in between, and what the rows would be then nobody has told.
+//! The log is read from a file before which memory has all transactions. Those that memory has are skipped. Memory resumes at the
+//! first one that it lacks, if everything that it has came before. Anything else is another history: the old server had more, or the
+//! new one has transactions of its own in between, and the log does not contain what the rows would be then.
 
 use super::gtid::{CommittedGtid, Gtid, GtidSet, GtidSource};
 
-/// Why memory is not of this server's history.
+/// Why memory does not belong to this server's history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryMismatch {
-    /// The server has not got all.
+    /// The server lacks some transactions.
     #[error("the server lacks transactions that memory is made of: {0}")]
     Missing(String),
-    /// It has others before these.
+    /// The server has other transactions before these.
     #[error("the server has a transaction of its own before others that memory is made of: {0}")]
     Interleaved(Gtid),
-    /// A number was given again: the log was begun anew.
+    /// A number was assigned again: the log was reset.
     #[error("the server's {0} is another transaction than the one that memory is made of")]
     Renumbered(Gtid),
-    /// There is one that has no number.
+    /// A transaction has no GTID.
     #[error("the server's log holds a transaction without a global id (GTID)")]
     Anonymous,
 }
 
-/// What a transaction is to memory.
+/// Whether memory contains a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionMembership {
-    /// It is in it.
+    /// Memory contains it.
     Applied,
     /// It is to be applied.
     New,
 }
 
-/// A search.
+/// The state of a search.
 #[derive(Clone, Debug)]
 pub struct ResumeSearch {
     applied: GtidSet,
-    /// The last of it, which has to be found.
+    /// The last applied transaction, which must be found.
     last: CommittedGtid,
-    /// What has not been seen of it.
+    /// Applied transactions that have not been found yet.
     remaining: GtidSet,
-    /// Transactions with a number of this group may stand in another order on each of its members: those that do have nothing to do with
-    /// one another, or one of them would have been refused.
+    /// The members of this group may order its transactions differently: those that differ in order are independent of each other, or
+    /// one of them would have been rejected.
     group: Option<GtidSource>,
-    /// Something new was seen that is not the group's.
+    /// A new transaction was seen that is not the group's.
     passed_end: bool,
 }
 
 impl ResumeSearch {
-    /// In a log whose file begins behind these transactions. `None`: there are some among them that memory has not, or the last that it
-    /// has, so an older file is to be looked at.
+    /// Searches a log whose file begins after the transactions `before`. `None`: memory lacks some of them, or they include the last one
+    /// that it has, so an older file is needed.
     #[must_use]
     pub fn begin(
         (held, last): (&GtidSet, &CommittedGtid),
         before: &GtidSet,
         group: Option<GtidSource>,
     ) -> Option<ResumeSearch> {
-        let begins = before.is_subset(held) && !before.contains(&last.gtid);
-        begins.then(|| ResumeSearch {
+        let is_start = before.is_subset(held) && !before.contains(&last.gtid);
+        is_start.then(|| ResumeSearch {
             remaining: held.difference(before),
             applied: held.clone(),
             last: last.clone(),
@@ -67,18 +67,18 @@ impl ResumeSearch {
         })
     }
 
-    /// The next transaction of the log begins.
+    /// Processes the next transaction of the log.
     ///
     /// # Errors
     /// When this is another history.
     pub fn observe(
         &mut self,
-        stamp: Option<&CommittedGtid>,
+        committed_gtid: Option<&CommittedGtid>,
     ) -> Result<TransactionMembership, HistoryMismatch> {
         let CommittedGtid {
             gtid,
             committed_at: at,
-        } = stamp.ok_or(HistoryMismatch::Anonymous)?;
+        } = committed_gtid.ok_or(HistoryMismatch::Anonymous)?;
         if self.applied.contains(gtid) {
             if self.passed_end {
                 return Err(HistoryMismatch::Interleaved(gtid.clone()));
@@ -98,22 +98,22 @@ impl ResumeSearch {
         Ok(TransactionMembership::New)
     }
 
-    /// What memory is made of.
+    /// The transactions that memory contains, and the last of them.
     #[must_use]
     pub fn applied(&self) -> (&GtidSet, &CommittedGtid) {
         (&self.applied, &self.last)
     }
 
-    /// True once all of it was seen.
+    /// True once all of them were found.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.remaining.is_empty()
     }
 
-    /// The log has been read to where it ended when it was asked for.
+    /// Ends the search, at the position where the log ended when the server was asked for it.
     ///
     /// # Errors
-    /// When not all of it was seen.
+    /// When not all of them were found.
     pub fn finish(&self) -> Result<(), HistoryMismatch> {
         match self.is_complete() {
             true => Ok(()),
@@ -153,7 +153,7 @@ mod tests {
         Gtid { source, number }
     }
 
-    fn stamp(text: &str) -> CommittedGtid {
+    fn committed_gtid(text: &str) -> CommittedGtid {
         let gtid = gtid(text);
         let at = gtid.number * 10;
         CommittedGtid {
@@ -165,12 +165,12 @@ mod tests {
     fn seek(held: &str, last: &str, before: &str, group: bool) -> Option<ResumeSearch> {
         let [held, before] = sets([held, before]);
         let group = group.then(|| gtid("one:1").source);
-        ResumeSearch::begin((&held, &stamp(last)), &before, group)
+        ResumeSearch::begin((&held, &committed_gtid(last)), &before, group)
     }
 
     type SearchOutcome = (Vec<Result<TransactionMembership, HistoryMismatch>>, bool);
 
-    /// What is made of each transaction; and whether the end of the log is the end of what is held.
+    /// The result of each transaction; and whether all that memory contains was found.
     fn search_outcome(
         (held, last): (&str, &str),
         before: &str,
@@ -178,8 +178,10 @@ mod tests {
         group: bool,
     ) -> SearchOutcome {
         let mut seek = seek(held, last, before, group).unwrap();
-        let heard = log.iter().map(|text| seek.observe(Some(&stamp(text))));
-        (heard.collect(), seek.finish().is_ok())
+        let outcomes = log
+            .iter()
+            .map(|text| seek.observe(Some(&committed_gtid(text))));
+        (outcomes.collect(), seek.finish().is_ok())
     }
 
     const SEVEN: (&str, &str) = ("one:1-7", "one:7");
@@ -188,45 +190,46 @@ mod tests {
     use TransactionMembership::{Applied, New};
 
     #[test]
-    fn memory_goes_on_behind_what_it_has() {
-        let (told, whole) = search_outcome(
+    fn memory_resumes_after_what_it_contains() {
+        let (outcomes, whole) = search_outcome(
             SEVEN,
             "one:1-5",
             &["one:6", "one:7", "two:1", "two:2"],
             false,
         );
         assert_eq!(
-            (told, whole),
+            (outcomes, whole),
             (vec![Ok(Applied), Ok(Applied), Ok(New), Ok(New)], true)
         );
-        let (told, whole) = search_outcome(MARIADB, "0-1-5", &["0-1-6", "0-1-7", "0-2-8"], false);
+        let (outcomes, whole) =
+            search_outcome(MARIADB, "0-1-5", &["0-1-6", "0-1-7", "0-2-8"], false);
         assert_eq!(
-            (told, whole),
+            (outcomes, whole),
             (vec![Ok(Applied), Ok(Applied), Ok(New)], true)
         );
     }
 
     #[test]
     fn a_server_that_lacks_some_is_of_another_history() {
-        let (told, whole) = search_outcome(SEVEN, "one:1-5", &["one:6"], false);
-        assert_eq!((told, whole), (vec![Ok(Applied)], false));
-        let (told, whole) = search_outcome(SEVEN, "one:1-5", &["one:6", "two:1"], false);
+        let (outcomes, whole) = search_outcome(SEVEN, "one:1-5", &["one:6"], false);
+        assert_eq!((outcomes, whole), (vec![Ok(Applied)], false));
+        let (outcomes, whole) = search_outcome(SEVEN, "one:1-5", &["one:6", "two:1"], false);
         assert_eq!(
-            (told[1].clone(), whole),
+            (outcomes[1].clone(), whole),
             (Err(HistoryMismatch::Interleaved(gtid("two:1"))), false)
         );
-        // MariaDB: the old primary's last one is not there, and its number was given again by another server.
-        let (told, whole) = search_outcome(MARIADB, "0-1-5", &["0-1-6", "0-2-7"], false);
+        // MariaDB: the old primary's last transaction is missing, and its number was assigned again by another server.
+        let (outcomes, whole) = search_outcome(MARIADB, "0-1-5", &["0-1-6", "0-2-7"], false);
         assert_eq!(
-            (told[1].clone(), whole),
+            (outcomes[1].clone(), whole),
             (Err(HistoryMismatch::Interleaved(gtid("0-2-7"))), false)
         );
     }
 
     #[test]
-    fn a_server_with_its_own_in_between_is_of_another_history() {
-        let (told, _) = search_outcome(SEVEN, "one:1-5", &["one:6", "two:1", "one:7"], false);
-        assert!(told[1].is_err());
+    fn a_server_with_other_transactions_in_between_is_of_another_history() {
+        let (outcomes, _) = search_outcome(SEVEN, "one:1-5", &["one:6", "two:1", "one:7"], false);
+        assert!(outcomes[1].is_err());
         assert!(seek(SEVEN.0, SEVEN.1, "one:1-5,two:1", false).is_none());
         assert!(
             seek(SEVEN.0, SEVEN.1, "one:1-7", false).is_none(),
@@ -234,33 +237,33 @@ mod tests {
         );
         let mut seek = seek(SEVEN.0, SEVEN.1, "one:1-5", false).unwrap();
         assert_eq!(seek.observe(None), Err(HistoryMismatch::Anonymous));
-        // MariaDB: one that another server wrote before.
-        let (told, _) = search_outcome(MARIADB, "0-1-5", &["0-2-6", "0-1-7"], false);
-        assert!(told[0].is_err());
+        // MariaDB: another server wrote one before.
+        let (outcomes, _) = search_outcome(MARIADB, "0-1-5", &["0-2-6", "0-1-7"], false);
+        assert!(outcomes[0].is_err());
     }
 
     #[test]
-    fn a_group_may_have_its_own_in_another_order_and_nobody_elses() {
+    fn a_group_may_order_its_transactions_differently_and_no_others() {
         let log = ["one:5", "one:6", "one:7", "one:8"];
-        let (told, whole) = search_outcome(("one:1-4:6", "one:6"), "one:1-4", &log, true);
+        let (outcomes, whole) = search_outcome(("one:1-4:6", "one:6"), "one:1-4", &log, true);
         assert_eq!(
-            (told, whole),
+            (outcomes, whole),
             (vec![Ok(New), Ok(Applied), Ok(New), Ok(New)], true)
         );
-        let (told, _) = search_outcome(("one:1-4:6", "one:6"), "one:1-4", &log, false);
-        assert!(told[0].is_err());
-        let (told, _) =
+        let (outcomes, _) = search_outcome(("one:1-4:6", "one:6"), "one:1-4", &log, false);
+        assert!(outcomes[0].is_err());
+        let (outcomes, _) =
             search_outcome(("one:1-4:6", "one:6"), "one:1-4", &["two:1", "one:6"], true);
-        assert!(told[0].is_err());
+        assert!(outcomes[0].is_err());
     }
 
     #[test]
     fn a_number_that_was_given_again_is_of_another_history() {
         let mut seek = seek(MARIADB.0, MARIADB.1, "", false).unwrap();
-        assert_eq!(seek.observe(Some(&stamp("0-1-6"))), Ok(Applied));
+        assert_eq!(seek.observe(Some(&committed_gtid("0-1-6"))), Ok(Applied));
         let again = CommittedGtid {
             committed_at: 71,
-            ..stamp("0-1-7")
+            ..committed_gtid("0-1-7")
         };
         assert_eq!(
             seek.observe(Some(&again)),

@@ -1,53 +1,53 @@
-//! Which tables of the log belong to which timeline, and where their columns stand.
+//! Which tables of the log belong to which timeline, and the positions of their columns.
 
 use super::evidence::TableRole;
 use headwater_timeline::KeyType;
 use headwater_timeline::definition::IdType;
 use headwater_timeline::index::TimelineId;
 
-/// A table that is listened to.
+/// A watched table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRoute {
-    /// The number of the place that it belongs to.
+    /// The timeline that it belongs to.
     pub timeline_id: TimelineId,
-    /// Which of the two it is.
+    /// Its role.
     pub table: TableRole,
-    /// The database that it is in.
+    /// The table's database.
     pub database: String,
-    /// Its name.
+    /// The table's name.
     pub name: String,
-    /// How many columns the table has; `None` until the schema was read.
+    /// The table's number of columns; `None` until the schema is read.
     pub columns: Option<usize>,
     /// The message's id, or the reader.
     pub first: ColumnPosition,
     /// The author.
     pub second: ColumnPosition,
-    /// What pages are ordered by in front of the id, where it is not the id alone.
+    /// The sort key that orders pages before the id, if any.
     pub key: Option<KeyColumnPosition>,
 }
 
-/// A column of a row: where it stands, and its type.
+/// Position and type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnPosition {
-    /// Its number from the left, from 0 on.
+    /// Position, from 0.
     pub at: usize,
-    /// Its type.
+    /// The column's type.
     pub kind: IdType,
 }
 
-/// The column of a key: where it stands, and its type.
+/// Position and type of a sort key's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyColumnPosition {
-    /// Its number from the left, from 0 on.
+    /// Position, from 0.
     pub at: usize,
-    /// Its type.
+    /// The column's type.
     pub kind: KeyType,
 }
 
-/// Every table that is listened to.
+/// All watched tables.
 #[derive(Clone, Debug, Default)]
 pub struct TableRoutes {
-    /// One for each table of each place.
+    /// One for each table of each timeline.
     pub routes: Vec<TableRoute>,
     /// The server compares names without case (`lower_case_table_names`).
     pub caseless: bool,
@@ -62,7 +62,7 @@ impl TableRoutes {
         })
     }
 
-    /// True when two names are one to the server.
+    /// True if the server takes both names for the same.
     pub fn is_same_name(&self, own: &[u8], other: &[u8]) -> bool {
         own == other || self.caseless && own.eq_ignore_ascii_case(other)
     }

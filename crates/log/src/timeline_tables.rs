@@ -1,4 +1,4 @@
-//! A timeline's two tables in one database: where the log tells of their rows, and the questions about them.
+//! A timeline's two tables in one database: their routes in the log, and queries about them.
 
 use std::fmt::Write as _;
 
@@ -10,29 +10,29 @@ use headwater_timeline::index::{KeyedMessage, TimelineId};
 use super::evidence::{TableRole, TableRowKey};
 use super::routes::{ColumnPosition, KeyColumnPosition, TableRoute};
 
-/// The two tables of a timeline, or the messages alone.
+/// The two tables of a timeline, or the message table alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineTables {
-    /// The number of the place that they belong to.
+    /// The timeline that they belong to.
     pub timeline_id: TimelineId,
-    /// The database that they are in.
+    /// The tables' database.
     pub database: String,
-    /// Their names, and those of their columns.
+    /// The names of the tables and of their columns.
     pub schema: TimelineSchema,
     /// How many ids a page has.
     pub page_ids: usize,
 }
 
-/// What the two tables are called, and what they hold.
+/// The names, columns and types of the two tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineSchema {
     /// The messages.
     pub message: MessageTable,
-    /// What pages are ordered by in front of the id; `None`: the id alone.
+    /// The sort key that orders pages before the id; `None`: the id alone.
     pub key: Option<KeyColumnDefinition>,
-    /// Who follows whom; `None`: whoever asks names the authors.
+    /// Who follows whom; `None`: the statement names the authors.
     pub follower: Option<FollowerTable>,
-    /// The messages' rows are on other servers: of that table it is told here alone that it was changed as a table.
+    /// The messages' rows are on other servers: this log only shows changes of that table's definition.
     pub elsewhere: bool,
     /// The type of ids.
     pub id_type: IdType,
@@ -40,37 +40,37 @@ pub struct TimelineSchema {
     pub user_type: IdType,
 }
 
-/// A key's column.
+/// A sort key's column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyColumnDefinition {
-    /// Its name.
+    /// The column's name.
     pub column: String,
-    /// Its type.
+    /// The column's type.
     pub kind: KeyType,
 }
 
 impl KeyColumnDefinition {
-    fn satisfies(&self, wanted: &KeyColumnDefinition) -> bool {
-        self.column == wanted.column && self.kind.has_same_encoding(wanted.kind)
+    fn satisfies(&self, required: &KeyColumnDefinition) -> bool {
+        self.column == required.column && self.kind.has_same_encoding(required.kind)
     }
 }
 
 impl TimelineSchema {
-    /// True where what is kept of these tables is all that is wanted of others: the same columns, whatever the width of their types;
-    /// and who asks for no follows may have them all the same.
+    /// True if what is in memory for these tables suffices for `required`: the same columns, whatever the width of their types. Follows may
+    /// be present even if they are not required.
     #[must_use]
-    pub fn satisfies(&self, wanted: &TimelineSchema) -> bool {
+    pub fn satisfies(&self, required: &TimelineSchema) -> bool {
         let signs =
             |names: &TimelineSchema| (names.id_type.is_signed(), names.user_type.is_signed());
-        let key = match (&self.key, &wanted.key) {
-            (Some(own), Some(wanted)) => own.satisfies(wanted),
-            (own, wanted) => own.is_none() && wanted.is_none(),
+        let key = match (&self.key, &required.key) {
+            (Some(cached), Some(required_key)) => cached.satisfies(required_key),
+            (cached, required_key) => cached.is_none() && required_key.is_none(),
         };
-        self.message == wanted.message
+        self.message == required.message
             && key
-            && self.elsewhere == wanted.elsewhere
-            && signs(self) == signs(wanted)
-            && (wanted.follower.is_none() || self.follower == wanted.follower)
+            && self.elsewhere == required.elsewhere
+            && signs(self) == signs(required)
+            && (required.follower.is_none() || self.follower == required.follower)
     }
 }
 
@@ -88,7 +88,7 @@ impl From<&TimelineDefinition> for TimelineSchema {
 }
 
 impl TimelineTables {
-    /// The same where the messages' rows are on other servers.
+    /// The tables of a definition whose messages' rows are on other servers.
     #[must_use]
     pub fn elsewhere(definition: &TimelineDefinition, database: &str) -> TimelineTables {
         let mut tables = TimelineTables::of(TimelineId(0), definition, database);
@@ -99,12 +99,12 @@ impl TimelineTables {
     /// The tables of a definition in a database.
     #[must_use]
     pub fn of(
-        place: TimelineId,
+        timeline_id: TimelineId,
         definition: &TimelineDefinition,
         database: &str,
     ) -> TimelineTables {
         TimelineTables {
-            timeline_id: place,
+            timeline_id,
             database: database.to_owned(),
             schema: TimelineSchema::from(definition),
             page_ids: usize::try_from(definition.n).unwrap_or(usize::MAX),
@@ -125,7 +125,7 @@ impl TimelineTables {
         format!("{}.{}", quoted(&self.database), quoted(name))
     }
 
-    /// Routes without columns: the tables are listened for, their rows not read yet.
+    /// Routes without column positions: the tables are watched, but their rows cannot be read yet.
     #[must_use]
     pub fn blind_routes(&self) -> Vec<TableRoute> {
         let route = |table, name: &str, first, second| TableRoute {
@@ -168,7 +168,7 @@ impl TimelineTables {
         [messages].into_iter().chain(follows).collect()
     }
 
-    /// Asks for every column of the tables.
+    /// Query for all columns of the tables.
     #[must_use]
     pub fn columns_query(&self) -> String {
         let names: Vec<String> = self.table_names().into_iter().map(hex_literal).collect();
@@ -180,7 +180,7 @@ impl TimelineTables {
         )
     }
 
-    /// Asks for each of the tables how it was made.
+    /// For each table its name, and the query for its definition.
     #[must_use]
     pub fn show_create_queries(&self) -> Vec<(String, String)> {
         let query = |name: &str| {
@@ -190,10 +190,10 @@ impl TimelineTables {
         self.table_names().into_iter().map(query).collect()
     }
 
-    /// The routes, from the columns that the server lists; `None` when one is not there.
+    /// The routes, from the columns that the server lists; `None` if one is missing.
     #[must_use]
     pub fn routes(&self, columns: &[(String, String)]) -> Option<Vec<TableRoute>> {
-        let of = |table: &str| -> Vec<&str> {
+        let columns_of = |table: &str| -> Vec<&str> {
             columns
                 .iter()
                 .filter(|(name, _)| name.eq_ignore_ascii_case(table))
@@ -207,8 +207,8 @@ impl TimelineTables {
             elsewhere,
             ..
         } = &self.schema;
-        let whole = |route: TableRoute| {
-            // How it is defined is told whether its columns are known or not.
+        let resolve_columns = |route: TableRoute| {
+            // Changes of its definition are detected whether its columns are known or not.
             if *elsewhere && route.table == TableRole::Referred {
                 return Some(route);
             }
@@ -217,16 +217,16 @@ impl TimelineTables {
                 (TableRole::Follower, Some(follower)) => [&follower.reader, &follower.author],
                 (TableRole::Follower, None) | (TableRole::Referred, _) => return None,
             };
-            let columns = of(&route.name);
+            let columns = columns_of(&route.name);
             let at = |name: &str| {
                 columns
                     .iter()
                     .position(|column| column.eq_ignore_ascii_case(name))
             };
             let key = match (route.key, key) {
-                (Some(own), Some(key)) => Some(KeyColumnPosition {
+                (Some(blind), Some(key)) => Some(KeyColumnPosition {
                     at: at(&key.column)?,
-                    ..own
+                    ..blind
                 }),
                 _ => None,
             };
@@ -244,10 +244,13 @@ impl TimelineTables {
                 ..route
             })
         };
-        self.blind_routes().into_iter().map(whole).collect()
+        self.blind_routes()
+            .into_iter()
+            .map(resolve_columns)
+            .collect()
     }
 
-    /// Asks for the follow lists of these readers (pairs, by reader or author), for at most `limit` follows.
+    /// Query for the follow lists of these readers (pairs, by reader or author), with at most `limit` follows.
     #[must_use]
     pub fn follows_query(&self, readers: &[u64], limit: usize) -> Option<String> {
         let follower = self.schema.follower.as_ref()?;
@@ -260,7 +263,7 @@ impl TimelineTables {
         )))
     }
 
-    /// Asks for one reader's follow list, an author a row, for at most `limit` follows.
+    /// Query for one reader's follow list, an author per row, with at most `limit` follows.
     #[must_use]
     pub fn reader_follows_query(&self, reader: u64, limit: usize) -> Option<String> {
         let follower = self.schema.follower.as_ref()?;
@@ -272,7 +275,7 @@ impl TimelineTables {
         ))
     }
 
-    /// Asks for the next readers behind one, and for how many there are.
+    /// Query for the next readers after a given one, at most `limit`.
     #[must_use]
     pub fn readers_query(&self, behind: Option<u64>, limit: usize) -> Option<String> {
         let follower = self.schema.follower.as_ref()?;
@@ -287,7 +290,7 @@ impl TimelineTables {
         ))
     }
 
-    /// Asks how many readers there are.
+    /// Query for the number of readers.
     #[must_use]
     pub fn reader_count_query(&self) -> Option<String> {
         let follower = self.schema.follower.as_ref()?;
@@ -296,7 +299,7 @@ impl TimelineTables {
         Some(format!("SELECT COUNT(DISTINCT {reader}) FROM {table}"))
     }
 
-    /// Asks for the greatest id; `None`: the messages are elsewhere.
+    /// Query for the largest id; `None` if the messages are on other servers.
     #[must_use]
     pub fn max_id_query(&self) -> Option<String> {
         let id = quoted(&self.schema.message.id);
@@ -304,8 +307,8 @@ impl TimelineTables {
         (!self.schema.elsewhere).then(|| format!("SELECT MAX({id}) FROM {table}"))
     }
 
-    /// Asks for all ids of these authors from one on, and below another one (pairs, by reader or author), for at most `limit`.
-    /// From 0 on means all there are: ids below 0 have to be noticed.
+    /// Query for all ids of these authors in `from..below` (pairs, by reader or author), at most `limit`. From 0 on means all there are,
+    /// since ids below 0 must be noticed.
     #[must_use]
     pub fn message_range_query(
         &self,
@@ -327,7 +330,7 @@ impl TimelineTables {
         ))
     }
 
-    /// Asks for the newest ids of an author, below one where there is one, an id a row.
+    /// Query for the newest ids of an author, below one if given, an id per row.
     #[must_use]
     pub fn newest_messages_query(&self, author: u64, below: Option<u64>, limit: usize) -> String {
         let id = quoted(&self.schema.message.id);
@@ -340,25 +343,28 @@ impl TimelineTables {
         )
     }
 
-    /// Asks for the newest messages of each of these authors below one, so many of each: author, id, key as text. For a session in UTC
-    /// that takes any date. `None`: pages are ordered by the id alone, or the key has no text.
+    /// Query for each author's newest messages below one: author, id, key as text. The session must be in UTC and accept any date. `None`:
+    /// pages are ordered by the id alone, or the key has no text.
     #[must_use]
-    pub fn newest_keyed_messages_query(&self, asks: &[NewestMessagesRequest]) -> Option<String> {
-        let own = self.schema.key.as_ref()?;
-        let key = quoted(&own.column);
+    pub fn newest_keyed_messages_query(
+        &self,
+        requests: &[NewestMessagesRequest],
+    ) -> Option<String> {
+        let key_column = self.schema.key.as_ref()?;
+        let key = quoted(&key_column.column);
         let id = quoted(&self.schema.message.id);
         let column = quoted(&self.schema.message.author);
         let table = self.qualified_name(&self.schema.message.table);
-        let mut selects = Vec::with_capacity(asks.len());
-        for ask in asks {
-            let below = match ask.below {
+        let mut selects = Vec::with_capacity(requests.len());
+        for request in requests {
+            let below = match request.below {
                 None => String::new(),
                 // NULL is last. `IS NULL` would find 0000-00-00 as well.
                 Some(KeyedMessage { key: 0, id: last }) => {
                     format!(" AND {key} <=> NULL AND {id} < {last}")
                 }
                 Some(KeyedMessage { key: at, id: last }) => {
-                    let at = own.kind.literal(at)?;
+                    let at = key_column.kind.literal(at)?;
                     format!(
                         " AND ({key} < {at} OR ({key} = {at} AND {id} < {last}) OR {key} <=> NULL)"
                     )
@@ -367,14 +373,14 @@ impl TimelineTables {
             selects.push(format!(
                 "(SELECT {column}, {id}, {key} FROM {table} WHERE {column} = {author}{below} \
                  ORDER BY {column} DESC, {key} DESC, {id} DESC LIMIT {limit})",
-                author = ask.author,
-                limit = ask.limit,
+                author = request.author,
+                limit = request.limit,
             ));
         }
         Some(selects.join(" UNION ALL "))
     }
 
-    /// Asks for rows by their keys: place, table (0 or 1), both parts of the key, author, what orders the message as text.
+    /// Queries for rows by their keys: timeline, table (0 or 1), both parts of the key, author, sort key as text.
     #[must_use]
     pub fn evidence_query(&self, keys: &[TableRowKey]) -> Vec<String> {
         let mut queries = Vec::new();
@@ -414,7 +420,7 @@ impl TimelineTables {
         queries
     }
 
-    /// Told alike whatever stands beside it in one answer.
+    /// As text, so that its type is the same in every part of one answer.
     fn key_as_text(&self) -> String {
         match &self.schema.key {
             Some(key) => format!("CAST({} AS CHAR)", quoted(&key.column)),
@@ -423,18 +429,18 @@ impl TimelineTables {
     }
 }
 
-/// What a load asks for of one author.
+/// One author's part of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewestMessagesRequest {
-    /// Whose messages.
+    /// The messages' author.
     pub author: u64,
-    /// Only those below this one.
+    /// Only messages below this one.
     pub below: Option<KeyedMessage>,
-    /// So many at most.
+    /// At most this many.
     pub limit: usize,
 }
 
-/// Of pairs `k, v`: each `k`, how many there are, a sum to check them by, and all `v`.
+/// Groups pairs `k, v`: each `k`, the number of its pairs, a checksum, and all `v`.
 fn grouped_pairs(pairs: &str) -> String {
     format!("SELECT k, COUNT(*), BIT_XOR(v), GROUP_CONCAT(v) FROM ({pairs}) AS pairs GROUP BY k")
 }
@@ -451,7 +457,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_that_are_kept_serve_whoever_wants_no_more_of_them() {
+    fn cached_tables_serve_definitions_that_need_no_more() {
         let classic = TimelineSchema::from(&TimelineDefinition::classic());
         let wider = TimelineSchema {
             id_type: IdType::BigIntUnsigned,
@@ -479,8 +485,8 @@ mod tests {
         let columns = [("follower", "user_id"), ("follower", "follower_id")];
         let columns = columns.map(|(table, column)| (table.to_owned(), column.to_owned()));
         let routes = tables.routes(&columns).unwrap();
-        let told: Vec<_> = routes.iter().map(|it| (&*it.name, it.columns)).collect();
-        assert_eq!(told, [("message", None), ("follower", Some(2))]);
+        let columns_by_table: Vec<_> = routes.iter().map(|it| (&*it.name, it.columns)).collect();
+        assert_eq!(columns_by_table, [("message", None), ("follower", Some(2))]);
         assert_eq!(tables.max_id_query(), None);
         let here = TimelineTables::of(TimelineId(0), &TimelineDefinition::classic(), "app").schema;
         assert!(!here.satisfies(&tables.schema) && !tables.schema.satisfies(&here));
@@ -505,8 +511,8 @@ mod tests {
     }
 
     #[test]
-    fn a_load_by_keys_asks_for_each_author_below_what_is_here() {
-        let ask = |author, below| NewestMessagesRequest {
+    fn a_load_by_keys_queries_each_author_below_what_is_cached() {
+        let request = |author, below| NewestMessagesRequest {
             author,
             below,
             limit: 9,
@@ -514,12 +520,16 @@ mod tests {
         let tables = keyed(KeyType::Datetime(0));
         let key = KeyType::Datetime(0).encode_text(b"2026-11-23 10:00:00");
         let at = |key| Some(KeyedMessage { key, id: 5 });
-        let asks = [ask(1, None), ask(2, at(key.unwrap())), ask(3, at(0))];
+        let requests = [
+            request(1, None),
+            request(2, at(key.unwrap())),
+            request(3, at(0)),
+        ];
         let begins = "(SELECT `user_id`, `id`, `at` FROM `app`.`message` WHERE `user_id` = ";
         let ends = " ORDER BY `user_id` DESC, `at` DESC, `id` DESC LIMIT 9)";
         let ten = "'2026-11-23 10:00:00'";
         assert_eq!(
-            tables.newest_keyed_messages_query(&asks).unwrap(),
+            tables.newest_keyed_messages_query(&requests).unwrap(),
             format!(
                 "{begins}1{ends} UNION ALL \
                  {begins}2 AND (`at` < {ten} OR (`at` = {ten} AND `id` < 5) OR `at` <=> NULL){ends} UNION ALL \

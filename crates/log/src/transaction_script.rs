@@ -1,4 +1,4 @@
-//! Transactions for tests: what they do to the tables, and what the log tells of it.
+//! Scripted transactions for tests: what they do to the tables, and what the log then contains.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,22 @@ use headwater_timeline::index::{TimelineChange, TimelineId};
 
 use crate::evidence::{MessageAttributes, ObservedRows, RowState, TableRole, TableRowKey};
 
-/// Where all of it happens.
+/// The only timeline of the scripts.
 pub(crate) const TIMELINE: TimelineId = TimelineId(0);
 
-/// What a transaction does. What a message is stands for its author and its key: see [`message`].
+/// A step of a transaction. A message is given as a number for its author and key: see [`message`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ScriptedChange {
-    /// A message comes or goes.
+    /// A message is inserted or removed.
     Toggle(u64, Option<u64>),
-    /// A message, if it is there, gets another author or key, or the same ones, or loses its author.
+    /// A message, if it exists, gets another author or key, or the same ones, or loses its author.
     Move(u64, Option<u64>),
-    /// A follow comes or goes.
     ToggleFollow(u64),
-    /// A message comes and goes at once, or goes and comes again.
+    /// A message is inserted and removed in one transaction, or removed and inserted again.
     Nothing(u64),
 }
 
 impl ScriptedChange {
-    /// The row that it changes.
     pub(crate) fn row(&self) -> TableRowKey {
         match *self {
             ScriptedChange::Toggle(id, _)
@@ -34,7 +32,7 @@ impl ScriptedChange {
     }
 }
 
-/// Two of one author, with different keys, and so on.
+/// Consecutive numbers give the same author with different keys.
 pub(crate) fn message(number: u64) -> MessageAttributes {
     MessageAttributes {
         author: number / 2,
@@ -42,10 +40,10 @@ pub(crate) fn message(number: u64) -> MessageAttributes {
     }
 }
 
-/// What is in the tables: of a message what matters of it, if it has an author.
+/// The rows of the tables; for a message its attributes, if it has an author.
 pub(crate) type ScriptedRows = BTreeMap<TableRowKey, Option<MessageAttributes>>;
 
-/// What is found of a row that is there; of one without an author nothing is.
+/// The state that a probe finds for a row; `None` for one without an author.
 pub(crate) fn observed_state(rows: &ScriptedRows, key: &TableRowKey) -> Option<RowState> {
     let message = (*rows.get(key)?)?;
     Some(match key.table {
@@ -54,7 +52,7 @@ pub(crate) fn observed_state(rows: &ScriptedRows, key: &TableRowKey) -> Option<R
     })
 }
 
-/// What is found of these rows.
+/// The states that a probe finds for these rows.
 pub(crate) fn observe<'a>(
     rows: &ScriptedRows,
     keys: impl Iterator<Item = &'a TableRowKey>,
@@ -63,14 +61,14 @@ pub(crate) fn observe<'a>(
         .collect()
 }
 
-/// Does it, and tells of it as the log does, where the row image is the least it can be (`binlog_row_image`) or all.
+/// Executes a step and adds the changes that the log contains, with a minimal or full row image (`binlog_row_image`).
 pub(crate) fn execute(
     act: &ScriptedChange,
     minimal: bool,
     rows: &mut ScriptedRows,
     changes: &mut Vec<(TimelineId, TimelineChange)>,
 ) {
-    let mut tell = |change| changes.push((TIMELINE, change));
+    let mut log = |change| changes.push((TIMELINE, change));
     let removed = |before: Option<MessageAttributes>, id| match before {
         _ if minimal => Some(TimelineChange::Removed {
             author: None,
@@ -90,11 +88,11 @@ pub(crate) fn execute(
     match *act {
         ScriptedChange::Toggle(id, number) => {
             match rows.remove(&TableRowKey::message(TIMELINE, id)) {
-                Some(before) => removed(before, id).into_iter().for_each(tell),
+                Some(before) => removed(before, id).into_iter().for_each(log),
                 None => {
                     let now = number.map(message);
                     rows.insert(TableRowKey::message(TIMELINE, id), now);
-                    posted(now, id).into_iter().for_each(tell);
+                    posted(now, id).into_iter().for_each(log);
                 }
             }
         }
@@ -102,8 +100,8 @@ pub(crate) fn execute(
             let now = number.map(message);
             if let Some(row) = rows.get_mut(&TableRowKey::message(TIMELINE, id)) {
                 if minimal || *row != now {
-                    let told = removed(*row, id).into_iter().chain(posted(now, id));
-                    told.for_each(tell);
+                    let logged = removed(*row, id).into_iter().chain(posted(now, id));
+                    logged.for_each(log);
                 }
                 *row = now;
             }
@@ -111,21 +109,21 @@ pub(crate) fn execute(
         ScriptedChange::ToggleFollow(reader) => {
             let (key, author) = (TableRowKey::follow(TIMELINE, reader, 1), 1);
             if rows.remove(&key).is_some() {
-                tell(TimelineChange::Unfollowed { reader, author });
+                log(TimelineChange::Unfollowed { reader, author });
             } else {
                 rows.insert(key, Some(MessageAttributes { author, key: 0 }));
-                tell(TimelineChange::Followed { reader, author });
+                log(TimelineChange::Followed { reader, author });
             }
         }
         ScriptedChange::Nothing(id) => match rows.get(&TableRowKey::message(TIMELINE, id)) {
             Some(row) => {
-                let told = removed(*row, id).into_iter().chain(posted(*row, id));
-                told.for_each(tell);
+                let logged = removed(*row, id).into_iter().chain(posted(*row, id));
+                logged.for_each(log);
             }
             None => {
                 let now = Some(message(1));
-                let told = posted(now, id).into_iter().chain(removed(now, id));
-                told.for_each(tell);
+                let logged = posted(now, id).into_iter().chain(removed(now, id));
+                logged.for_each(log);
             }
         },
     }

@@ -1,12 +1,12 @@
-//! Rows of author and id, gathered by author.
+//! Groups rows of author and id by author.
 
 use crate::LookupError;
 use headwater_wire::resultset::ResultSet;
 
-/// The ids in these rows of each of the authors, which are in ascending order.
+/// The ids of each author in the rows. `authors` are in ascending order.
 ///
 /// # Errors
-/// When a row is not of two numbers, or of another author.
+/// When a row does not hold two numbers, or belongs to another author.
 pub(super) fn group_rows_by_author(
     authors: &[u64],
     answers: &[ResultSet],
@@ -19,25 +19,25 @@ pub(super) fn group_rows_by_author(
     group_by_author(authors, numbers.into_iter())
 }
 
-/// The same of authors and ids that were read.
+/// Like [`group_rows_by_author`], for authors and ids already read.
 ///
 /// # Errors
-/// When one is of another author.
+/// When a row belongs to another author.
 pub(super) fn group_by_author(
     authors: &[u64],
     rows: impl Iterator<Item = (u64, u64)>,
 ) -> Result<Vec<Vec<u64>>, LookupError> {
-    let mut found = vec![Vec::new(); authors.len()];
-    // An author's rows come one behind the other, as a rule.
+    let mut ids_by_author = vec![Vec::new(); authors.len()];
+    // An author's rows are usually adjacent.
     let mut last = 0;
     for (author, id) in rows {
         if authors.get(last) != Some(&author) {
-            let place = authors.binary_search(&author);
-            last = place.map_err(|_| LookupError::Malformed)?;
+            let position = authors.binary_search(&author);
+            last = position.map_err(|_| LookupError::Malformed)?;
         }
-        if let Some(ids) = found.get_mut(last) {
+        if let Some(ids) = ids_by_author.get_mut(last) {
             ids.push(id);
         }
     }
-    Ok(found)
+    Ok(ids_by_author)
 }

@@ -1,33 +1,33 @@
-//! Pages that are left to be loaded in quiet moments, and all readers' pages where that is wished for.
+//! The queue of pages to load when the server is idle, and the preload of all readers' pages where that is configured.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use headwater_timeline::index::TimelineId;
 
-/// Pages that wait; what does not fit is asked for again by the next call.
+/// Maximum queued pages. A page that does not fit is requested again by the next call.
 const MAX_QUEUED_PAGES: usize = 10_000;
-/// Pages in one round: calls that wait for little wait behind it.
+/// Pages in one round. Calls may have to wait for a round to end, so it is short.
 const PAGES_PER_ROUND: usize = 16;
-/// After so many rounds a page is left to the next call: memory may be too small for it.
+/// After this many rounds a page is left to the next call: memory may be too small for it.
 const MAX_ROUNDS: u32 = 64;
-/// Between two reports about progress.
+/// Between two progress reports.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
-/// Until the log is followed again.
+/// Delay of the next attempt while the log is not followed.
 const SUSPENDED_RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// A page of the `n` newest ids at or below a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BacklogRequest {
-    /// Whose it is.
+    /// The reader whose page it is.
     pub reader: u64,
-    /// Its newest id is this one at most.
+    /// Upper bound of its ids; `None` for the newest page.
     pub bound: Option<u64>,
-    /// How many ids it has at most.
+    /// Maximum number of ids.
     pub n: usize,
 }
 
-/// A page that waits, and how many rounds it has had.
+/// A queued page, and how many rounds it has had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuedPage {
     /// The page.
@@ -35,17 +35,17 @@ pub struct QueuedPage {
     rounds: u32,
 }
 
-/// What waits, a place after the other.
+/// The pages to load, of all timelines in turn.
 #[derive(Debug, Default)]
 pub struct PageBacklog {
     queue: VecDeque<(TimelineId, QueuedPage)>,
     queued: HashSet<(TimelineId, BacklogRequest)>,
     preloads: HashMap<TimelineId, PreloadState>,
-    /// Not before.
+    /// No round starts earlier.
     due: Option<Instant>,
 }
 
-/// All readers of a place.
+/// The preload of one timeline's readers.
 #[derive(Debug)]
 struct PreloadState {
     begun: Instant,
@@ -55,99 +55,87 @@ struct PreloadState {
     total: u64,
 }
 
-/// How far the preload of a place has come.
+/// The progress of a timeline's preload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreloadProgress {
-    /// Readers whose pages were asked for.
+    /// Readers whose pages were requested.
     pub done: u64,
-    /// Readers there are.
+    /// All readers.
     pub total: u64,
-    /// How long it took, where this is the end of it.
+    /// How long the preload took; set when it has ended.
     pub took: Option<Duration>,
 }
 
 impl PageBacklog {
-    /// When to go on; `None` when there is nothing to do.
+    /// When the next round is due; `None` when there is nothing to load.
     #[must_use]
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let nothing = self.queue.is_empty() && self.preloads.is_empty();
         (!nothing).then(|| self.due.unwrap_or(now))
     }
 
-    /// The server was kept busy for so long, and is left alone for as long.
+    /// Leaves the server idle for as long as the last round kept it busy.
     pub fn back_off(&mut self, busy: Duration, now: Instant) {
         self.due = Some(now + busy);
     }
 
-    /// Nothing can be loaded now.
+    /// Postpones the next round, as nothing can be loaded now.
     pub fn postpone(&mut self, now: Instant) {
         self.back_off(SUSPENDED_RETRY_DELAY, now);
     }
 
-    /// A page for later, if it is not there already.
-    pub fn push(&mut self, place: TimelineId, want: BacklogRequest) {
-        if self.queue.len() < MAX_QUEUED_PAGES && self.queued.insert((place, want)) {
-            self.queue.push_back((
-                place,
-                QueuedPage {
-                    request: want,
-                    rounds: 0,
-                },
-            ));
+    /// Queues a page, unless it is queued already or the queue is full.
+    pub fn push(&mut self, timeline: TimelineId, request: BacklogRequest) {
+        if self.queue.len() < MAX_QUEUED_PAGES && self.queued.insert((timeline, request)) {
+            self.queue
+                .push_back((timeline, QueuedPage { request, rounds: 0 }));
         }
     }
 
-    /// Whose turn it is.
+    /// The timeline whose pages are loaded next.
     #[must_use]
     pub fn next_timeline(&self) -> Option<TimelineId> {
-        let front = self.queue.front().map(|(place, _)| *place);
+        let front = self.queue.front().map(|(timeline, _)| *timeline);
         front.or_else(|| self.preloads.keys().next().copied())
     }
 
-    /// Pages of a place, the oldest ones.
-    pub fn next_pages(&mut self, place: TimelineId) -> Vec<QueuedPage> {
+    /// Takes the oldest queued pages of a timeline: one round.
+    pub fn next_pages(&mut self, timeline: TimelineId) -> Vec<QueuedPage> {
         let mut taken = Vec::new();
         while taken.len() < PAGES_PER_ROUND
-            && self.queue.front().is_some_and(|(own, _)| *own == place)
-            && let Some((_, waiting)) = self.queue.pop_front()
+            && self
+                .queue
+                .front()
+                .is_some_and(|(queued_timeline, _)| *queued_timeline == timeline)
+            && let Some((_, queued_page)) = self.queue.pop_front()
         {
-            self.queued.remove(&(place, waiting.request));
-            taken.push(waiting);
+            self.queued.remove(&(timeline, queued_page.request));
+            taken.push(queued_page);
         }
         taken
     }
 
-    /// A page that still lacks something.
-    pub fn requeue(
-        &mut self,
-        place: TimelineId,
-        QueuedPage {
-            request: want,
-            rounds,
-        }: QueuedPage,
-    ) {
-        if rounds < MAX_ROUNDS && self.queued.insert((place, want)) {
+    /// Puts a page whose load is incomplete back at the front.
+    pub fn requeue(&mut self, timeline: TimelineId, QueuedPage { request, rounds }: QueuedPage) {
+        if rounds < MAX_ROUNDS && self.queued.insert((timeline, request)) {
             let rounds = rounds + 1;
-            self.queue.push_front((
-                place,
-                QueuedPage {
-                    request: want,
-                    rounds,
-                },
-            ));
+            self.queue
+                .push_front((timeline, QueuedPage { request, rounds }));
         }
     }
 
-    /// Something fails: calls will ask again.
-    pub fn drop_timeline(&mut self, place: TimelineId) {
-        self.queue.retain(|(own, _)| *own != place);
-        self.queued.retain(|(own, _)| *own != place);
+    /// Drops a timeline's pages after a failure. Calls will request them again.
+    pub fn drop_timeline(&mut self, timeline: TimelineId) {
+        self.queue
+            .retain(|(queued_timeline, _)| *queued_timeline != timeline);
+        self.queued
+            .retain(|(queued_timeline, _)| *queued_timeline != timeline);
     }
 
-    /// Has the pages of so many readers loaded: all of them.
-    pub fn preload(&mut self, place: TimelineId, readers: u64, now: Instant) {
+    /// Starts the preload of all of a timeline's `readers`, which is their number.
+    pub fn preload(&mut self, timeline: TimelineId, readers: u64, now: Instant) {
         self.preloads.insert(
-            place,
+            timeline,
             PreloadState {
                 begun: now,
                 last_reported: now,
@@ -158,23 +146,26 @@ impl PageBacklog {
         );
     }
 
-    /// When it is time for more readers of a place: those behind this one, or from the first on.
+    /// The reader after whom to fetch more readers (inner `None`: from the first one). `None` while pages of this timeline are queued.
     #[must_use]
-    pub fn next_readers_after(&self, place: TimelineId) -> Option<Option<u64>> {
-        let preload = self.preloads.get(&place)?;
-        let none = !self.queue.iter().any(|(own, _)| *own == place);
+    pub fn next_readers_after(&self, timeline: TimelineId) -> Option<Option<u64>> {
+        let preload = self.preloads.get(&timeline)?;
+        let none = !self
+            .queue
+            .iter()
+            .any(|(queued_timeline, _)| *queued_timeline == timeline);
         none.then_some(preload.last_reader)
     }
 
-    /// More readers, and how long their pages are; none: that was all. Ends when memory is full. Says now and then how far it has come.
+    /// Queues the next readers' pages of `n` ids. Without readers, or when memory is full, the preload ends. Returns progress now and then.
     pub fn add_readers(
         &mut self,
-        place: TimelineId,
+        timeline: TimelineId,
         (readers, n): (&[u64], usize),
         full: bool,
         now: Instant,
     ) -> Option<PreloadProgress> {
-        let preload = self.preloads.get_mut(&place)?;
+        let preload = self.preloads.get_mut(&timeline)?;
         let since = |then| now.saturating_duration_since(then);
         let mut progress = PreloadProgress {
             done: preload.done,
@@ -183,32 +174,27 @@ impl PageBacklog {
         };
         if readers.is_empty() || full {
             progress.took = Some(since(preload.begun));
-            self.preloads.remove(&place);
+            self.preloads.remove(&timeline);
             return Some(progress);
         }
-        let said = since(preload.last_reported) >= REPORT_INTERVAL;
-        if said {
+        let report_due = since(preload.last_reported) >= REPORT_INTERVAL;
+        if report_due {
             preload.last_reported = now;
         }
         preload.last_reader = readers.last().copied();
         preload.done += readers.len() as u64;
         for reader in readers {
-            let want = BacklogRequest {
+            let request = BacklogRequest {
                 reader: *reader,
                 bound: None,
                 n,
             };
-            if self.queued.insert((place, want)) {
-                self.queue.push_back((
-                    place,
-                    QueuedPage {
-                        request: want,
-                        rounds: 0,
-                    },
-                ));
+            if self.queued.insert((timeline, request)) {
+                self.queue
+                    .push_back((timeline, QueuedPage { request, rounds: 0 }));
             }
         }
-        said.then_some(progress)
+        report_due.then_some(progress)
     }
 }
 
@@ -242,18 +228,18 @@ mod tests {
     }
 
     #[test]
-    fn a_page_waits_once_and_places_take_turns() {
+    fn a_page_is_queued_once_and_timelines_take_turns() {
         let mut backlog = PageBacklog::default();
         assert_eq!(backlog.due(start()), None);
-        for (place, reader) in [(ONE, 1), (ONE, 1), (OTHER, 1), (ONE, 2)] {
-            backlog.push(place, page(reader));
+        for (timeline, reader) in [(ONE, 1), (ONE, 1), (OTHER, 1), (ONE, 2)] {
+            backlog.push(timeline, page(reader));
         }
         let mut turns = Vec::new();
-        while let Some(place) = backlog.next_timeline() {
-            turns.push((place, readers(&backlog.next_pages(place))));
+        while let Some(timeline) = backlog.next_timeline() {
+            turns.push((timeline, readers(&backlog.next_pages(timeline))));
         }
         assert_eq!(turns, [(ONE, vec![1]), (OTHER, vec![1]), (ONE, vec![2])]);
-        // It was taken, so it may be asked for again.
+        // It was taken, so it may be queued again.
         backlog.push(ONE, page(1));
         assert_eq!(readers(&backlog.next_pages(ONE)), [1]);
     }
@@ -304,13 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_given_up_for_its_place_alone() {
+    fn a_failure_drops_the_pages_of_its_timeline_alone() {
         let mut backlog = PageBacklog::default();
         backlog.push(ONE, page(1));
         backlog.push(OTHER, page(2));
         backlog.drop_timeline(ONE);
         assert_eq!(backlog.next_timeline(), Some(OTHER));
-        // A call asks again.
+        // A call requests it again.
         backlog.push(ONE, page(1));
         assert_eq!(
             (
@@ -333,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preload_asks_for_readers_behind_the_last_when_nothing_waits_and_says_how_far_it_is() {
+    fn a_preload_requests_readers_after_the_last_when_the_queue_is_empty_and_reports_progress() {
         let (mut backlog, now) = (PageBacklog::default(), start());
         assert_eq!(backlog.next_readers_after(ONE), None);
         backlog.preload(ONE, 5, now);
@@ -344,10 +330,10 @@ mod tests {
         assert_eq!(readers(&backlog.next_pages(ONE)), [1, 2, 3]);
         assert_eq!(backlog.next_readers_after(ONE), Some(Some(3)));
         let later = now + REPORT_INTERVAL;
-        let said = backlog
+        let reported = backlog
             .add_readers(ONE, (&[7, 9], 20), false, later)
             .unwrap();
-        assert_eq!((said.done, said.total, said.took), (3, 5, None));
+        assert_eq!((reported.done, reported.total, reported.took), (3, 5, None));
         assert_eq!(backlog.next_pages(ONE).len(), 2);
         assert_eq!(backlog.next_readers_after(ONE), Some(Some(9)));
         let end = backlog.add_readers(ONE, (&[], 20), false, later).unwrap();

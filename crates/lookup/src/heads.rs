@@ -1,9 +1,8 @@
-//! First step of a lookup: of every author followed the newest id, and the n authors whose are greatest.
+//! First step of a lookup: each followed author's newest id, and the n authors with the greatest ones.
 //!
-//! The rows of the follow list and the newest ids come from one statement, so from one moment, as the
-//! procedure's do. MySQL can return those authors' newest n ids in the same statement (a derived table
-//! may refer to the row outside), and there it costs no more than the page alone; MariaDB cannot, and
-//! reads them in a second one (`lists`).
+//! The follow list and the newest ids come from one statement, hence from one moment, as the procedure's do.
+//! MySQL can return those authors' newest n ids in the same statement (a derived table may refer to the outer
+//! row), where it costs no more than the page alone. MariaDB cannot; a second statement reads them (`lists`).
 
 use super::hints::{AuthorRangeHints, HintScope};
 use super::lookup::CallLookup;
@@ -15,28 +14,28 @@ use headwater_timeline::definition::{ProcedureForm, TimelineDefinition};
 use headwater_timeline::merge;
 use headwater_wire::resultset::ResultSet;
 
-/// What the first step found.
+/// The result of the first step.
 #[derive(Debug, Default)]
 pub struct LookupHeads {
-    /// Every head when the call is bounded; the greatest n otherwise. Descending.
+    /// Every head when the call is bounded, else the greatest n. Descending.
     pub heads: Vec<AuthorHead>,
-    /// The n authors with the greatest heads; none where no page is wanted.
+    /// The n authors with the greatest heads; empty where no page is requested.
     pub top: Vec<TopAuthor>,
 }
 
 /// One of the n authors whose newest ids make up the result set.
 #[derive(Clone, Debug)]
 pub struct TopAuthor {
-    /// Its head.
+    /// Its newest id.
     pub head: AuthorHead,
-    /// Its newest n ids, descending, where they are known already.
+    /// Its newest n ids, descending, if known already.
     pub list: Option<Vec<u64>>,
 }
 
 impl CallLookup<'_> {
-    /// One row a head: author, newest id, and on MySQL the author's newest n ids.
+    /// The statement for the heads; a row is an author, its newest id, and on MySQL its newest n ids.
     ///
-    /// The aliases make the statement fail under LOCK TABLES, where the procedure would.
+    /// Because of the aliases the statement fails under LOCK TABLES, as the procedure would.
     pub(super) fn heads_query(&self) -> String {
         let TimelineDefinition { follower, n, .. } = self.definition;
         let heads = format!(
@@ -59,7 +58,7 @@ impl CallLookup<'_> {
                 "SELECT hw_t.hw_a,hw_t.hw_h,{} FROM ({heads} ORDER BY hw_h DESC LIMIT {n}) hw_t",
                 self.list_column()
             ),
-            // The heads table wants every author's head; lists are computed for the greatest n alone.
+            // The heads table needs every author's head; lists are computed for the greatest n alone.
             (ServerProduct::Mysql, ProcedureForm::Bounded) => format!(
                 "SELECT hw_t.hw_a,hw_t.hw_h,IF(hw_t.hw_r<={n},{},NULL) FROM (\
                  SELECT hw_g.hw_a,hw_g.hw_h,ROW_NUMBER() OVER (ORDER BY hw_g.hw_h DESC) hw_r \
@@ -69,7 +68,7 @@ impl CallLookup<'_> {
         }
     }
 
-    /// An author's newest n ids as JSON.
+    /// The column with an author's newest n ids as JSON.
     fn list_column(&self) -> String {
         format!(
             "(SELECT JSON_ARRAYAGG(hw_l.{}) FROM ({}) hw_l)",
@@ -78,7 +77,7 @@ impl CallLookup<'_> {
         )
     }
 
-    /// An author's ids at or below the bound, newest first.
+    /// A subquery for an author's ids at or below the bound, newest first.
     fn newest_ids(&self, author: &str, limit: u32) -> String {
         let message = &self.definition.message;
         let (id, by) = (quoted(&message.id), quoted(&message.author));
@@ -86,7 +85,7 @@ impl CallLookup<'_> {
             Some(bound) => format!(" AND hw_m.{id}<={bound}"),
             None => String::new(),
         };
-        // Without the author in the order, MySQL sorts all the author has.
+        // Without the author in ORDER BY, MySQL sorts all of the author's messages.
         format!(
             "SELECT hw_m.{id} FROM {} hw_m WHERE hw_m.{by}={author}{bound} \
              ORDER BY hw_m.{by} DESC,hw_m.{id} DESC LIMIT {limit}",
@@ -94,15 +93,15 @@ impl CallLookup<'_> {
         )
     }
 
-    /// Takes in the rows of [`Self::heads_query`].
+    /// Reads the rows of [`Self::heads_query`].
     ///
     /// # Errors
-    /// When there are more heads than may be held, or a value is no id (negative ones are not).
+    /// When there are more heads than the limit, or a value is no id (negative ones are not).
     pub(super) fn read_heads(
         &self,
         rows: &ResultSet,
         scope: HintScope,
-        marks: &mut AuthorRangeHints,
+        range_hints: &mut AuthorRangeHints,
     ) -> Result<LookupHeads, LookupError> {
         if rows.len() > self.max_heads {
             return Err(LookupError::TooManyIds);
@@ -113,7 +112,7 @@ impl CallLookup<'_> {
             if row.cell(1).is_none() {
                 // An author without messages contributes nothing.
                 if self.call.form == ProcedureForm::Newest {
-                    marks.remember_empty(scope, number(0)?);
+                    range_hints.remember_empty(scope, number(0)?);
                 }
                 continue;
             }
@@ -131,10 +130,10 @@ impl CallLookup<'_> {
         self.rank(authors)
     }
 
-    /// Orders heads; the n greatest are the top authors.
+    /// Sorts the heads, and takes the n greatest as the top authors.
     ///
     /// # Errors
-    /// When two of them, or the next one, are one id.
+    /// When two of the n + 1 greatest heads are the same id.
     pub(super) fn rank(&self, mut authors: Vec<TopAuthor>) -> Result<LookupHeads, LookupError> {
         authors.sort_unstable_by_key(|author| std::cmp::Reverse(author.head.id));
         let heads = authors.iter().map(|author| author.head).collect();
@@ -154,10 +153,10 @@ impl CallLookup<'_> {
     }
 }
 
-/// The ids of a JSON array of numbers.
+/// Reads a JSON array of ids.
 ///
 /// # Errors
-/// When one is no id.
+/// When an element is no id.
 fn read_list(json: &[u8]) -> Result<Vec<u64>, LookupError> {
     let inner = json
         .strip_prefix(b"[")

@@ -1,27 +1,27 @@
-//! How far down to ask at a time.
+//! Chooses how far down a query reads.
 //!
-//! The newest ids of many authors are read by one scan of the ranges from some id on, the same for all of them: a third of
-//! the price of asking for each author's newest so many. From where on is guessed from how densely an average
-//! author's ids have been found to lie; a wrong guess costs another question, never truth.
+//! The newest ids of many authors are read by one scan of ranges that begin at the same id: a third of the cost of
+//! querying each author's newest ids. That id is guessed from how densely an average author's ids have lain so far.
+//! A wrong guess costs another query, never a wrong answer.
 
-/// So many ids of an average author are asked for at first.
+/// Ids of an average author that the first query is meant to return.
 const WANTED_IDS: u64 = 40;
-/// What lies below is asked for in steps that make what is known so many times deeper.
+/// Each further query extends the known depth by this factor.
 const DEPTH_FACTOR: u64 = 4;
-/// Doublings or halvings of the width at a time.
+/// Maximum doublings or halvings of the width at a time.
 const MAX_WIDTH_STEPS: u32 = 4;
 
-/// The density of ids, as it was found so far.
+/// The density of ids, as measured so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdDensity {
-    /// The greatest id that was seen.
+    /// The greatest id read.
     max_id: u64,
-    /// An average author has `WANTED_IDS` ids among 2^bits, about.
+    /// An average author has `WANTED_IDS` ids within about 2^bits.
     width_bits: u32,
 }
 
 impl IdDensity {
-    /// Nothing is known but the greatest id.
+    /// Starts with only the greatest id known.
     pub fn with_max_id(top: u64) -> IdDensity {
         IdDensity {
             max_id: top,
@@ -33,13 +33,12 @@ impl IdDensity {
         1 << self.width_bits
     }
 
-    /// Multiples of the width: so authors that were loaded at different times have windows that end at the same ids.
+    /// Rounds down to a multiple of the width, so that authors loaded at different times have windows that end at the same ids.
     fn aligned(self, id: u64) -> u64 {
         id >> self.width_bits << self.width_bits
     }
 
-    /// From which id on to ask for what a page at or below `bound` needs of authors of whom all from `with_max_id` on is
-    /// known; `None`: nothing is.
+    /// The first id to query for a page at or below `bound`, of authors whose ids from `below` on are known; `None`: none are.
     pub fn range_start(self, below: Option<u64>, bound: Option<u64>) -> u64 {
         let depth = match below {
             None => self.width(),
@@ -56,7 +55,7 @@ impl IdDensity {
         self.aligned(below.map_or(from, |below| from.min(below.saturating_sub(1))))
     }
 
-    /// How many ids of each author a range is expected to hold.
+    /// The number of ids of each author expected in a range.
     pub fn expected_ids(self, from: u64, below: Option<u64>) -> u64 {
         let to = below.unwrap_or(self.max_id.saturating_add(1));
         let width = to.saturating_sub(from);
@@ -65,20 +64,20 @@ impl IdDensity {
             .saturating_mul(WANTED_IDS)
     }
 
-    /// So many authors had so many ids from `range_start` on, of which the greatest is `newest`.
+    /// Adjusts the width: `authors` had `ids` ids from `from` on, of which the greatest is `newest`.
     pub fn record(&mut self, authors: usize, ids: usize, from: u64, newest: u64) {
         self.max_id = self.max_id.max(newest);
         let range = u128::from(self.max_id.saturating_sub(from)) + 1;
         let wanted = u128::from(WANTED_IDS) * authors as u128 * range;
-        let mut found = (ids as u128) << self.width_bits;
+        let mut scaled_ids = (ids as u128) << self.width_bits;
         let most = u64::BITS - self.max_id.leading_zeros();
         for _ in 0..MAX_WIDTH_STEPS {
-            if found > wanted * 2 && self.width_bits > 0 {
+            if scaled_ids > wanted * 2 && self.width_bits > 0 {
                 self.width_bits -= 1;
-                found /= 2;
-            } else if found * 2 < wanted && self.width_bits < most.min(63) {
+                scaled_ids /= 2;
+            } else if scaled_ids * 2 < wanted && self.width_bits < most.min(63) {
                 self.width_bits += 1;
-                found *= 2;
+                scaled_ids *= 2;
             }
         }
     }
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn authors_with_few_ids_are_asked_for_from_the_first_one() {
+    fn authors_with_few_ids_are_queried_from_the_first_one() {
         assert_eq!(learned(1_000, 500).range_start(None, None), 0);
         assert_eq!(IdDensity::with_max_id(0).range_start(None, None), 0);
     }

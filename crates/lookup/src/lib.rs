@@ -1,4 +1,4 @@
-//! The SQL of lookups, and how the server's answers become pages.
+//! The SQL of lookups, and how pages are read from the server's answers.
 //!
 //! No IO: a call and hints in, statements out; rows in, ids out.
 

@@ -1,8 +1,8 @@
 //! Last step of a lookup: each top author's newest n ids at or below its head.
 //!
-//! Authors of whom a mark says about where those lie are read in one scan of ranges, the others each by
-//! itself. A range proves itself: n ids in it are the newest n, and fewer are all there are when it
-//! began at 0. Where it proves neither, the author is asked for once more, by itself.
+//! One scan of ranges reads the authors whose hints say where those ids lie; the others are read one by one.
+//! A range proves itself: n ids in it are the newest n, and fewer are all if it began at 0. Where it proves
+//! neither, the author is queried once more, by itself.
 
 use super::author_grouping;
 use super::heads::{LookupHeads, TopAuthor};
@@ -15,7 +15,7 @@ use headwater_timeline::definition::ProcedureForm;
 use headwater_timeline::merge;
 use headwater_wire::resultset::ResultSet;
 
-/// Ranges of one class share a bound, which is at most so many times as far down as any of them asks.
+/// Ranges of one class share the lowest bound among them, at most this many times as far down as the narrowest.
 const CLASS_WIDTHS: u64 = 2;
 
 /// The lists of one call's top authors, while they are read.
@@ -28,16 +28,20 @@ pub struct TopAuthorLists {
 #[derive(Debug)]
 struct TopAuthorList {
     head: AuthorHead,
-    /// The range's lower bound; `None` where the author is asked for by itself.
+    /// The range's lower bound; `None` where the author is queried by itself.
     lower_bound: Option<u64>,
-    /// Its newest n ids, descending, once they are known.
+    /// Its newest n ids, descending, once known.
     list: Option<Vec<u64>>,
 }
 
 impl TopAuthorLists {
-    /// Lists as far as the heads brought them along; marks say where the others may lie.
+    /// Takes the lists that came with the heads; hints give ranges for the others.
     #[must_use]
-    pub fn new(lookup: &CallLookup<'_>, heads: LookupHeads, marks: &mut AuthorRangeHints) -> Self {
+    pub fn new(
+        lookup: &CallLookup<'_>,
+        heads: LookupHeads,
+        range_hints: &mut AuthorRangeHints,
+    ) -> Self {
         let scope = lookup.scope();
         let authors = heads
             .top
@@ -45,7 +49,9 @@ impl TopAuthorLists {
             .map(|TopAuthor { head, list }| TopAuthorList {
                 lower_bound: match list {
                     Some(_) => None,
-                    None => marks.lower_bound(scope, head.author, head.id, lookup.definition.n),
+                    None => {
+                        range_hints.lower_bound(scope, head.author, head.id, lookup.definition.n)
+                    }
                 },
                 head,
                 list,
@@ -57,7 +63,7 @@ impl TopAuthorLists {
         }
     }
 
-    /// Statements that ask for what is missing; each returns rows of author and id. None: all is known.
+    /// The statements for the missing lists; each returns rows of author and id. Empty when all are known.
     #[must_use]
     pub fn queries(&self, lookup: &CallLookup<'_>) -> Vec<String> {
         let missing = || self.authors.iter().filter(|author| author.list.is_none());
@@ -78,16 +84,16 @@ impl TopAuthorLists {
         .collect()
     }
 
-    /// Takes in the answers to [`Self::queries`]. What they do not prove is missing still.
+    /// Reads the answers to [`Self::queries`]. Lists that they do not prove stay missing.
     ///
     /// # Errors
-    /// When a row is no id.
+    /// When a row is malformed.
     pub fn read_replies(
         &mut self,
         lookup: &CallLookup<'_>,
         answers: &[ResultSet],
     ) -> Result<(), LookupError> {
-        let cut = answers
+        let truncated = answers
             .iter()
             .any(|rows| rows.len() >= lookup.max_list_rows());
         let missing = self
@@ -96,15 +102,15 @@ impl TopAuthorLists {
             .filter(|author| author.list.is_none());
         let mut missing: Vec<&mut TopAuthorList> = missing.collect();
         missing.sort_unstable_by_key(|author| author.head.author);
-        let asked: Vec<u64> = missing.iter().map(|author| author.head.author).collect();
-        let found = author_grouping::group_rows_by_author(&asked, answers)?;
-        for (author, mut ids) in missing.into_iter().zip(found) {
+        let missing_authors: Vec<u64> = missing.iter().map(|author| author.head.author).collect();
+        let ids_by_author = author_grouping::group_rows_by_author(&missing_authors, answers)?;
+        for (author, mut ids) in missing.into_iter().zip(ids_by_author) {
             ids.retain(|id| *id <= author.head.id);
             let ids = lookup.newest_unique(ids)?;
             let proven = match author.lower_bound {
                 None => true,
-                // Fewer than n from a higher bound on: older ones may follow.
-                Some(low) => !cut && (ids.len() == lookup.n() || low == 0),
+                // With fewer than n ids above a bound, older ones may follow.
+                Some(low) => !truncated && (ids.len() == lookup.n() || low == 0),
             };
             author.lower_bound = None;
             author.list = proven.then_some(ids);
@@ -112,14 +118,14 @@ impl TopAuthorLists {
         Ok(())
     }
 
-    /// The result, once nothing is missing; the marks learn from it.
+    /// Builds the result once no list is missing, and updates the hints.
     ///
     /// # Errors
-    /// When two authors have one id.
+    /// When two authors have the same id (spread messages).
     pub fn into_result(
         self,
         lookup: &CallLookup<'_>,
-        marks: &mut AuthorRangeHints,
+        range_hints: &mut AuthorRangeHints,
     ) -> Result<LookupResult, LookupError> {
         let CallLookup {
             definition, call, ..
@@ -128,7 +134,7 @@ impl TopAuthorLists {
         let mut lists = Vec::with_capacity(self.authors.len());
         for author in self.authors {
             let ids = author.list.unwrap_or_default();
-            marks.remember(scope, author.head.author, &ids, definition.n, call.form);
+            range_hints.remember(scope, author.head.author, &ids, definition.n, call.form);
             lists.push(ids);
         }
         let all: usize = lists.iter().map(Vec::len).sum();
@@ -147,10 +153,10 @@ impl TopAuthorLists {
 }
 
 impl CallLookup<'_> {
-    /// The newest n of an author's ids, descending.
+    /// An author's newest n ids, descending.
     ///
     /// # Errors
-    /// When one is there twice.
+    /// When an id occurs twice (spread messages).
     pub(super) fn newest_unique(&self, mut ids: Vec<u64>) -> Result<Vec<u64>, LookupError> {
         if self.facts.is_spread() {
             ids.sort_unstable();
@@ -159,13 +165,13 @@ impl CallLookup<'_> {
         Ok(merge::newest(ids, self.n()))
     }
 
-    /// Rows that a statement for lists returns at most.
+    /// Maximum rows of a statement for lists.
     pub(super) fn max_list_rows(&self) -> usize {
         let n = self.n();
         n.saturating_mul(n).saturating_mul(4)
     }
 
-    /// All ids in these ranges ([`Self::ranges_condition`]), in one scan.
+    /// One scan for all ids in these ranges (see [`Self::ranges_condition`]).
     fn ranges_query(&self, ranges: Vec<(u64, u64)>, newest: u64) -> Option<String> {
         if ranges.is_empty() {
             return None;
@@ -182,11 +188,9 @@ impl CallLookup<'_> {
         ))
     }
 
-    /// The condition that an id lies in one of these ranges, each an author's from a bound on; up to the
-    /// newest of their heads if they are `closed`.
+    /// The condition that an id lies in one of these ranges, each an author's from a bound on; if `closed`, up to `newest`.
     ///
-    /// Authors whose ranges are about as wide share a part of it: the server holds each row against the
-    /// parts one after the other.
+    /// Authors with ranges of similar width share one part: the server checks each row against the parts one after the other.
     pub(super) fn ranges_condition(
         &self,
         mut ranges: Vec<(u64, u64)>,
@@ -208,7 +212,7 @@ impl CallLookup<'_> {
                 same
             }
         });
-        // Of a longer list alone the server makes a table, which it does not tell a data node of.
+        // For a longer list the server builds a table, which it does not pass to a data node.
         let listed = classes.flat_map(|class| {
             let low = class.last().map_or(0, |(_, low)| *low);
             class.chunks(MAX_AUTHORS).map(move |part| (part, low))
@@ -217,7 +221,7 @@ impl CallLookup<'_> {
             .map(|(part, low)| {
                 let authors: Vec<String> =
                     part.iter().map(|(author, _)| author.to_string()).collect();
-                // All there is, is below zero as well; such an id is found then, and refused.
+                // The range is open below zero too, so that an invalid id is found, and refused.
                 let within = match (low, closed) {
                     (0, false) => String::new(),
                     (0, true) => format!(" AND hw_m.{id}<={newest}"),
@@ -230,7 +234,7 @@ impl CallLookup<'_> {
         parts.join(" OR ")
     }
 
-    /// Each author's newest n ids by itself.
+    /// The statement for each author's newest n ids, one by one.
     fn per_author_lists_query(&self, authors: &[AuthorHead]) -> Option<String> {
         let message = &self.definition.message;
         let (id, by, table) = (

@@ -1,4 +1,4 @@
-//! One owned call in terms of SQL, and what the steps of its lookup share.
+//! A served call in terms of SQL, and what the steps of its lookup share.
 
 use headwater_sql::quoted;
 use headwater_statement::TimelineCall;
@@ -8,32 +8,32 @@ use headwater_timeline::definition::{ProcedureForm, TimelineDefinition};
 use headwater_timeline::index::TimelinePage;
 use headwater_wire::resultset::CollectLimits;
 
-/// Room for the authors' lists that come in JSON, and for descriptions of tables.
+/// Bytes for the authors' lists in JSON, and for table descriptions.
 const ROW_LIST_BYTES: usize = 32 * 1024 * 1024;
-/// What a row of two numbers takes at most.
+/// Maximum bytes of a row of two numbers.
 const ROW_BYTES: usize = 64;
 
-/// Most authors of whom a single statement asks for each by itself.
+/// Maximum authors that one statement queries one by one.
 pub(super) const MAX_AUTHORS: usize = 500;
-/// Most authors of a reader where messages are on data nodes: all of them are named in one statement.
+/// Maximum authors of a reader where messages are on data nodes: one statement names them all.
 pub(super) const MAX_SPREAD_AUTHORS: usize = 5_000;
 
-/// One owned call, in terms of SQL.
+/// A served call with all that its SQL needs.
 #[derive(Debug)]
 pub struct CallLookup<'a> {
-    /// Names and n.
+    /// The tables' names, and n.
     pub definition: &'a TimelineDefinition,
-    /// What the check found on this server.
+    /// The results of the definition's check on this server.
     pub facts: &'a DefinitionFacts,
     /// The session's database, which holds the tables.
     pub database: &'a [u8],
     /// Reader and bound.
     pub call: &'a TimelineCall,
-    /// Most heads that are taken in (`limits.pending_ids`).
+    /// Maximum heads that are read (`limits.pending_ids`).
     pub max_heads: usize,
 }
 
-/// What an owned call found.
+/// The result of a served call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LookupResult {
     /// The procedure's whole result set, descending; nothing for [`ProcedureForm::Heads`].
@@ -43,7 +43,7 @@ pub struct LookupResult {
 }
 
 impl LookupResult {
-    /// What a call of this form leaves behind, by a page from memory.
+    /// The result of a call of this form, from a page in memory.
     #[must_use]
     pub fn from_page(page: TimelinePage, form: ProcedureForm) -> LookupResult {
         LookupResult {
@@ -58,10 +58,10 @@ impl LookupResult {
 }
 
 impl CallLookup<'_> {
-    /// How much an answer to one of the lookup's statements may hold.
+    /// Limits on the answer to one of the lookup's statements.
     #[must_use]
     pub fn collect_limits(&self) -> CollectLimits {
-        // Of each author a follow, and a few ids on the way to its head.
+        // For each author, a follow row and a few ids around its head.
         let authors = self.max_authors().saturating_mul(10);
         let lists = self.max_list_rows().saturating_add(authors);
         let max_rows = self.max_heads.max(lists).saturating_add(2);
@@ -73,13 +73,13 @@ impl CallLookup<'_> {
         }
     }
 
-    /// How many authors and messages of each the procedures look at.
+    /// The number of authors, and of messages of each, that the procedures consider.
     #[must_use]
     pub fn n(&self) -> usize {
         self.definition.n as usize
     }
 
-    /// How many authors a reader may follow for lookups that name them.
+    /// The maximum number of authors that a lookup names.
     pub(super) fn max_authors(&self) -> usize {
         match self.facts.is_spread() {
             true => MAX_SPREAD_AUTHORS,
@@ -87,7 +87,7 @@ impl CallLookup<'_> {
         }
     }
 
-    /// A table's name with its database, quoted.
+    /// A quoted table name, with its database.
     pub(super) fn table_name(&self, table: &str) -> String {
         format!(
             "{}.{}",
@@ -107,9 +107,9 @@ mod tests {
             ids: vec![3, 1],
             heads: vec![AuthorHead { author: 7, id: 3 }],
         };
-        let found = LookupResult::from_page(page.clone(), ProcedureForm::Heads);
-        assert_eq!((found.ids, found.heads), (Vec::new(), page.heads.clone()));
-        let found = LookupResult::from_page(page.clone(), ProcedureForm::Bounded);
-        assert_eq!((found.ids, found.heads), (page.ids, page.heads));
+        let result = LookupResult::from_page(page.clone(), ProcedureForm::Heads);
+        assert_eq!((result.ids, result.heads), (Vec::new(), page.heads.clone()));
+        let result = LookupResult::from_page(page.clone(), ProcedureForm::Bounded);
+        assert_eq!((result.ids, result.heads), (page.ids, page.heads));
     }
 }

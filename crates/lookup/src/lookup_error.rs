@@ -1,18 +1,18 @@
 //! Why the answers to a lookup cannot be used.
 
-/// What is wrong with them. Then the server's own procedure runs.
+/// The fault in the answers. The server's own procedure then runs instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupError {
-    /// A row is not what was asked for.
+    /// A row is not of the requested form.
     Malformed,
-    /// There are more heads than may be held (`limits.pending_ids`), or more authors than a statement on data nodes names.
+    /// More heads than the limit (`limits.pending_ids`), or more authors than a statement on data nodes names.
     TooManyIds,
     /// A temporary table hides one of the definition's, or has another form.
     TemporaryTables,
-    /// Rows that Spider read on one data node may be of several moments, by the session's settings.
+    /// Under the session's settings, Spider may have read rows of one data node at several moments.
     SeveralMoments,
-    /// The reader follows others each time that is asked.
+    /// The reader's follow list is a different one at each query.
     FollowsChanging,
-    /// A row is there twice, where no key says that it is not: the procedure may fail.
+    /// A row occurs twice where no key forbids it: the procedure may fail.
     DuplicateRow,
 }

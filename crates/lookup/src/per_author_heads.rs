@@ -1,8 +1,8 @@
-//! The heads of a page far below the newest: each looked up by itself.
+//! Queries the heads of a page far below the newest, one author at a time.
 //!
-//! A correlated lookup of an author's head below a bound reads every message above the bound first.
-//! With constants, the server descends the index straight to the bound, so page 500 costs what
-//! page 2 costs; but the authors must be known beforehand, which loses near the top.
+//! A correlated lookup of a head below a bound reads every message above the bound first. With constants the server
+//! descends the index straight to the bound, so page 500 costs what page 2 costs. But the authors must be known
+//! beforehand, which costs more than it saves near the top.
 
 use std::sync::Arc;
 
@@ -15,33 +15,33 @@ use headwater_sql::quoted;
 use headwater_timeline::{AuthorHead, ProcedureForm};
 use headwater_wire::resultset::ResultSet;
 
-/// So many messages of an author above the bound make a correlated lookup slower than one by one.
+/// With this many messages of an author above the bound, a correlated lookup is slower than one by one.
 const MAX_MESSAGES_ABOVE: u128 = 20;
 
-/// A statement that asks for authors' heads, each by itself.
+/// A statement for authors' heads, one by one.
 #[derive(Debug)]
 pub struct PerAuthorHeads {
     query: String,
-    /// Whom it expects the reader to follow, in ascending order.
+    /// The authors that the reader is expected to follow, in ascending order.
     followed: Arc<[u64]>,
-    /// Those it asks for.
+    /// The authors of this statement.
     queried: Vec<u64>,
-    /// Those who are asked for behind it.
+    /// The authors of later statements.
     remaining: Vec<u64>,
-    /// What is known of others.
+    /// Heads and lists known already.
     known: Vec<TopAuthor>,
-    /// So often the follow list was another one than expected.
+    /// How often the follow list differed from the expected one.
     pub(super) follow_changes: u32,
 }
 
-/// What the answer to it comes to.
+/// What the answer proves.
 #[derive(Debug)]
 pub(super) enum PerAuthorHeadsResult {
     /// All heads are known.
     Complete(LookupHeads),
-    /// There are others to ask for.
+    /// Further heads are to be queried.
     Remaining(PerAuthorHeads),
-    /// The reader follows these by now, in ascending order.
+    /// The reader now follows these authors, in ascending order.
     FollowsChanged(Arc<[u64]>),
 }
 
@@ -69,7 +69,7 @@ impl CallLookup<'_> {
         above > u128::from(newest) * MAX_MESSAGES_ABOVE
     }
 
-    /// The authors followed, more than may be named at most by one.
+    /// The statement for the followed authors, limited to one more than may be named.
     pub(super) fn follows_query(&self) -> String {
         format!(
             "SELECT {} {} LIMIT {}",
@@ -79,31 +79,30 @@ impl CallLookup<'_> {
         )
     }
 
-    /// Asks for these authors' heads; the reader is expected to follow `followed`, which are in ascending order, and of the others all is
-    /// `known`. Where messages are spread, a statement asks for as many as it can, and others behind it for the rest; else `None` when these
-    /// are too many.
+    /// Builds the statement for the heads of `queried`. The reader is expected to follow `followed`, in ascending order; other authors are
+    /// `known`. Where messages are spread, further statements follow if there are too many authors; otherwise the result is then `None`.
     pub(super) fn per_author_heads(
         &self,
         followed: Arc<[u64]>,
-        mut asked: Vec<u64>,
+        mut queried: Vec<u64>,
         known: Vec<TopAuthor>,
         changes: u32,
     ) -> Option<PerAuthorHeads> {
-        if asked.len() > MAX_AUTHORS && !self.facts.is_spread() {
+        if queried.len() > MAX_AUTHORS && !self.facts.is_spread() {
             return None;
         }
-        let rest = asked.split_off(asked.len().min(MAX_AUTHORS));
+        let remaining = queried.split_off(queried.len().min(MAX_AUTHORS));
         Some(PerAuthorHeads {
-            query: self.per_author_heads_query(&asked),
+            query: self.per_author_heads_query(&queried),
             followed,
-            queried: asked,
-            remaining: rest,
+            queried,
+            remaining,
             known,
             follow_changes: changes,
         })
     }
 
-    /// Each author's head, answered from one descent of the index; and the follow list as it is at that moment.
+    /// The statement: each head from one descent of the index, and the follow list at that moment.
     fn per_author_heads_query(&self, authors: &[u64]) -> String {
         let message = &self.definition.message;
         let (id, by, table) = (
@@ -137,18 +136,18 @@ impl CallLookup<'_> {
         )
     }
 
-    /// Takes in the answer to a question for heads.
+    /// Reads the answer.
     ///
     /// # Errors
-    /// When a row is no id, or there are more heads than may be held.
+    /// When a row is malformed or occurs twice, Spider's reads may be of several moments, or there are too many heads.
     pub(super) fn read_per_author_heads(
         &self,
         step: &PerAuthorHeads,
         rows: &ResultSet,
         scope: HintScope,
-        marks: &mut AuthorRangeHints,
+        range_hints: &mut AuthorRangeHints,
     ) -> Result<PerAuthorHeadsResult, LookupError> {
-        let (mut followed, mut asked) = (Vec::new(), Vec::new());
+        let (mut followed, mut queried) = (Vec::new(), Vec::new());
         let mut known = step.known.clone();
         let mut of_one_moment = false;
         for row in rows.iter() {
@@ -165,7 +164,7 @@ impl CallLookup<'_> {
                 }
                 _ => {}
             }
-            asked.push(author);
+            queried.push(author);
             if row.cell(1).is_some() {
                 let id = number(1)?;
                 known.push(TopAuthor {
@@ -173,7 +172,7 @@ impl CallLookup<'_> {
                     list: None,
                 });
             } else if self.call.form == ProcedureForm::Newest {
-                marks.remember_empty(scope, author);
+                range_hints.remember_empty(scope, author);
             }
         }
         self.require_one_moment(of_one_moment)?;
@@ -182,22 +181,22 @@ impl CallLookup<'_> {
         if *followed != *step.followed {
             return Ok(PerAuthorHeadsResult::FollowsChanged(followed.into()));
         }
-        asked.sort_unstable();
+        queried.sort_unstable();
         let mut expected = step.queried.clone();
         expected.sort_unstable();
-        if asked != expected {
+        if queried != expected {
             return Err(LookupError::Malformed);
         }
         if step.remaining.is_empty() {
             return Ok(PerAuthorHeadsResult::Complete(self.rank(known)?));
         }
-        let rest = self.per_author_heads(
+        let next = self.per_author_heads(
             Arc::clone(&step.followed),
             step.remaining.clone(),
             known,
             step.follow_changes,
         );
-        rest.map(PerAuthorHeadsResult::Remaining)
+        next.map(PerAuthorHeadsResult::Remaining)
             .ok_or(LookupError::TooManyIds)
     }
 }

@@ -1,5 +1,4 @@
-//! The order in which a lookup asks for its heads: a guess where hints allow one, else the way that
-//! feels for them.
+//! The order in which a lookup queries its heads: a guess where hints allow one, else a search.
 
 use std::sync::Arc;
 
@@ -13,15 +12,15 @@ use headwater_timeline::ProcedureForm;
 use headwater_timeline::check::ServerProduct;
 use headwater_wire::resultset::ResultSet;
 
-/// So often a follow list may turn out to be another one than was expected while a call is answered.
+/// How often the follow list may differ from the expected one during one call.
 const MAX_FOLLOW_CHANGES: u32 = 16;
 
-/// One question on the way to the heads.
+/// One query of the search for the heads.
 #[derive(Debug)]
 pub enum LookupStep {
-    /// Whom the reader follows.
+    /// The reader's follow list.
     Follows(String),
-    /// The newest page at a guess.
+    /// A guess at the page.
     Guess(PageGuess),
     /// Each head by itself, far below the newest page.
     PerAuthorHeads(PerAuthorHeads),
@@ -29,10 +28,10 @@ pub enum LookupStep {
     Heads(String),
 }
 
-/// What a step's answer leads to.
+/// What follows from a step's answer.
 #[derive(Debug)]
 pub enum LookupStepOutcome {
-    /// Another question.
+    /// Another query.
     Continue(LookupStep),
     /// The heads are known, and perhaps lists.
     Heads(LookupHeads),
@@ -51,7 +50,7 @@ impl LookupStep {
 }
 
 impl CallLookup<'_> {
-    /// Where the hints of this call lie.
+    /// The scope of this call's hints.
     pub(super) fn scope(&self) -> HintScope {
         HintScope::new(self.call.definition, self.database)
     }
@@ -60,7 +59,7 @@ impl CallLookup<'_> {
     #[must_use]
     pub fn first_step(&self, hints: &mut LookupHints) -> LookupStep {
         let by_follows = match self.call.form {
-            // A correlated lookup waits for a data node once an author.
+            // A correlated lookup waits for a data node once for each author.
             _ if self.facts.is_spread() => true,
             // On MariaDB the heads cost no more than the condition that makes a guess exact.
             ProcedureForm::Newest => self.facts.product == ServerProduct::Mysql,
@@ -69,30 +68,30 @@ impl CallLookup<'_> {
         if !by_follows {
             return self.heads_step();
         }
-        let seen = hints.follow_lists.get(self.scope(), self.call.reader);
-        let step = seen.map(|authors| self.step_for_follows(&authors, 0, hints));
+        let known_follows = hints.follow_lists.get(self.scope(), self.call.reader);
+        let step = known_follows.map(|authors| self.step_for_follows(&authors, 0, hints));
         step.and_then(Result::ok)
             .unwrap_or_else(|| LookupStep::Follows(self.follows_query()))
     }
 
-    /// What to do about the answer to a step.
+    /// Reads the answer to a step, and returns what follows.
     ///
     /// # Errors
-    /// When a row is no id, there are more heads than may be held, or the reader follows others each time.
+    /// When a row is malformed, there are more heads than the limit, or the follow list differs each time.
     pub fn next_step(
         &self,
         step: &LookupStep,
         rows: &ResultSet,
         hints: &mut LookupHints,
     ) -> Result<LookupStepOutcome, LookupError> {
-        let (scope, marks) = (self.scope(), &mut hints.author_ranges);
+        let (scope, range_hints) = (self.scope(), &mut hints.author_ranges);
         match step {
             LookupStep::Follows(_) => {
                 let authors: Option<Arc<[u64]>> = rows.iter().map(|row| row.u64(0)).collect();
                 let authors = authors.ok_or(LookupError::Malformed)?;
                 self.follows_known(&authors, 0, hints)
             }
-            LookupStep::Guess(guess) => match guess.read_rows(self, rows, scope, marks)? {
+            LookupStep::Guess(guess) => match guess.read_rows(self, rows, scope, range_hints)? {
                 GuessResult::Heads(heads) => Ok(LookupStepOutcome::Heads(heads)),
                 GuessResult::FollowsChanged(authors) => {
                     self.follows_changed(&authors, guess.follow_changes, hints)
@@ -113,7 +112,7 @@ impl CallLookup<'_> {
                 GuessResult::Unproven => Ok(self.correlated_step(hints)),
             },
             LookupStep::PerAuthorHeads(each) => {
-                match self.read_per_author_heads(each, rows, scope, marks)? {
+                match self.read_per_author_heads(each, rows, scope, range_hints)? {
                     PerAuthorHeadsResult::Complete(heads) => Ok(LookupStepOutcome::Heads(heads)),
                     PerAuthorHeadsResult::Remaining(each) => Ok(LookupStepOutcome::Continue(
                         LookupStep::PerAuthorHeads(each),
@@ -123,13 +122,15 @@ impl CallLookup<'_> {
                     }
                 }
             }
-            LookupStep::Heads(_) => Ok(LookupStepOutcome::Heads(
-                self.read_heads(rows, scope, marks)?,
-            )),
+            LookupStep::Heads(_) => Ok(LookupStepOutcome::Heads(self.read_heads(
+                rows,
+                scope,
+                range_hints,
+            )?)),
         }
     }
 
-    /// The reader follows others than was expected.
+    /// The reader does not follow the expected authors.
     fn follows_changed(
         &self,
         authors: &[u64],
@@ -145,7 +146,7 @@ impl CallLookup<'_> {
         }
     }
 
-    /// The reader follows these.
+    /// Continues with the reader's follow list.
     fn follows_known(
         &self,
         authors: &[u64],
@@ -163,7 +164,7 @@ impl CallLookup<'_> {
             .map(LookupStepOutcome::Continue)
     }
 
-    /// All heads in one statement, which needs no hints.
+    /// Continues with one statement for all heads, which needs no hints.
     fn correlated_step(&self, hints: &mut LookupHints) -> LookupStepOutcome {
         hints.follow_lists.forget(self.scope(), self.call.reader);
         LookupStepOutcome::Continue(self.heads_step())
@@ -179,11 +180,11 @@ impl CallLookup<'_> {
         if spread && authors.len() > self.max_authors() {
             return Err(LookupError::TooManyIds);
         }
-        let (scope, marks) = (self.scope(), &mut hints.author_ranges);
+        let (scope, range_hints) = (self.scope(), &mut hints.author_ranges);
         let guess = match self.call.form {
-            ProcedureForm::Newest => self.newest_guess(authors, scope, marks),
+            ProcedureForm::Newest => self.newest_guess(authors, scope, range_hints),
             ProcedureForm::Bounded | ProcedureForm::Heads if spread => {
-                self.bounded_guess(authors, scope, marks)
+                self.bounded_guess(authors, scope, range_hints)
             }
             ProcedureForm::Bounded | ProcedureForm::Heads => None,
         };
@@ -200,7 +201,7 @@ impl CallLookup<'_> {
         Ok(each.unwrap_or_else(|| self.heads_step()))
     }
 
-    /// Each head of these by itself.
+    /// The step that queries these authors' heads one by one.
     fn per_author_step(&self, authors: &[u64], changes: u32) -> Option<LookupStep> {
         let mut followed = authors.to_vec();
         followed.sort_unstable();

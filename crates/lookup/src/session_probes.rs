@@ -1,5 +1,5 @@
-//! What is asked beside the lookup: whether temporary tables hide the real ones, who may execute the
-//! procedure, how many rows a result table holds.
+//! Queries beside the lookup: whether temporary tables hide the real ones, who may execute the procedure, and how
+//! many rows a result table holds.
 
 use super::lookup::CallLookup;
 use crate::LookupError;
@@ -11,7 +11,7 @@ use headwater_timeline::definition::{HeadsTable, ResultTable, TimelineDefinition
 use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::QueryReply;
 
-/// Which of the two result tables a session has as temporary tables.
+/// Which of the two result tables exist as temporary tables of the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TemporaryResultTables {
     /// The table of ids.
@@ -20,8 +20,8 @@ pub struct TemporaryResultTables {
     pub heads: bool,
 }
 
-/// True when an error means that no temporary table of the name exists: no such table
-/// (ER_NO_SUCH_TABLE), or none that this account may see (a temporary table its session always may).
+/// True when the error means that no temporary table of the name exists: no such table (ER_NO_SUCH_TABLE), or none
+/// that this account may see (a session may always see its temporary tables).
 #[must_use]
 pub fn is_table_absent(error: &ErrPacket) -> bool {
     const NO_SUCH_TABLE: u16 = 1146;
@@ -30,7 +30,7 @@ pub fn is_table_absent(error: &ErrPacket) -> bool {
 }
 
 impl CallLookup<'_> {
-    /// Statements whose answers show whether temporary tables hide the real ones.
+    /// The statements whose answers show whether temporary tables hide the real ones.
     #[must_use]
     pub fn temporary_table_queries(&self) -> Vec<String> {
         let TimelineDefinition {
@@ -45,20 +45,20 @@ impl CallLookup<'_> {
             .to_vec()
     }
 
-    /// Judges the answers to [`Self::temporary_table_queries`].
+    /// Checks the answers to [`Self::temporary_table_queries`].
     ///
     /// # Errors
-    /// When one of the definition's tables is hidden, or a result table has another form.
+    /// When a temporary table hides one of the definition's tables, or a result table has another form.
     pub fn check_temporary_tables(
         &self,
         answers: &[QueryReply],
     ) -> Result<TemporaryResultTables, LookupError> {
-        let mut there = TemporaryResultTables::default();
-        for (place, answer) in answers.iter().enumerate() {
-            let is_result = place >= 2;
+        let mut tables = TemporaryResultTables::default();
+        for (index, answer) in answers.iter().enumerate() {
+            let is_result = index >= 2;
             let text = match answer {
                 QueryReply::Rows(rows) => rows.iter().next().and_then(|row| row.cell(1)),
-                // A result table that is not there yet; or a table this account may not describe.
+                // A result table that does not exist yet, or that this account may not describe.
                 QueryReply::Err(error) if is_result && is_table_absent(error) => continue,
                 QueryReply::Err(_) => return Err(LookupError::Malformed),
                 QueryReply::Ok(_) => None,
@@ -67,17 +67,17 @@ impl CallLookup<'_> {
             if !text.starts_with(b"CREATE TEMPORARY TABLE") {
                 continue;
             }
-            if !(is_result && self.is_result_table(place == 2, text)) {
+            if !(is_result && self.is_result_table(index == 2, text)) {
                 return Err(LookupError::TemporaryTables);
             }
-            there.result |= place == 2;
-            there.heads |= place == 3;
+            tables.result |= index == 2;
+            tables.heads |= index == 3;
         }
-        Ok(there)
+        Ok(tables)
     }
 
-    /// True when the statement creates the table as the procedure does: these columns and this key,
-    /// no others, no limits.
+    /// True when the statement creates the table as the procedure does: exactly these columns and this key, and no
+    /// limits.
     fn is_result_table(&self, result: bool, text: &[u8]) -> bool {
         let TimelineDefinition {
             result: ids,
@@ -120,7 +120,7 @@ impl CallLookup<'_> {
         columns_fit && key_fits && engine_fits && lines.next().is_none()
     }
 
-    /// A call without arguments: it tells who may execute the procedure, and runs nothing.
+    /// A call without arguments: its error shows who may execute the procedure, and nothing is run.
     #[must_use]
     pub fn execute_probe(&self, form: ProcedureForm) -> String {
         format!(
@@ -129,7 +129,7 @@ impl CallLookup<'_> {
         )
     }
 
-    /// The same call, whatever the session's variables and quotes mean.
+    /// The call, written independently of the session's variables and quoting.
     #[must_use]
     pub fn call_statement(&self) -> String {
         let TimelineCall {
@@ -143,7 +143,7 @@ impl CallLookup<'_> {
         format!("CALL {procedure}({reader}{bound})")
     }
 
-    /// A call of a form's procedure for a reader who follows nobody, as far as one can be named.
+    /// A call of this form for a reader who probably follows no author.
     #[must_use]
     pub fn empty_call_statement(&self, form: ProcedureForm) -> String {
         let procedure = self.table_name(self.definition.procedure_name(form));
@@ -151,7 +151,7 @@ impl CallLookup<'_> {
         format!("CALL {procedure}(0{bound})")
     }
 
-    /// Asks whether all procedures are there and have one definer, as far as the account sees them.
+    /// The query whether all procedures exist and have one definer, as far as the account sees them.
     #[must_use]
     pub fn one_definer_query(&self) -> String {
         let names =
@@ -166,14 +166,14 @@ impl CallLookup<'_> {
         )
     }
 
-    /// Reads the ids that a call left; one more than may be left tells of too many.
+    /// The query for the ids that a call left; its limit is one above the maximum, so that too many are noticed.
     #[must_use]
     pub fn ids_left(&self) -> String {
         let ResultTable { table, id } = &self.definition.result;
         self.all_of(&[id], table)
     }
 
-    /// Reads the heads that a call left; one more than may be left tells of too many.
+    /// The query for the heads that a call left, with the same limit.
     #[must_use]
     pub fn heads_left(&self) -> String {
         let HeadsTable {
@@ -184,13 +184,13 @@ impl CallLookup<'_> {
         self.all_of(&[author, head], table)
     }
 
-    /// Has the table of ids hold so many rows, whatever they are.
+    /// Statements that give the table of ids this many rows, whatever their content.
     pub fn ids_put_back(&self, rows: u64) -> Vec<String> {
         let row = |number| format!("({number})");
         self.put_back(&self.definition.result.table, rows, row)
     }
 
-    /// Has the table of heads hold so many rows, whatever they are.
+    /// Statements that give the table of heads this many rows, whatever their content.
     pub fn heads_put_back(&self, rows: u64) -> Vec<String> {
         let row = |number| format!("({number},{number})");
         self.put_back(&self.definition.heads.table, rows, row)
@@ -215,14 +215,14 @@ impl CallLookup<'_> {
         )
     }
 
-    /// Counts a result table's rows.
+    /// The query for a result table's row count.
     #[must_use]
     pub fn count_query(&self, table: &str) -> String {
         format!("SELECT COUNT(*) FROM {}", self.table_name(table))
     }
 }
 
-/// An own answer in the form that a definition's check takes.
+/// Converts the answer to an internal query for the definition's check.
 pub fn to_check_reply(answer: QueryReply) -> CheckQueryResult {
     match answer {
         QueryReply::Ok(_) => Ok(Vec::new()),
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_says_so_means_that_a_table_is_absent() {
+    fn only_certain_errors_mean_that_a_table_is_absent() {
         let error = |code| ErrPacket {
             code,
             sqlstate: None,

@@ -1,9 +1,9 @@
-//! What is asked otherwise where Spider keeps the messages on data nodes.
+//! Lookups where Spider keeps the messages on data nodes.
 //!
-//! Read without an index of its own, a table of Spider's has each data node sent one statement with the whole condition, and the node
-//! uses its index; by an index, Spider sends one for each range, one after the other. On a node all of a statement's reads are of one
-//! moment as long as Spider opens a transaction there that repeats reads: the session's settings are asked for in the same statement.
-//! No key says that an id is there once, so what comes is looked over: where the procedure might fail, it runs.
+//! Read without an index, a Spider table sends each data node one statement with the whole condition, and the node uses its own index.
+//! Read by an index, it sends one statement for each range, one after the other. A statement's reads on a node are of one moment as long as
+//! Spider opens a transaction with repeatable reads there, so the same statement queries the session's settings.
+//! No key makes an id unique, so the rows are checked: where the procedure might fail, it runs instead.
 
 use super::author_grouping;
 use super::hints::{AuthorRangeHints, HintScope};
@@ -14,26 +14,26 @@ use headwater_sql::{hex_literal, quoted};
 use headwater_timeline::{AuthorHead, ProcedureForm};
 use headwater_wire::resultset::ResultSet;
 
-/// Authors of whom nothing is known whose heads are asked for by themselves beside the ranges of the others: each waits for a data node.
+/// Maximum authors without hints whose heads are queried one by one beside the ranges; each waits for a data node.
 const MAX_UNKNOWN_HEADS: usize = 8;
-/// As many ids as make it likely that a head is among them.
+/// The number of ids among which a head is likely.
 const MIN_RANGE_IDS: u32 = 3;
-/// So many times the page is asked for where nothing says how its authors write: some write much, and are there more than once.
+/// The size of a range in pages where there are no hints: some authors write much, and occur more than once.
 const FLOOR_PAGES: u128 = 8;
-/// Messages of an author where the server does not say how many there are.
+/// Messages of an author where the server has no statistics.
 const DEFAULT_MESSAGES_PER_AUTHOR: u64 = 100;
-/// What a row is of: the follow list, a range, a head that was asked for by itself, the session's settings.
+/// The kind of a row: follow list, range, single head, or the session's settings.
 pub(super) const FOLLOW: u64 = 1;
 pub(super) const SETTINGS: u64 = 3;
 const RANGE: u64 = 0;
 const HEAD: u64 = 2;
 
-/// What the rows of a guess hold beside the follow list.
+/// The rows of a guess, without the follow list.
 #[derive(Debug)]
 pub(super) struct GuessRows {
     /// The ids of each author in the ranges, in the order of [`PageGuess::lower_bounds`].
     pub(super) range_ids: Vec<Vec<u64>>,
-    /// The heads that were asked for by themselves.
+    /// The heads that were queried one by one.
     pub(super) single_heads: Vec<AuthorHead>,
 }
 
@@ -46,11 +46,11 @@ impl CallLookup<'_> {
         }
     }
 
-    /// The follow list, with its kind behind each author; and where messages are spread, a row that says whether Spider's reads on a node are
-    /// of one moment.
+    /// The follow list, with its kind after each author; where messages are spread, also a row that shows whether Spider's reads on a node
+    /// are of one moment.
     ///
-    /// By default it opens a transaction of the session's isolation level on each node that a statement reads. That is asked for without a
-    /// table: of a table of Spider's, a data node would say it of itself.
+    /// By default Spider opens a transaction of the session's isolation level on each node that a statement reads. The settings are queried
+    /// without a table: with a Spider table, a data node would report its own.
     pub(super) fn follow_branch(&self) -> String {
         let settings = match self.facts.is_spread() {
             true => format!(
@@ -69,17 +69,17 @@ impl CallLookup<'_> {
         )
     }
 
-    /// The guess at a page with a bound: the ids that authors probably have right below it, and the heads of authors of whom nothing is known.
+    /// The guess at a page with a bound: the ids that authors probably have right below it, and the heads of authors without hints.
     pub(super) fn bounded_guess(
         &self,
         authors: &[u64],
         scope: HintScope,
-        marks: &mut AuthorRangeHints,
+        range_hints: &mut AuthorRangeHints,
     ) -> Option<PageGuess> {
         let bound = self.call.bound?;
         let n = self.definition.n;
         let most = self.max_list_rows();
-        // Lists are wanted of n authors alone; where there are too many for all lists, heads are enough.
+        // Only n authors need lists. Where there are too many authors for all lists, heads are enough.
         let each = most.checked_div(authors.len().saturating_mul(2))?;
         let wanted = match self.call.form {
             ProcedureForm::Heads => MIN_RANGE_IDS,
@@ -90,46 +90,46 @@ impl CallLookup<'_> {
         if authors.len() > self.max_authors() {
             return None;
         }
-        let mut seen = Vec::with_capacity(authors.len());
+        let mut hinted = Vec::with_capacity(authors.len());
         let mut unknown = Vec::new();
         for author in authors {
-            match marks.get(scope, *author) {
-                Some(mark) => seen.push((*author, mark)),
+            match range_hints.get(scope, *author) {
+                Some(hint) => hinted.push((*author, hint)),
                 None => unknown.push(*author),
             }
         }
-        // Of many, ranges are asked for as the average author's ids lie: who has none there is asked for by itself.
-        let supposed = match unknown.len() > MAX_UNKNOWN_HEADS {
+        // Many authors without hints get the average author's range; those without ids in it are then queried one by one.
+        let default_low = match unknown.len() > MAX_UNKNOWN_HEADS {
             true => Some(self.default_lower_bound(bound)?),
-            false if seen.is_empty() => return None,
+            false if hinted.is_empty() => return None,
             false => None,
         };
-        // Behind everything that was seen, ranges are as wide as from there on.
-        let newest = seen.iter().map(|(_, mark)| mark.head).max();
+        // Above everything known, ranges are as wide as from there on.
+        let newest = hinted.iter().map(|(_, hint)| hint.head).max();
         let newest = newest.unwrap_or(bound).min(bound);
-        let mut lows: Vec<(u64, u64)> = seen
+        let mut lows: Vec<(u64, u64)> = hinted
             .into_iter()
-            .map(|(author, mark)| {
-                let low = match mark.head <= bound {
-                    true if wanted == n => Some(mark.lower_bound),
-                    // All of a few is little.
-                    true if mark.lower_bound == 0 => Some(0),
-                    true => marks
-                        .lower_bound(scope, author, mark.head.saturating_sub(1), wanted)
-                        .map(|low| low.max(mark.lower_bound)),
-                    false => marks.lower_bound(scope, author, bound, wanted),
+            .map(|(author, hint)| {
+                let low = match hint.head <= bound {
+                    true if wanted == n => Some(hint.lower_bound),
+                    // All of its few ids are cheap to read.
+                    true if hint.lower_bound == 0 => Some(0),
+                    true => range_hints
+                        .lower_bound(scope, author, hint.head.saturating_sub(1), wanted)
+                        .map(|low| low.max(hint.lower_bound)),
+                    false => range_hints.lower_bound(scope, author, bound, wanted),
                 };
                 (author, low.unwrap_or(0))
             })
             .collect();
-        if let Some(low) = supposed {
+        if let Some(low) = default_low {
             lows.extend(unknown.drain(..).map(|author| (author, low)));
         }
         let most_rows = most.saturating_add(authors.len().saturating_mul(8));
         Some(self.spread_guess(lows, unknown, newest, most_rows))
     }
 
-    /// The id from which on these many authors probably have a page together, as far as that can be reckoned.
+    /// The id from which on this many authors probably have a page together, if that can be estimated.
     pub(super) fn page_floor(&self, authors: usize) -> Option<u64> {
         let newest = u128::from(self.spread_newest_id()?);
         let all = u128::from(self.messages_per_author()).saturating_mul(authors as u128);
@@ -138,7 +138,7 @@ impl CallLookup<'_> {
         u64::try_from(newest.saturating_sub(width)).ok()
     }
 
-    /// The id from which on an author of whom nothing is known probably has its head at or below a bound.
+    /// The id from which on an author without hints probably has its head at or below a bound.
     fn default_lower_bound(&self, bound: u64) -> Option<u64> {
         let newest = self.spread_newest_id()?;
         let gap = newest.checked_div(self.messages_per_author())?;
@@ -158,12 +158,11 @@ impl CallLookup<'_> {
             .max(1)
     }
 
-    /// The guess: the follow list, then the ids of these authors from a bound on, then the heads of others. Rows are author, id and which of
-    /// the three.
+    /// The guess: the follow list, then these authors' ids from a bound on, then the heads of others. A row is author, id and kind.
     pub(super) fn spread_guess(
         &self,
         mut lows: Vec<(u64, u64)>,
-        alone: Vec<u64>,
+        single_authors: Vec<u64>,
         newest: u64,
         most_rows: usize,
     ) -> PageGuess {
@@ -181,7 +180,7 @@ impl CallLookup<'_> {
             },
         );
         let bound = self.call.bound.unwrap_or(u64::MAX);
-        let heads = alone.iter().map(|author| {
+        let heads = single_authors.iter().map(|author| {
             format!(
                 "(SELECT {author},MAX(hw_m.{id}),{HEAD} FROM {table} hw_m WHERE hw_m.{by}={author} AND hw_m.{id}<={bound})"
             )
@@ -191,22 +190,22 @@ impl CallLookup<'_> {
         PageGuess {
             query: parts.join(" UNION ALL "),
             lower_bounds: lows,
-            single_authors: alone,
+            single_authors,
             max_rows: most_rows,
             follow_changes: 0,
         }
     }
 
-    /// Takes apart the rows of a guess; or what they come to where the reader follows others, or there are too many.
+    /// Splits the rows of a guess by kind. The inner `Err` is the guess's result: the reader follows others, or there are too many rows.
     ///
     /// # Errors
-    /// When a row is not of numbers, Spider's reads may be of several moments, or a row is there twice.
+    /// When a row is malformed or occurs twice, or Spider's reads may be of several moments.
     pub(super) fn split_guess_rows(
         &self,
         guess: &PageGuess,
         rows: &ResultSet,
     ) -> Result<Result<GuessRows, GuessResult>, LookupError> {
-        let (mut followed, mut messages, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut followed, mut messages, mut single_heads) = (Vec::new(), Vec::new(), Vec::new());
         let mut answered = Vec::new();
         let mut of_one_moment = false;
         for row in rows.iter() {
@@ -219,7 +218,7 @@ impl CallLookup<'_> {
                     answered.push(author);
                     if row.cell(1).is_some() {
                         let id = number(1)?;
-                        alone.push(AuthorHead { author, id });
+                        single_heads.push(AuthorHead { author, id });
                     }
                 }
                 _ => messages.push((author, number(1)?)),
@@ -231,22 +230,22 @@ impl CallLookup<'_> {
         if followed != guess.authors() {
             return Ok(Err(GuessResult::FollowsChanged(followed.into())));
         }
-        // Some are missing.
+        // The rows are cut off.
         if messages.len() >= guess.max_rows {
             return Ok(Err(GuessResult::Unproven));
         }
         if answered != guess.single_authors {
             return Err(LookupError::Malformed);
         }
-        let asked: Vec<u64> = guess
+        let range_authors: Vec<u64> = guess
             .lower_bounds
             .iter()
             .map(|(author, _)| *author)
             .collect();
-        let found = author_grouping::group_by_author(&asked, messages.into_iter())?;
+        let range_ids = author_grouping::group_by_author(&range_authors, messages.into_iter())?;
         Ok(Ok(GuessRows {
-            range_ids: found,
-            single_heads: alone,
+            range_ids,
+            single_heads,
         }))
     }
 
@@ -260,7 +259,7 @@ impl CallLookup<'_> {
     }
 
     /// # Errors
-    /// When one of these, which are sorted, is there twice, and no key says that it is not.
+    /// When one of these sorted ids occurs twice and no key forbids it.
     pub(super) fn require_unique(&self, sorted: &[u64]) -> Result<(), LookupError> {
         let twice = |pair: &[u64]| pair.first() == pair.last();
         match self.facts.is_spread() && sorted.windows(2).any(twice) {

@@ -1,16 +1,16 @@
-//! Rows as the server sent them, kept by the message that they show.
+//! A cache of rows as the server sent them, by the message that they show.
 //!
-//! What a statement shows of a message depends on its template, its other literals and the session's settings: together these are a
-//! *variant*. Under a variant a message is a row, or it is filtered out. Whoever keeps rows says when they are what they were no
-//! more: [`RowCache::invalidate`].
+//! How a statement shows a message depends on its template, its other literals and the session's settings: together these are a
+//! *cache key*. Under a cache key a message is a row, or it is filtered out. The cache's owner reports when rows are stale:
+//! [`RowCache::invalidate`].
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `shard` | the rows of some of the messages |
-//! | `link` | which other rows one was made of |
-//! | `segment` | where their bytes lie, one behind the other |
-//! | `page` | packets of a reply, made of rows |
-//! | `template` | variants of one template, and what stands around their rows |
+//! | `link` | which other rows a row depends on |
+//! | `segment` | where the bytes of rows are stored |
+//! | `page` | packets of a reply, built from rows |
+//! | `template` | cache keys of one template, and the result-set envelopes of its replies |
 
 mod link;
 mod page;
@@ -30,17 +30,17 @@ pub use page::{PagePackets, PageSource};
 use shard::CacheShard;
 use sync::{Mutex, MutexGuard};
 
-/// A message: of which place, and its id.
+/// A message: its timeline and id.
 pub type MessageKey = (TimelineId, u64);
 
-/// What a message looks like under one template, other literals and settings: a number that is never given twice.
+/// A template with other literals and settings, under which messages are shown: a number that is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheKey(pub u64);
 
-/// What the server said of a message under a variant.
+/// What the server sent for a message under a cache key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CachedRow<'a> {
-    /// This row, as it stands in a packet.
+    /// The row's bytes, as in a packet.
     Row(&'a [u8]),
     /// It passes the conditions; its row is not known.
     Passes,
@@ -48,27 +48,26 @@ pub enum CachedRow<'a> {
     FilteredOut,
 }
 
-/// What is written of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowRecord<'a> {
     pub(crate) row: CachedRow<'a>,
     pub(crate) links: &'a [RowLink],
 }
 
-/// Shards are locked one by one, so that sessions are not in each other's way.
+/// Shards are locked one by one, so that sessions rarely contend.
 const SHARDS: usize = 16;
 
-/// Rows of all places.
+/// Cached rows of all timelines.
 #[derive(Debug)]
 pub struct RowCache {
     shards: [Mutex<CacheShard>; SHARDS],
     hasher: RandomState,
-    /// The last stamp that was given.
+    /// The last row version that was assigned.
     last_version: AtomicU64,
 }
 
 impl RowCache {
-    /// None yet, and about so many bytes of them at most, what it takes to find them included.
+    /// An empty cache of about `memory_bytes` at most, including its hash tables.
     #[must_use]
     pub fn new(memory_bytes: usize) -> RowCache {
         RowCache {
@@ -78,58 +77,58 @@ impl RowCache {
         }
     }
 
-    /// Keeps what the server said of a message, in place of what was kept; `links`: which other rows that was made of. A row that is too
-    /// long is not kept.
+    /// Caches what the server sent for a message, replacing what was cached; `links`: the other rows it depends on. A row that is too
+    /// large is not cached.
     pub fn insert(
         &self,
         message: MessageKey,
-        variant: CacheKey,
-        kept: CachedRow<'_>,
+        cache_key: CacheKey,
+        row: CachedRow<'_>,
         links: &[RowLink],
     ) {
         let (hash, mut shard) = self.shard_of(message);
         shard.insert(
             message,
-            variant,
-            RowRecord { row: kept, links },
+            cache_key,
+            RowRecord { row, links },
             hash,
             &self.hasher,
         );
     }
 
-    /// Tells what is kept of a message, and its links; `None`: nothing.
+    /// Passes what is cached for a message, and its links, to `read`; `None` if nothing is.
     pub fn lookup<T>(
         &self,
         message: MessageKey,
-        variant: CacheKey,
-        tell: impl FnOnce(CachedRow<'_>, RowLinks<'_>) -> T,
+        cache_key: CacheKey,
+        read: impl FnOnce(CachedRow<'_>, RowLinks<'_>) -> T,
     ) -> Option<T> {
         let (hash, mut shard) = self.shard_of(message);
-        let (kept, links) = shard.lookup(message, variant, hash)?;
-        Some(tell(kept, links))
+        let (row, links) = shard.lookup(message, cache_key, hash)?;
+        Some(read(row, links))
     }
 
-    /// A message has changed: nothing that was kept of it holds any more.
+    /// A message has changed: drops everything cached for it.
     pub fn invalidate(&self, message: MessageKey) {
         let (hash, mut shard) = self.shard_of(message);
         shard.invalidate(message, hash);
     }
 
-    /// All messages of a place may have changed.
-    pub fn invalidate_timeline(&self, place: TimelineId) {
+    /// Any message of a timeline may have changed: drops everything cached for it.
+    pub fn invalidate_timeline(&self, timeline_id: TimelineId) {
         for number in 0..SHARDS {
-            self.shard(number).invalidate_timeline(place);
+            self.shard(number).invalidate_timeline(timeline_id);
         }
     }
 
-    /// Nothing is kept any more.
+    /// Drops everything.
     pub fn clear(&self) {
         for number in 0..SHARDS {
             self.shard(number).clear();
         }
     }
 
-    /// How many bytes they take, with what it takes to find them.
+    /// Bytes in use, including the hash tables.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         (0..SHARDS)
@@ -137,7 +136,7 @@ impl RowCache {
             .sum()
     }
 
-    /// How many rows have made room for others so far.
+    /// How many rows have been evicted so far.
     #[must_use]
     pub fn evicted_rows(&self) -> u64 {
         (0..SHARDS)
@@ -145,7 +144,7 @@ impl RowCache {
             .sum()
     }
 
-    /// Of how many messages something is kept; rows beside them are among these.
+    /// The number of messages with something cached; joined rows count as messages.
     #[must_use]
     pub fn cached_messages(&self) -> usize {
         (0..SHARDS)
@@ -155,7 +154,7 @@ impl RowCache {
 
     fn shard_of(&self, message: MessageKey) -> (u64, MutexGuard<'_, CacheShard>) {
         let hash = self.hasher.hash_one(message);
-        // The table within a shard goes by the lowest and by the highest bits.
+        // The hash table within a shard uses the lowest and highest bits.
         let number = usize::try_from(hash >> 32).unwrap_or_default() % SHARDS;
         (hash, self.shard(number))
     }
@@ -165,7 +164,7 @@ impl RowCache {
         reason = "a number below the count of shards"
     )]
     fn shard(&self, number: usize) -> MutexGuard<'_, CacheShard> {
-        // A panic elsewhere leaves rows that can be read, or are not found.
+        // A panic elsewhere leaves rows that are valid, or are not found.
         self.shards[number]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,34 +1,34 @@
-//! A reply's rows: which there are, and their packets.
+//! The rows of a reply, as packets.
 
 use headwater_timeline::index::TimelineId;
 use headwater_wire::packet::encode;
 
 use crate::{CacheKey, CachedRow, RowCache};
 
-/// Whose rows: of which messages, under which variant, made of rows of these other places.
+/// Where a page's rows come from.
 #[derive(Clone, Copy, Debug)]
 pub struct PageSource<'a> {
-    /// The messages' place.
+    /// The messages' timeline.
     pub timeline_id: TimelineId,
-    /// The variant.
+    /// The cache key.
     pub cache_key: CacheKey,
-    /// Where each link of a row leads to.
+    /// The table that each link of a row leads to.
     pub joined_tables: &'a [TimelineId],
 }
 
-/// The rows of one page, each a packet.
+/// The rows of one page, a packet each.
 #[derive(Debug)]
 pub struct PagePackets {
-    /// The packets, numbered on from those in front.
+    /// The packets, with sequence ids that continue those before.
     pub packets: Vec<u8>,
-    /// How many there are.
+    /// The number of rows.
     pub rows: u64,
-    /// How many messages pass, those that OFFSET passes over among them: what is behind the page does not count.
+    /// How many messages pass up to the end of the page, including those that OFFSET skips.
     pub passed_messages: u64,
 }
 
 impl RowCache {
-    /// True where [`Self::page`] of the same would be one.
+    /// True if [`Self::page`] with the same arguments returns a page.
     #[must_use]
     pub fn has_page(
         &self,
@@ -40,10 +40,10 @@ impl RowCache {
         self.scan(of, messages, all, part, |_| ()).is_some()
     }
 
-    /// The first `limit` rows behind `offset` of those messages that pass, in this order, behind what stands in `packets` already; the
-    /// first of them has the number `sequence`. `padded`: there are no other messages.
+    /// Appends the first `limit` rows after `offset` of those messages that pass, in this order, to `packets`; the first of them gets the
+    /// sequence id `sequence`. `all`: there are no other messages.
     ///
-    /// `None`: of one that matters nothing is kept, or more of them are needed.
+    /// `None`: nothing is cached for a message that matters, or more messages are needed.
     #[must_use]
     pub fn page(
         &self,
@@ -62,7 +62,7 @@ impl RowCache {
         })
     }
 
-    /// Shows each row of a page, and tells how many there are, and how many messages pass up to the last one.
+    /// Passes each row of a page to `show`; returns how many rows there are, and how many messages pass up to the last one.
     fn scan(
         &self,
         of: PageSource<'_>,
@@ -76,9 +76,9 @@ impl RowCache {
             if rows == limit {
                 break;
             }
-            let look = self.lookup((of.timeline_id, *id), of.cache_key, |kept, links| {
-                passed += u64::from(kept != CachedRow::FilteredOut);
-                let is_row = match kept {
+            let result = self.lookup((of.timeline_id, *id), of.cache_key, |cached, links| {
+                passed += u64::from(cached != CachedRow::FilteredOut);
+                let is_row = match cached {
                     CachedRow::FilteredOut => false,
                     _ if passed <= offset => false,
                     CachedRow::Passes => return None,
@@ -89,9 +89,9 @@ impl RowCache {
                 };
                 Some((is_row, links.padded()))
             });
-            let (is_row, links) = look??;
+            let (is_row, links) = result??;
             let mut links = of.joined_tables.iter().zip(links);
-            if !links.all(|(place, link)| self.is_link_valid(*place, link)) {
+            if !links.all(|(timeline_id, link)| self.is_link_valid(*timeline_id, link)) {
                 return None;
             }
             rows += u64::from(is_row);

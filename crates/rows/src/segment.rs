@@ -1,37 +1,35 @@
-//! Records of rows, one behind the other: each is written once.
+//! Append-only segments of row records.
 
 use headwater_timeline::index::TimelineId;
 
 use crate::link::{LINK_BYTES, MAX_LINKS, RowLinks};
 use crate::{CacheKey, CachedRow, MessageKey, RowRecord};
 
-/// Where a record lies: the number of its segment, and the offset in it.
+/// The location of a record: its segment's number, and its offset there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordLocation {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
 }
 
-/// What stands in front of a row's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
-    /// The same message under another variant.
+    /// The same message under another cache key.
     pub(crate) next: Option<RecordLocation>,
     pub(crate) message: MessageKey,
     pub(crate) cache_key: CacheKey,
-    /// It was looked at since it was written here.
+    /// The record was used since it was written here.
     pub(crate) recently_used: bool,
-    /// So many links stand in front of the row's bytes.
     pub(crate) link_count: u8,
     pub(crate) row_length: u32,
 }
 
-/// So long a header is: where the next one is, variant, id, length, place, and in one byte whether it was used and how many links it has.
+/// Size of a header: next, cache key, id, length, timeline, and one byte with the used flag and the number of links.
 pub(crate) const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 1 + 1;
-/// Where in it that stands, and what stands first.
+/// Offset of the flags; the value of `next` for none.
 const FLAGS_OFFSET: usize = HEADER_BYTES - 1;
 const NO_LOCATION: u64 = u64::MAX;
-/// In the place of a length.
+/// Stored instead of a length.
 const FILTERED_OUT: u32 = u32::MAX;
 const PASSES: u32 = u32::MAX - 1;
 
@@ -52,7 +50,7 @@ impl RecordLocation {
 impl RecordHeader {
     pub(crate) fn new(
         message: MessageKey,
-        variant: CacheKey,
+        cache_key: CacheKey,
         record: RowRecord<'_>,
     ) -> Option<RecordHeader> {
         u8::try_from(message.0.0).ok()?;
@@ -66,7 +64,7 @@ impl RecordHeader {
         Some(RecordHeader {
             next: None,
             message,
-            cache_key: variant,
+            cache_key,
             recently_used: false,
             link_count: links,
             row_length: len,
@@ -85,7 +83,7 @@ impl RecordHeader {
     }
 }
 
-/// Some records. It never grows beyond the bytes that it was made for.
+/// A buffer of records. It never grows beyond its capacity.
 #[derive(Debug)]
 pub(crate) struct RowSegment {
     bytes: Vec<u8>,
@@ -102,10 +100,9 @@ impl RowSegment {
         self.bytes.len() + record_bytes(record) <= self.bytes.capacity()
     }
 
-    /// Writes a record; tells its offset.
     pub(crate) fn append(&mut self, header: &RecordHeader, record: RowRecord<'_>) -> u32 {
         let offset = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
-        let (place, id) = header.message;
+        let (timeline_id, id) = header.message;
         let next = header.next.map_or(NO_LOCATION, RecordLocation::to_bits);
         self.bytes.extend_from_slice(&next.to_le_bytes());
         self.bytes
@@ -113,8 +110,9 @@ impl RowSegment {
         self.bytes.extend_from_slice(&id.to_le_bytes());
         self.bytes
             .extend_from_slice(&header.row_length.to_le_bytes());
-        // Headers of places beyond are not made.
-        self.bytes.push(u8::try_from(place.0).unwrap_or(u8::MAX));
+        // `RecordHeader::new` refuses timelines beyond 255.
+        self.bytes
+            .push(u8::try_from(timeline_id.0).unwrap_or(u8::MAX));
         self.bytes
             .push(u8::from(header.recently_used) | header.link_count << 1);
         record
@@ -131,14 +129,17 @@ impl RowSegment {
         let at = usize::try_from(offset).ok()?;
         let bytes = self.bytes.get(at..)?;
         let (next, rest) = bytes.split_first_chunk()?;
-        let (variant, rest) = rest.split_first_chunk()?;
+        let (cache_key, rest) = rest.split_first_chunk()?;
         let (id, rest) = rest.split_first_chunk()?;
         let (len, rest) = rest.split_first_chunk()?;
-        let (place, rest) = rest.split_first()?;
+        let (timeline_id, rest) = rest.split_first()?;
         Some(RecordHeader {
             next: RecordLocation::from_bits(u64::from_le_bytes(*next)),
-            message: (TimelineId(usize::from(*place)), u64::from_le_bytes(*id)),
-            cache_key: CacheKey(u64::from_le_bytes(*variant)),
+            message: (
+                TimelineId(usize::from(*timeline_id)),
+                u64::from_le_bytes(*id),
+            ),
+            cache_key: CacheKey(u64::from_le_bytes(*cache_key)),
             recently_used: rest.first()? & 1 == 1,
             link_count: rest.first()? >> 1,
             row_length: u32::from_le_bytes(*len),
@@ -152,15 +153,15 @@ impl RowSegment {
             .bytes
             .get(from..)?
             .split_at_checked(header.link_bytes())?;
-        let kept = match header.row_length {
+        let row = match header.row_length {
             FILTERED_OUT => CachedRow::FilteredOut,
             PASSES => CachedRow::Passes,
             _ => CachedRow::Row(rest.get(..header.row_bytes())?),
         };
-        Some((kept, RowLinks(links)))
+        Some((row, RowLinks(links)))
     }
 
-    /// Where the record behind this one begins, if there is one.
+    /// The offset of the following record, if there is one.
     pub(crate) fn next_offset(&self, offset: u32, header: &RecordHeader) -> Option<u32> {
         let from = usize::try_from(offset).ok()?;
         let next = from + HEADER_BYTES + header.link_bytes() + header.row_bytes();
@@ -183,13 +184,12 @@ impl RowSegment {
         }
     }
 
-    /// Where the first record begins, if there is one.
+    /// The offset of the first record, if there is one.
     pub(crate) fn first_offset(&self) -> Option<u32> {
         (!self.bytes.is_empty()).then_some(0)
     }
 }
 
-/// What a record takes.
 pub(crate) fn record_bytes(record: RowRecord<'_>) -> usize {
     HEADER_BYTES
         + record.links.len() * LINK_BYTES

@@ -1,4 +1,4 @@
-//! The rows of some of the messages: a table that finds them, and segments that hold them, the oldest of which makes room.
+//! The rows of some of the messages: a hash table that finds them, and segments that hold them. The oldest segment is evicted first.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -10,18 +10,17 @@ use crate::link::{RowLink, RowLinks};
 use crate::segment::{RecordHeader, RecordLocation, RowSegment, record_bytes};
 use crate::{CacheKey, CachedRow, MessageKey, RowRecord};
 
-/// A segment is so large at most, and at least; a shard has so many, if it is not too small.
+/// Minimum and maximum size of a segment; number of segments in a shard, if it is not too small.
 const SEGMENT_BYTES: (usize, usize) = (2 * 1024, 256 * 1024);
 const SEGMENTS: usize = 16;
-/// A row that takes more than this part of a segment is not kept.
+/// A row that takes more than this part of a segment is not cached.
 const MAX_ROW_FRACTION: usize = 4;
-/// So many variants of a message are kept; the one that came first makes room.
+/// How many cache keys of a message are cached; the oldest is evicted.
 const MAX_KEYS_PER_MESSAGE: usize = 16;
-/// What finding a row takes of its segment's share: the table has 8 bytes and one more for each place, and one place in two is empty
-/// at worst.
+/// Bytes of the hash table per message: an entry has 8 bytes and one more, and at worst every other entry is empty.
 const HEAD_BYTES: usize = 18;
 
-/// What is written anew where its segment makes room.
+/// A row that is copied because its segment is evicted.
 enum RetainedRow {
     Row(Vec<u8>),
     Passes,
@@ -29,8 +28,8 @@ enum RetainedRow {
 }
 
 impl RetainedRow {
-    fn from_cached(kept: CachedRow<'_>) -> RetainedRow {
-        match kept {
+    fn from_cached(cached: CachedRow<'_>) -> RetainedRow {
+        match cached {
             CachedRow::Row(row) => RetainedRow::Row(row.to_vec()),
             CachedRow::Passes => RetainedRow::Passes,
             CachedRow::FilteredOut => RetainedRow::FilteredOut,
@@ -51,12 +50,10 @@ pub(crate) struct CacheShard {
     segment_bytes: usize,
     max_segments: usize,
     segments: VecDeque<RowSegment>,
-    /// The number of the first segment.
     first_segment: u32,
     /// The first record of each message.
     heads: HashTable<RecordLocation>,
     max_heads: usize,
-    /// Rows that made room for others.
     evicted_rows: u64,
 }
 
@@ -64,7 +61,7 @@ impl CacheShard {
     pub(crate) fn new(memory_bytes: usize) -> CacheShard {
         let (least, most) = SEGMENT_BYTES;
         let segment_bytes = (memory_bytes / SEGMENTS).clamp(least, most);
-        // A seventh for what finds them.
+        // One seventh is for the hash table.
         let for_rows = memory_bytes / 7 * 6;
         CacheShard {
             segment_bytes,
@@ -77,12 +74,11 @@ impl CacheShard {
         }
     }
 
-    /// How many rows have made room for others so far.
     pub(crate) fn evicted_rows(&self) -> u64 {
         self.evicted_rows
     }
 
-    /// Of how many messages something is kept.
+    /// The number of messages with something cached.
     pub(crate) fn cached_messages(&self) -> usize {
         self.heads.len()
     }
@@ -94,30 +90,30 @@ impl CacheShard {
     pub(crate) fn insert(
         &mut self,
         message: MessageKey,
-        variant: CacheKey,
+        cache_key: CacheKey,
         record: RowRecord<'_>,
         hash: u64,
         hasher: &RandomState,
     ) {
         if record.row == CachedRow::Passes
             && record.links.is_empty()
-            && self.lookup(message, variant, hash).is_some()
+            && self.lookup(message, cache_key, hash).is_some()
         {
-            // A row that is known says more.
+            // A known row says more.
             return;
         }
         if record_bytes(record) > self.segment_bytes / MAX_ROW_FRACTION {
-            return self.unlink(message, variant, hash);
+            return self.unlink(message, cache_key, hash);
         }
-        let Some(header) = RecordHeader::new(message, variant, record) else {
+        let Some(header) = RecordHeader::new(message, cache_key, record) else {
             return;
         };
         if !self.has_room_for(record) {
             self.make_room(hasher);
         }
-        self.unlink(message, variant, hash);
+        self.unlink(message, cache_key, hash);
         if self.heads.len() >= self.max_heads && self.head(message, hash).is_none() {
-            // The oldest have to go first; many small ones are in its way.
+            // The oldest records must be evicted first: many small ones fill the table.
             self.evict_segment(hasher);
         }
         self.append(header, record, hash, hasher);
@@ -127,13 +123,13 @@ impl CacheShard {
     pub(crate) fn lookup(
         &mut self,
         message: MessageKey,
-        variant: CacheKey,
+        cache_key: CacheKey,
         hash: u64,
     ) -> Option<(CachedRow<'_>, RowLinks<'_>)> {
         let mut at = self.head(message, hash);
         while let Some(location) = at {
             let header = self.header(location)?;
-            if header.cache_key == variant {
+            if header.cache_key == cache_key {
                 if !header.recently_used {
                     self.segment_mut(location)?.mark_used(location.offset);
                 }
@@ -152,11 +148,11 @@ impl CacheShard {
         }
     }
 
-    pub(crate) fn invalidate_timeline(&mut self, place: TimelineId) {
+    pub(crate) fn invalidate_timeline(&mut self, timeline_id: TimelineId) {
         let (segments, first) = (&self.segments, self.first_segment);
         self.heads.retain(|location| {
             let header = header(segments, first, *location);
-            header.is_some_and(|header| header.message.0 != place)
+            header.is_some_and(|header| header.message.0 != timeline_id)
         });
     }
 
@@ -175,7 +171,7 @@ impl CacheShard {
         last.is_some_and(|last| last.has_room_for(record))
     }
 
-    /// An empty segment at the end; the first one goes where there are enough.
+    /// Adds an empty segment at the end; evicts the first one if there are enough.
     fn make_room(&mut self, hasher: &RandomState) {
         self.segments.push_back(RowSegment::new(self.segment_bytes));
         while self.segments.len() > self.max_segments && self.segments.len() > 1 {
@@ -183,7 +179,7 @@ impl CacheShard {
         }
     }
 
-    /// Gives the first segment up. Of what was used in it, half a segment at most is written anew at the end.
+    /// Evicts the first segment. Of its used records, at most half a segment is copied to the end.
     fn evict_segment(&mut self, hasher: &RandomState) {
         let number = self.first_segment;
         if self.segments.len() < 2 {
@@ -202,52 +198,52 @@ impl CacheShard {
             next = self
                 .segments
                 .front()
-                .and_then(|going| going.next_offset(offset, &header));
+                .and_then(|segment| segment.next_offset(offset, &header));
             let hash = hasher.hash_one(header.message);
             if !self.is_linked(location, header.message, hash) {
                 continue;
             }
             let room = self.segment_bytes / 2 - saved;
-            let going = self
+            let cached = self
                 .segment(location)
-                .and_then(|going| going.row_at(offset));
-            let saved_one = going.and_then(|(kept, links)| {
+                .and_then(|segment| segment.row_at(offset));
+            let retained = cached.and_then(|(cached_row, links)| {
                 let links: Vec<RowLink> = links.iter().collect();
                 let record = RowRecord {
-                    row: kept,
+                    row: cached_row,
                     links: &links,
                 };
                 let bytes = record_bytes(record);
-                let stays = header.recently_used && bytes <= room && self.has_room_for(record);
-                stays.then(|| (RetainedRow::from_cached(kept), links, bytes))
+                let is_retained =
+                    header.recently_used && bytes <= room && self.has_room_for(record);
+                is_retained.then(|| (RetainedRow::from_cached(cached_row), links, bytes))
             });
             self.unlink(header.message, header.cache_key, hash);
-            self.evicted_rows += u64::from(saved_one.is_none());
-            if let Some((row, links, bytes)) = saved_one {
+            self.evicted_rows += u64::from(retained.is_none());
+            if let Some((row, links, bytes)) = retained {
                 saved += bytes;
                 let record = RowRecord {
                     row: row.as_cached(),
                     links: &links,
                 };
-                let anew = RecordHeader {
+                let moved_header = RecordHeader {
                     recently_used: false,
                     ..header
                 };
-                self.append(anew, record, hash, hasher);
+                self.append(moved_header, record, hash, hasher);
             }
         }
         self.segments.pop_front();
         self.first_segment = self.first_segment.wrapping_add(1);
     }
 
-    /// True where a record is in its message's chain.
     fn is_linked(&self, location: RecordLocation, message: MessageKey, hash: u64) -> bool {
         let mut at = self.head(message, hash);
-        while let Some(found) = at {
-            if found == location {
+        while let Some(candidate) = at {
+            if candidate == location {
                 return true;
             }
-            at = self.header(found).and_then(|header| header.next);
+            at = self.header(candidate).and_then(|header| header.next);
         }
         false
     }
@@ -283,15 +279,15 @@ impl CacheShard {
         });
     }
 
-    /// Takes what is kept under one variant out of a message's chain.
-    fn unlink(&mut self, message: MessageKey, variant: CacheKey, hash: u64) {
+    /// Removes a message's record under one cache key from its chain.
+    fn unlink(&mut self, message: MessageKey, cache_key: CacheKey, hash: u64) {
         let mut before: Option<RecordLocation> = None;
         let mut at = self.head(message, hash);
         while let Some(location) = at {
             let Some(header) = self.header(location) else {
                 return;
             };
-            if header.cache_key != variant {
+            if header.cache_key != cache_key {
                 before = at;
                 at = header.next;
                 continue;
@@ -345,8 +341,8 @@ impl CacheShard {
     }
 
     fn segment_mut(&mut self, location: RecordLocation) -> Option<&mut RowSegment> {
-        let place = usize::try_from(location.segment.wrapping_sub(self.first_segment)).ok()?;
-        self.segments.get_mut(place)
+        let index = usize::try_from(location.segment.wrapping_sub(self.first_segment)).ok()?;
+        self.segments.get_mut(index)
     }
 }
 
@@ -355,8 +351,8 @@ fn segment(
     first: u32,
     location: RecordLocation,
 ) -> Option<&RowSegment> {
-    let place = usize::try_from(location.segment.wrapping_sub(first)).ok()?;
-    segments.get(place)
+    let index = usize::try_from(location.segment.wrapping_sub(first)).ok()?;
+    segments.get(index)
 }
 
 fn header(

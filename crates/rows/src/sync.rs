@@ -1,4 +1,4 @@
-//! Locks of what threads share: the standard library's, or, with the feature `interleavings`, those of a checker that draws in which order
+//! Locks between threads: the standard library's, or, with the feature `interleavings`, those of a checker that picks the order in which
 //! threads take them.
 
 #[cfg(feature = "interleavings")]

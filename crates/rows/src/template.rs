@@ -1,4 +1,4 @@
-//! What is known of a template whose rows are kept: under which literals and settings, and what stands around the rows of a reply.
+//! The state of a template whose rows are cached: its cache keys by literals and settings, and its result-set envelopes.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -9,18 +9,18 @@ use lru::LruCache;
 
 use crate::CacheKey;
 
-/// What stands around the rows of a reply.
+/// The result-set envelope: the packets before and after the rows of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultEnvelope {
-    /// How many columns there are.
+    /// The number of columns.
     pub columns: usize,
-    /// All packets in front of the rows.
+    /// All packets before the rows.
     pub head_packets: Vec<u8>,
-    /// The number of the packet behind those.
+    /// The sequence id of the packet after those.
     pub sequence: u8,
-    /// The payload of the packet behind the rows.
+    /// The payload of the packet after the rows.
     pub last_payload: Vec<u8>,
-    /// Its status flags.
+    /// The status flags in that payload.
     pub status: u16,
 }
 
@@ -28,42 +28,41 @@ pub struct ResultEnvelope {
 #[derive(Debug)]
 struct CacheKeyEntry {
     cache_key: CacheKey,
-    /// By their kind.
+    /// By kind of envelope.
     envelopes: [Option<Arc<ResultEnvelope>>; ENVELOPE_KINDS],
 }
 
-/// Replies to statements of one template may be framed in so many ways, by the server's plan: whoever keeps rows tells these kinds apart.
+/// The server's plan may give replies of one template different envelopes; the caller defines these kinds.
 pub const ENVELOPE_KINDS: usize = 8;
 
-/// Under so many literals and settings rows of a template are kept.
 const MAX_KEYS: usize = 1_000;
-/// Where there are so many of all templates, each of them has no more than that.
+/// Total number of cache keys from which each template is limited to `REDUCED_MAX_KEYS`.
 const MAX_KEYS_OF_ALL: usize = 20_000;
 const REDUCED_MAX_KEYS: usize = 4;
-/// So many frames of a template are looked through for one that is equal.
+/// How many recent envelopes of a template are searched for an equal one.
 const MAX_SHARED_ENVELOPES: usize = 8;
-/// One statement in so many is answered by the server in any case: what it says of columns is looked at again.
+/// One statement in this many is relayed in any case, so that its column metadata is sampled again.
 const RELAY_INTERVAL: u64 = 1_000;
-/// Where so many pages were not there, one in so many is looked for: a filter that nothing passes has thousands of messages looked at.
+/// After this many misses in a row, one page in `RETRY_INTERVAL` is tried: a filter that nothing passes has thousands of messages checked.
 const MISS_LIMIT: u32 = 16;
 const RETRY_INTERVAL: u64 = 16;
 
-/// See the module.
+/// The state of one template: see the module.
 #[derive(Debug)]
 pub struct TemplateCache {
     /// The template's own number.
     pub template: u64,
     entries: Mutex<LruCache<Box<[u8]>, CacheKeyEntry>>,
-    /// Those that came last: variants share what is equal.
+    /// The most recent envelopes: cache keys share equal ones.
     shared_envelopes: Mutex<VecDeque<Arc<ResultEnvelope>>>,
     statements: AtomicU64,
-    /// So many pages, one behind the other, could not be made of kept rows.
+    /// Pages in a row that could not be built from cached rows.
     consecutive_misses: AtomicU32,
 }
 
 impl Default for TemplateCache {
     fn default() -> Self {
-        // Bounded here: one that is made with a bound takes room for all of it at once.
+        // Limited here, since `LruCache::new` allocates its full capacity at once.
         TemplateCache {
             template: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             entries: Mutex::new(LruCache::unbounded()),
@@ -76,83 +75,81 @@ impl Default for TemplateCache {
 
 impl Drop for TemplateCache {
     fn drop(&mut self) {
-        let own = lock(&self.entries).len();
-        TOTAL_KEYS.fetch_sub(own, Ordering::Relaxed);
+        let count = lock(&self.entries).len();
+        TOTAL_KEYS.fetch_sub(count, Ordering::Relaxed);
     }
 }
 
-/// Numbers of variants and templates: none is given twice.
+/// Numbers of cache keys and templates: none is reused.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
-/// How many variants all templates have.
 static TOTAL_KEYS: AtomicUsize = AtomicUsize::new(0);
 
 impl TemplateCache {
-    /// The variant of statements with these literals and settings, and what stands around the rows of this kind's replies, if that is
-    /// known.
+    /// The cache key for these literals and settings, and the result-set envelope of this kind, if known.
     #[must_use]
     pub fn lookup(&self, key: &[u8], kind: usize) -> Option<(CacheKey, Arc<ResultEnvelope>)> {
-        let mut variants = lock(&self.entries);
-        let variant = variants.get(key)?;
-        let frame = variant.envelopes.get(kind)?.as_ref()?;
-        Some((variant.cache_key, Arc::clone(frame)))
+        let mut entries = lock(&self.entries);
+        let entry = entries.get(key)?;
+        let envelope = entry.envelopes.get(kind)?.as_ref()?;
+        Some((entry.cache_key, Arc::clone(envelope)))
     }
 
-    /// The server has answered such a statement so; tells the number of the variant.
-    pub fn record_envelope(&self, key: &[u8], kind: usize, frame: ResultEnvelope) -> CacheKey {
-        let frame = self.share_envelope(frame);
-        self.update_entry(key, |variant| {
-            if let Some(own) = variant.envelopes.get_mut(kind)
-                && own.as_ref() != Some(&frame)
+    /// Records the envelope of a reply from the server; returns the cache key.
+    pub fn record_envelope(&self, key: &[u8], kind: usize, envelope: ResultEnvelope) -> CacheKey {
+        let shared = self.share_envelope(envelope);
+        self.update_entry(key, |entry| {
+            if let Some(slot) = entry.envelopes.get_mut(kind)
+                && slot.as_ref() != Some(&shared)
             {
-                *own = Some(frame);
+                *slot = Some(shared);
             }
         })
     }
 
-    /// The number of a variant, whatever stands around its rows.
+    /// The cache key for these literals and settings, whatever its envelopes.
     #[must_use]
     pub fn cache_key(&self, key: &[u8]) -> CacheKey {
         self.update_entry(key, |_| ())
     }
 
     fn update_entry(&self, key: &[u8], change: impl FnOnce(&mut CacheKeyEntry)) -> CacheKey {
-        let mut variants = lock(&self.entries);
-        if !variants.contains(key) {
-            let variant = CacheKeyEntry {
+        let mut entries = lock(&self.entries);
+        if !entries.contains(key) {
+            let new_entry = CacheKeyEntry {
                 cache_key: CacheKey(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)),
                 envelopes: Default::default(),
             };
-            variants.put(key.into(), variant);
+            entries.put(key.into(), new_entry);
             let of_all = TOTAL_KEYS.fetch_add(1, Ordering::Relaxed);
             let most = match of_all < MAX_KEYS_OF_ALL {
                 true => MAX_KEYS,
                 false => REDUCED_MAX_KEYS,
             };
-            while variants.len() > most && variants.pop_lru().is_some() {
+            while entries.len() > most && entries.pop_lru().is_some() {
                 TOTAL_KEYS.fetch_sub(1, Ordering::Relaxed);
             }
         }
-        let Some(variant) = variants.get_mut(key) else {
+        let Some(entry) = entries.get_mut(key) else {
             return CacheKey(u64::MAX);
         };
-        change(variant);
-        variant.cache_key
+        change(entry);
+        entry.cache_key
     }
 
-    fn share_envelope(&self, frame: ResultEnvelope) -> Arc<ResultEnvelope> {
-        let mut frames = lock(&self.shared_envelopes);
-        if let Some(equal) = frames.iter().find(|own| ***own == frame) {
+    fn share_envelope(&self, envelope: ResultEnvelope) -> Arc<ResultEnvelope> {
+        let mut envelopes = lock(&self.shared_envelopes);
+        if let Some(equal) = envelopes.iter().find(|candidate| ***candidate == envelope) {
             return Arc::clone(equal);
         }
-        let frame = Arc::new(frame);
-        if frames.len() == MAX_SHARED_ENVELOPES {
-            frames.pop_front();
+        let shared = Arc::new(envelope);
+        if envelopes.len() == MAX_SHARED_ENVELOPES {
+            envelopes.pop_front();
         }
-        frames.push_back(Arc::clone(&frame));
-        frame
+        envelopes.push_back(Arc::clone(&shared));
+        shared
     }
 
-    /// True where it is worth a look whether the next statement's page is kept.
+    /// True if a page for the next statement should be looked for in the cache.
     pub fn should_try(&self) -> bool {
         let count = self.statements.fetch_add(1, Ordering::Relaxed);
         let missing = self.consecutive_misses.load(Ordering::Relaxed) >= MISS_LIMIT;
@@ -160,8 +157,7 @@ impl TemplateCache {
             && (!missing || count.is_multiple_of(RETRY_INTERVAL))
     }
 
-    /// True where it is worth a question of its own to have the next statement's page kept: most were there of late, or it is the turn of
-    /// one that looks.
+    /// True if an internal query to cache the next statement's page is worthwhile: recent pages were cached, or it is time for a retry.
     pub fn should_query(&self) -> bool {
         let missing = self.consecutive_misses.load(Ordering::Relaxed) >= MISS_LIMIT;
         !missing
@@ -171,7 +167,7 @@ impl TemplateCache {
                 .is_multiple_of(RETRY_INTERVAL)
     }
 
-    /// A page was made of kept rows, or could not be.
+    /// Records whether a page could be built from cached rows.
     pub fn record_attempt(&self, made: bool) {
         match made {
             true => self.consecutive_misses.store(0, Ordering::Relaxed),
@@ -180,14 +176,14 @@ impl TemplateCache {
     }
 }
 
-/// Templates by their texts: those that were used last.
+/// Templates by their text: the most recently used ones.
 #[derive(Debug)]
 pub struct TemplateCaches {
     caches: Mutex<LruCache<Box<[u8]>, Arc<TemplateCache>>>,
 }
 
 impl TemplateCaches {
-    /// So many at most.
+    /// Holds at most this many templates.
     #[must_use]
     pub fn new(most: NonZeroUsize) -> TemplateCaches {
         TemplateCaches {
@@ -195,14 +191,14 @@ impl TemplateCaches {
         }
     }
 
-    /// What is kept for this text.
+    /// The state of the template with this text.
     pub fn cache_for(&self, text: &[u8]) -> Arc<TemplateCache> {
-        let mut own = lock(&self.caches);
-        if let Some(known) = own.get(text) {
+        let mut caches = lock(&self.caches);
+        if let Some(known) = caches.get(text) {
             return Arc::clone(known);
         }
         let new = Arc::new(TemplateCache::default());
-        own.put(text.into(), Arc::clone(&new));
+        caches.put(text.into(), Arc::clone(&new));
         new
     }
 }
@@ -216,7 +212,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn frame(last: u8) -> ResultEnvelope {
+    fn envelope(last: u8) -> ResultEnvelope {
         ResultEnvelope {
             columns: 1,
             head_packets: vec![1, 2, 3],
@@ -227,54 +223,57 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_is_known_once_one_of_its_kind_was_answered() {
-        let kept = TemplateCache::default();
+    fn an_envelope_is_known_once_a_reply_of_its_kind_was_recorded() {
+        let cache = TemplateCache::default();
         let (few, many) = (3, 4);
-        assert_eq!(kept.lookup(b"a", few), None);
-        let number = kept.record_envelope(b"a", few, frame(1));
-        assert_eq!(kept.lookup(b"a", few), Some((number, Arc::new(frame(1)))));
-        assert_eq!(kept.lookup(b"a", many), None);
-        assert_eq!(kept.record_envelope(b"a", many, frame(2)), number);
-        assert_ne!(kept.record_envelope(b"b", few, frame(1)), number);
-        let of = |key| kept.lookup(key, few).unwrap().1;
+        assert_eq!(cache.lookup(b"a", few), None);
+        let number = cache.record_envelope(b"a", few, envelope(1));
+        assert_eq!(
+            cache.lookup(b"a", few),
+            Some((number, Arc::new(envelope(1))))
+        );
+        assert_eq!(cache.lookup(b"a", many), None);
+        assert_eq!(cache.record_envelope(b"a", many, envelope(2)), number);
+        assert_ne!(cache.record_envelope(b"b", few, envelope(1)), number);
+        let of = |key| cache.lookup(key, few).unwrap().1;
         assert!(Arc::ptr_eq(&of(b"a"), &of(b"b")));
-        // Another template's.
+        // Another template's cache key.
         assert_ne!(
-            TemplateCache::default().record_envelope(b"a", few, frame(1)),
+            TemplateCache::default().record_envelope(b"a", few, envelope(1)),
             number
         );
-        assert_eq!(kept.record_envelope(b"a", few, frame(9)), number);
-        assert_eq!(kept.lookup(b"a", few).unwrap().1.last_payload, [9]);
+        assert_eq!(cache.record_envelope(b"a", few, envelope(9)), number);
+        assert_eq!(cache.lookup(b"a", few).unwrap().1.last_payload, [9]);
     }
 
     #[test]
-    fn variants_make_room_for_each_other() {
-        let kept = TemplateCache::default();
+    fn cache_keys_evict_each_other() {
+        let cache = TemplateCache::default();
         let few = 3;
         for number in 0..MAX_KEYS as u64 + 10 {
-            kept.record_envelope(&number.to_le_bytes(), few, frame(1));
+            cache.record_envelope(&number.to_le_bytes(), few, envelope(1));
         }
-        assert_eq!(lock(&kept.entries).len(), MAX_KEYS);
-        assert_eq!(kept.lookup(&0_u64.to_le_bytes(), few), None);
+        assert_eq!(lock(&cache.entries).len(), MAX_KEYS);
+        assert_eq!(cache.lookup(&0_u64.to_le_bytes(), few), None);
         let before = TOTAL_KEYS.load(Ordering::Relaxed);
-        drop(kept);
+        drop(cache);
         assert!(TOTAL_KEYS.load(Ordering::Relaxed) < before);
     }
 
     #[test]
-    fn one_in_a_thousand_is_the_servers_and_all_but_one_in_sixteen_where_none_is_there() {
-        let kept = TemplateCache::default();
-        let tried = |kept: &TemplateCache| (0..5_000).filter(|_| kept.should_try()).count();
-        assert_eq!(tried(&kept), 4_995);
-        (0..MISS_LIMIT).for_each(|_| kept.record_attempt(false));
-        assert!(tried(&kept) < 5_000 / 15);
+    fn one_in_a_thousand_is_relayed_and_all_but_one_in_sixteen_after_misses() {
+        let cache = TemplateCache::default();
+        let tried = |cache: &TemplateCache| (0..5_000).filter(|_| cache.should_try()).count();
+        assert_eq!(tried(&cache), 4_995);
+        (0..MISS_LIMIT).for_each(|_| cache.record_attempt(false));
+        assert!(tried(&cache) < 5_000 / 15);
         let asking = (0..160).filter(|_| {
-            kept.should_try();
-            kept.should_query()
+            cache.should_try();
+            cache.should_query()
         });
         assert_eq!(asking.count(), 10);
-        kept.record_attempt(true);
-        assert!(kept.should_query());
-        assert_eq!(tried(&kept), 4_995);
+        cache.record_attempt(true);
+        assert!(cache.should_query());
+        assert_eq!(tried(&cache), 4_995);
     }
 }

@@ -18,27 +18,27 @@ const HOME: TimelineId = TimelineId(0);
 const AWAY: TimelineId = TimelineId(1);
 const FIRST: CacheKey = CacheKey(1);
 
-/// Messages at home, whose rows are made of none but their own.
+/// Messages of `HOME`, whose rows depend on no other ones.
 const OF: PageSource<'_> = PageSource {
     timeline_id: HOME,
     cache_key: FIRST,
     joined_tables: &[],
 };
 
-/// What is kept, as a value of its own.
-fn row_bytes(kept: CachedRow<'_>) -> Option<Vec<u8>> {
-    match kept {
+/// A cached row as an owned value.
+fn row_bytes(cached: CachedRow<'_>) -> Option<Vec<u8>> {
+    match cached {
         CachedRow::Row(row) => Some(row.to_vec()),
         CachedRow::Passes | CachedRow::FilteredOut => None,
     }
 }
 
-fn row(rows: &RowCache, message: MessageKey, variant: CacheKey) -> Option<Option<Vec<u8>>> {
-    rows.lookup(message, variant, |kept, _| row_bytes(kept))
+fn row(rows: &RowCache, message: MessageKey, cache_key: CacheKey) -> Option<Option<Vec<u8>>> {
+    rows.lookup(message, cache_key, |kept, _| row_bytes(kept))
 }
 
 #[test]
-fn what_was_kept_is_told_until_its_message_changes() {
+fn a_cached_row_is_returned_until_its_message_changes() {
     let rows = RowCache::new(1 << 20);
     let other = CacheKey(2);
     assert_eq!(row(&rows, (HOME, 5), FIRST), None);
@@ -66,14 +66,14 @@ fn what_was_kept_is_told_until_its_message_changes() {
 }
 
 #[test]
-fn many_variants_of_a_message_make_room_for_each_other() {
+fn many_cache_keys_of_a_message_evict_each_other() {
     let rows = RowCache::new(1 << 20);
     for number in 0..100 {
         rows.insert((HOME, 5), CacheKey(number), CachedRow::FilteredOut, &[]);
     }
     let kept = |number: &u64| row(&rows, (HOME, 5), CacheKey(*number)).is_some();
-    let kept: Vec<u64> = (0..100).filter(kept).collect();
-    assert_eq!(kept, (84..100).collect::<Vec<_>>());
+    let cached: Vec<u64> = (0..100).filter(kept).collect();
+    assert_eq!(cached, (84..100).collect::<Vec<_>>());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn what_was_used_outlives_what_was_not() {
     assert!(rows.memory_bytes() <= 1 << 20, "{}", rows.memory_bytes());
     let used = (0..50).filter(|id| row(&rows, (HOME, *id), FIRST).is_some());
     assert!(used.count() > 45);
-    // Everything else that was kept is still there, or was counted.
+    // Everything else that was cached is still there, or was counted.
     let there = (0..200).filter(|id| row(&rows, (HOME, *id), FIRST).is_some());
     assert!(there.count() <= rows.cached_messages());
     assert_eq!(rows.evicted_rows(), 99_200 - rows.cached_messages() as u64);
@@ -105,27 +105,27 @@ fn what_was_used_outlives_what_was_not() {
 fn a_row_costs_at_most_64_bytes_beyond_its_own() {
     let rows = RowCache::new(64 << 20);
     let body = [7; 100];
-    let mut kept = 0_usize;
+    let mut count = 0_usize;
     while rows.memory_bytes() < 60 << 20 {
-        rows.insert((HOME, kept as u64), FIRST, CachedRow::Row(&body), &[]);
-        kept += 1;
+        rows.insert((HOME, count as u64), FIRST, CachedRow::Row(&body), &[]);
+        count += 1;
     }
-    let beyond = rows.memory_bytes() / kept - body.len();
+    let beyond = rows.memory_bytes() / count - body.len();
     assert!(beyond <= 64, "{beyond}");
 }
 
-/// The same of a row that was made of another one.
+/// The same for a row with a link.
 #[test]
 fn a_row_with_a_link_costs_no_more_than_that() {
     let rows = RowCache::new(64 << 20);
     let body = [7; 100];
-    let mut kept = 0_usize;
+    let mut count = 0_usize;
     while rows.memory_bytes() < 50 << 20 {
-        let link = rows.link_to((AWAY, kept as u64 % 100));
-        rows.insert((HOME, kept as u64), FIRST, CachedRow::Row(&body), &[link]);
-        kept += 1;
+        let link = rows.link_to((AWAY, count as u64 % 100));
+        rows.insert((HOME, count as u64), FIRST, CachedRow::Row(&body), &[link]);
+        count += 1;
     }
-    let beyond = rows.memory_bytes() / kept - body.len();
+    let beyond = rows.memory_bytes() / count - body.len();
     assert!(beyond <= 64, "{beyond}");
 }
 
@@ -151,7 +151,7 @@ fn a_row_holds_as_long_as_those_that_it_was_made_of() {
         (1..=4).map(has).collect::<Vec<_>>(),
         [false, false, true, false]
     );
-    // Another one is there under the same key: older rows were not made of it.
+    // Another row exists under the same key now: older rows do not depend on it.
     keep(1, &[link(7), RowLink::NONE]);
     assert_eq!(
         (1..=4).map(has).collect::<Vec<_>>(),
@@ -164,7 +164,7 @@ fn a_row_holds_as_long_as_those_that_it_was_made_of() {
     assert!(has(1));
 }
 
-/// A stamp takes more than a byte or two sooner or later.
+/// A version takes more than a byte or two sooner or later.
 #[test]
 fn the_70_000th_link_holds_as_the_first_does() {
     let rows = RowCache::new(32 << 20);
@@ -184,9 +184,9 @@ fn the_70_000th_link_holds_as_the_first_does() {
     assert!(!has(69_999) && has(65_536) && has(0));
 }
 
-/// Stamps are told apart by all of their bytes.
+/// Versions are compared by all of their bytes.
 #[test]
-fn a_stamp_that_ends_in_the_same_bytes_is_another_one() {
+fn a_version_that_ends_in_the_same_bytes_is_another_one() {
     let of = PageSource {
         joined_tables: &[AWAY],
         ..OF
@@ -206,7 +206,7 @@ fn a_stamp_that_ends_in_the_same_bytes_is_another_one() {
     }
 }
 
-/// What a record takes is what it is said to take: a segment never grows.
+/// A record's computed size is its real size: a segment never grows.
 #[test]
 fn a_segment_has_as_many_bytes_as_its_records_are_said_to_take() {
     let mut segment = RowSegment::new(1_000);
@@ -219,9 +219,9 @@ fn a_segment_has_as_many_bytes_as_its_records_are_said_to_take() {
         CachedRow::FilteredOut,
     ];
     let mut taken = 0;
-    for (number, kept) in kinds.into_iter().cycle().enumerate() {
+    for (number, row) in kinds.into_iter().cycle().enumerate() {
         let links = &links[..number % (MAX_LINKS + 1)];
-        let record = RowRecord { row: kept, links };
+        let record = RowRecord { row, links };
         if !segment.has_room_for(record) {
             assert!(taken + record_bytes(record) > 1_000);
             break;
@@ -232,14 +232,14 @@ fn a_segment_has_as_many_bytes_as_its_records_are_said_to_take() {
         let read = segment
             .row_at(taken as u32 - record_bytes(record) as u32)
             .unwrap();
-        assert_eq!((read.0, read.1.iter().count()), (kept, links.len()));
+        assert_eq!((read.0, read.1.iter().count()), (row, links.len()));
     }
     assert!(taken > 900, "{taken}");
 }
 
-/// Rows of one message may lie far from each other.
+/// Rows of one message may be stored far from each other.
 #[test]
-fn each_variant_is_found_wherever_it_lies() {
+fn each_cache_key_is_found_wherever_it_is_stored() {
     let rows = RowCache::new(64 << 20);
     let variants: Vec<CacheKey> = (1..6).map(CacheKey).collect();
     let body = |variant: CacheKey| variant.0.to_le_bytes();
@@ -255,13 +255,13 @@ fn each_variant_is_found_wherever_it_lies() {
         }
     }
     for variant in variants {
-        let told = row(&rows, (HOME, 5), variant);
-        assert_eq!(told, Some(Some(body(variant).to_vec())), "{variant:?}");
+        let cached = row(&rows, (HOME, 5), variant);
+        assert_eq!(cached, Some(Some(body(variant).to_vec())), "{variant:?}");
     }
 }
 
 #[test]
-fn a_row_that_is_too_long_is_not_kept_and_takes_what_was_there_along() {
+fn a_row_that_is_too_long_is_not_cached_and_removes_the_former_one() {
     let rows = RowCache::new(1 << 20);
     rows.insert((HOME, 5), FIRST, CachedRow::Row(b"short"), &[]);
     rows.insert((HOME, 5), FIRST, CachedRow::Row(&vec![1; 1 << 20]), &[]);
@@ -272,7 +272,7 @@ fn a_row_that_is_too_long_is_not_kept_and_takes_what_was_there_along() {
 }
 
 proptest! {
-    /// A page is what is left behind OFFSET and LIMIT of the messages that pass, and it is told how many of these were gone through.
+    /// A page contains what OFFSET and LIMIT select of the messages that pass, and reports how many of these were scanned.
     #[test]
     fn a_page_is_a_part_of_what_passes(
         passing in vec(any::<bool>(), 0..12), all: bool, offset in 0_u64..14, limit in 1_u64..14,
@@ -290,8 +290,8 @@ proptest! {
                 false => rows.insert((HOME, *id), FIRST, CachedRow::FilteredOut, &[]),
             }
         }
-        let behind = texts.iter().skip(offset as usize).take(limit as usize);
-        let expected: Vec<u8> = behind.flat_map(|text| [&[1, 0, 0, 0], &text[..]].concat()).collect();
+        let selected = texts.iter().skip(offset as usize).take(limit as usize);
+        let expected: Vec<u8> = selected.flat_map(|text| [&[1, 0, 0, 0], &text[..]].concat()).collect();
         let page = rows.page(OF, &messages, all, (offset, limit), (Vec::new(), 0));
         let passed = (texts.len() as u64).min(offset + limit);
         match page {
@@ -333,11 +333,11 @@ fn a_page_is_made_of_rows_that_pass() {
         page(&ids, false, (1, 2)),
         Some((b"..\x05\0\0\xfeseven\x03\0\0\xffsix".to_vec(), 2))
     );
-    // There may be more of them.
+    // There may be more messages.
     assert_eq!(page(&ids, false, (0, 4)), None);
     assert_eq!(page(&ids, true, (2, 4)).map(|(_, rows)| rows), Some(1));
     assert_eq!(page(&[], true, (0, 4)), Some((b"..".to_vec(), 0)));
-    // Nothing is known of one.
+    // Nothing is cached for one.
     assert_eq!(page(&[9, 5, 7], false, (0, 2)), None);
     assert!(page(&[9, 7, 5], false, (0, 2)).is_some());
 }
@@ -362,11 +362,11 @@ fn rows_in_front_of_a_page_need_not_be_known() {
 
 #[derive(Clone, Debug)]
 enum CacheAction {
-    /// A message, a variant, the length of its row, and what that is made of.
+    /// A message, a cache key, the length of its row, and its link.
     Keep(u64, u64, Option<usize>, Option<u64>),
     Look(u64, u64),
     Forget(u64),
-    /// What rows are made of has changed.
+    /// A row that others depend on has changed.
     Touch(u64),
     ForgetAll,
     Clear,
@@ -387,7 +387,7 @@ fn act() -> impl Strategy<Value = CacheAction> {
 }
 
 proptest! {
-    /// Whatever makes room: what is told is what was kept last and not forgotten.
+    /// Whatever is evicted: a lookup returns what was last cached and not invalidated.
     #[test]
     fn what_is_told_is_what_was_kept_last(acts in proptest::collection::vec(act(), 1..1_500)) {
         let rows = RowCache::new(64 << 10);
@@ -405,9 +405,9 @@ proptest! {
                 CacheAction::Look(id, variant) => {
                     let of = PageSource { cache_key: CacheKey(variant), joined_tables: &[AWAY], ..OF };
                     if let Some(page) = rows.page(of, &[id], true, (0, 1), (Vec::new(), 0)) {
-                        let told = page.packets.get(4..).filter(|_| page.rows > 0).map(<[u8]>::to_vec);
-                        let kept = model.get(&(id, variant)).map(|(body, _)| body);
-                        prop_assert_eq!(Some(&told), kept);
+                        let served = page.packets.get(4..).filter(|_| page.rows > 0).map(<[u8]>::to_vec);
+                        let expected = model.get(&(id, variant)).map(|(body, _)| body);
+                        prop_assert_eq!(Some(&served), expected);
                     }
                 }
                 CacheAction::Forget(id) => {

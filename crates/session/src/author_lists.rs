@@ -1,45 +1,45 @@
-//! Lists of authors that were asked of the server: which of a reader's edges count, and whom the reader has blocked. An answer is kept among
-//! the rows until the log tells a change of that reader's rows of the list's table.
+//! Author lists from the server: which of a reader's edges count, and whom the reader has blocked. A list stays cached with the rows until
+//! the log contains a change of that reader's rows in the list's table.
 
 use headwater_rows::{CacheKey, CachedRow, MessageKey, RowCache};
 
-/// Under what an answer is kept.
+/// The key of a cached author list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorListKey {
-    /// The reader's rows.
+    /// The reader's rows in the list's table.
     pub whose: MessageKey,
-    /// Which of them.
+    /// Which list of that reader.
     pub cache_key: CacheKey,
     /// What the list is for.
     pub rule: AuthorListRule,
 }
 
-/// What a list is for.
+/// What an author list is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthorListRule {
-    /// Messages of its authors pass, and of these, who ascend, and of nobody else.
+    /// Only messages of the list's authors, and of these (ascending), pass.
     Pass(Vec<u64>),
-    /// Messages of its authors do not.
+    /// Messages of its authors do not pass.
     Blocked,
 }
 
-/// Authors of whom a list speaks.
+/// The authors on a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedAuthors {
-    /// As the server named them, ascending.
+    /// In ascending order.
     authors: Vec<u64>,
     rule: AuthorListRule,
 }
 
-/// More authors are not kept of a reader.
+/// Longer lists of one reader are not cached.
 pub const MAX_LISTED_AUTHORS: usize = 8_000;
 
 impl AuthorListKey {
-    /// What is kept. `None`: nothing. `Some(None)`: that it cannot be.
+    /// The cached list. `None`: nothing is cached. `Some(None)`: the list cannot be cached.
     #[must_use]
     pub fn lookup(&self, rows: &RowCache) -> Option<Option<ListedAuthors>> {
-        rows.lookup(self.whose, self.cache_key, |kept, _| {
-            let CachedRow::Row(bytes) = kept else {
+        rows.lookup(self.whose, self.cache_key, |row, _| {
+            let CachedRow::Row(bytes) = row else {
                 return None;
             };
             let numbers = bytes
@@ -52,15 +52,15 @@ impl AuthorListKey {
         })
     }
 
-    /// Keeps what the server answered; `None`: that it cannot be kept.
+    /// Caches the server's list; `None`: it cannot be cached.
     pub fn cache(&self, rows: &RowCache, authors: Option<&[u64]>) {
         if let Some(authors) = authors {
-            // Sorted once, and not for each page.
+            // Sorts here once, not for each page.
             let authors = self.rule.list_of(authors).authors.into_iter();
             let bytes: Vec<u8> = authors.flat_map(u64::to_le_bytes).collect();
             rows.insert(self.whose, self.cache_key, CachedRow::Row(&bytes), &[]);
         }
-        // Too many: whoever asks next is told so.
+        // Too many authors: the next lookup learns that the list cannot be cached.
         if self.lookup(rows).is_none() {
             rows.insert(self.whose, self.cache_key, CachedRow::FilteredOut, &[]);
         }
@@ -68,19 +68,18 @@ impl AuthorListKey {
 }
 
 impl AuthorListRule {
-    /// The authors, where the server named these.
-    pub(crate) fn list_of(&self, told: &[u64]) -> ListedAuthors {
-        let mut told = told.to_vec();
-        told.sort_unstable();
+    pub(crate) fn list_of(&self, authors: &[u64]) -> ListedAuthors {
+        let mut authors = authors.to_vec();
+        authors.sort_unstable();
         ListedAuthors {
-            authors: told,
+            authors,
             rule: self.clone(),
         }
     }
 }
 
 impl ListedAuthors {
-    /// True where messages of this one pass.
+    /// True where messages of this author pass.
     #[must_use]
     pub fn passes(&self, author: u64) -> bool {
         let is_told = || self.authors.binary_search(&author).is_ok();
@@ -91,7 +90,7 @@ impl ListedAuthors {
     }
 }
 
-/// Of these messages those that pass all lists; `authors`: whose the messages are, one by one.
+/// The messages that pass all lists; `authors` holds the author of each.
 #[must_use]
 pub fn passing_messages(lists: &[ListedAuthors], messages: &[u64], authors: &[u64]) -> Vec<u64> {
     let each = messages.iter().zip(authors);
@@ -107,7 +106,7 @@ mod tests {
     use headwater_timeline::index::TimelineId;
 
     #[test]
-    fn a_list_is_told_until_the_readers_edges_change() {
+    fn a_list_stays_cached_until_the_readers_edges_change() {
         let rows = RowCache::new(1 << 20);
         let of = |reader| AuthorListKey {
             whose: (TimelineId(70), reader),
@@ -135,7 +134,7 @@ mod tests {
         assert_eq!(of(8).lookup(&rows), None);
         of(8).cache(&rows, None);
         assert_eq!(of(8).lookup(&rows), Some(None));
-        // Longer than is kept.
+        // Longer than the limit.
         of(9).cache(&rows, Some(&[1; MAX_LISTED_AUTHORS]));
         assert_eq!(of(9).lookup(&rows), Some(None));
         rows.invalidate((TimelineId(70), 7));

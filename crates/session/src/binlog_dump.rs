@@ -1,31 +1,29 @@
-//! A binary log on its way to a replica that speaks without frames, from a server that speaks in them.
+//! Relays a binary log from a server with compressed frames to a replica without.
 //!
-//! The stream has no end but the connection's, and is looked into for one thing alone: under semi-synchronous replication a source
-//! counts from 1 again behind each event that it wants to have confirmed, as if the replica had spoken in between (`flush_net`
-//! and `readSlaveReply` in both servers' plugins).
+//! The stream ends with the connection. Only one thing in it matters: under semi-synchronous replication a source restarts its numbers at
+//! 1 after each event that the replica must acknowledge, as if the replica had sent a packet (`flush_net` and `readSlaveReply` in both
+//! servers' plugins).
 
 use headwater_wire::packet::PacketSplitter;
 use headwater_wire::sequence_rewriter::SequenceRewriter;
 
-/// Second byte of every packet of a semi-synchronous stream, behind that of an OK. Elsewhere an event begins there, the first with
+/// Second byte of every packet of a semi-synchronous stream, after the OK byte. In other streams an event begins there; the first one has
 /// a time of 0.
 const SEMI_SYNC_MAGIC: u8 = 0xef;
-/// Third byte where the event is to be confirmed.
+/// Third byte where the replica must acknowledge the event.
 const ACK_REQUESTED: u8 = 1;
 
-/// Gives the packets of the stream the numbers that the replica expects.
 #[derive(Debug)]
 pub(super) struct BinlogDump {
     renumber: SequenceRewriter,
     splitter: PacketSplitter,
-    /// The packet's first bytes.
     head: Vec<u8>,
-    /// Known behind the first packet.
+    /// Known after the first packet.
     semi_synchronous: Option<bool>,
 }
 
 impl BinlogDump {
-    /// Begins between two packets; `sequence_rewriter` knows the next one's number.
+    /// Begins between two packets; `renumber` has the next packet's number.
     pub(super) fn new(renumber: SequenceRewriter) -> BinlogDump {
         BinlogDump {
             renumber,
@@ -35,13 +33,13 @@ impl BinlogDump {
         }
     }
 
-    /// The stream's next bytes, as the replica expects them.
+    /// The stream's next bytes, renumbered for the replica.
     pub(super) fn renumbered(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         while let Some(rest) = bytes.get(out.len()..).filter(|rest| !rest.is_empty()) {
             let part = self.splitter.next(rest);
-            let own = rest.get(..part.consumed).unwrap_or_default();
-            out.extend(self.renumber.rewritten(own));
+            let part_bytes = rest.get(..part.consumed).unwrap_or_default();
+            out.extend(self.renumber.rewritten(part_bytes));
             let missing = 3_usize.saturating_sub(self.head.len());
             self.head
                 .extend_from_slice(part.body.get(..missing).unwrap_or(part.body));
@@ -69,7 +67,7 @@ mod tests {
     use super::*;
     use headwater_wire::packet::{MAX_BODY, encode};
 
-    /// The numbers of the physical packets of a stream, as they are said in frames and behind it.
+    /// The numbers of the physical packets of a stream, in frames and after renumbering.
     fn numbers(payloads: &[Vec<u8>], piece: usize) -> Vec<u8> {
         let mut said = Vec::new();
         for payload in payloads {
@@ -110,7 +108,7 @@ mod tests {
         for piece in [1, 3, 1 << 20] {
             assert_eq!(numbers(&events, piece), [1, 2, 3, 1, 2, 1]);
         }
-        // Not where the first packet was an event at once: those bytes are then a time.
+        // Not where the first packet is an event: then those bytes are a time.
         let events = [&b"\0\0\0\0\0"[..], &asking, &asking].map(<[u8]>::to_vec);
         assert_eq!(numbers(&events, 7), [1, 2, 3]);
     }

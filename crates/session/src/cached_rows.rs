@@ -1,4 +1,4 @@
-//! Rows that are kept, for whatever statement: a page made of them, and what a reply of the server's tells of messages.
+//! Cached rows of any statement: pages made of them, and what a server reply shows about messages.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,59 +14,59 @@ use headwater_wire::status;
 
 use crate::author_lists::AuthorListKey;
 
-/// Rows of a page, behind what stands in front of them.
+/// The rows of a page, without the result-set envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedPage {
-    /// The packets.
+    /// The row packets.
     pub packets: Vec<u8>,
     /// How many rows there are.
     pub rows: u64,
-    /// How many rows a `FOUND_ROWS()` behind it tells: those that OFFSET passes over count.
+    /// What a following `FOUND_ROWS()` returns: rows that OFFSET skips count.
     pub found_rows: u64,
 }
 
-/// What an answer tells of messages: a row that is in it, or that there is none.
+/// What a reply shows about messages: the row of each, or that it has none.
 #[derive(Clone, Debug)]
 pub struct CacheFill {
-    /// Of which template.
+    /// The template's cache.
     pub cache: Arc<TemplateCache>,
-    /// Under which literals and settings.
+    /// The cache key: literals and settings.
     pub key: Vec<u8>,
-    /// In what kind of frame.
+    /// The kind of envelope.
     pub envelope_kind: usize,
-    /// What stands around its rows.
+    /// The result-set envelope.
     pub envelope: ResultEnvelope,
-    /// What is told of each message.
+    /// The outcome for each message.
     pub rows: Vec<MessageObservation>,
-    /// Lists of authors beside those whom a reader follows: it tells of no messages of whom they have not pass.
+    /// Author lists besides the reader's follows: messages of authors who do not pass them have no outcome here.
     pub lists: Vec<QueriedAuthorList>,
 }
 
-/// A list of authors.
+/// An author list, and the server's reply to a query for it.
 #[derive(Clone, Debug)]
 pub struct QueriedAuthorList {
-    /// Under what that is kept.
+    /// Its key.
     pub list: AuthorListKey,
-    /// What the server said of it; `None`: it was not asked.
+    /// The server's reply; `None`: no query was sent.
     pub reply: Option<AuthorListReply>,
 }
 
-/// What the server said of a list: these authors, or what cannot be kept, such as too many.
+/// The authors of a list; `None`: it cannot be cached, because it has too many authors, for example.
 pub type AuthorListReply = Option<Vec<u64>>;
 
-/// What an answer tells of a message, and what that is made of.
+/// What a reply shows about a message, and the rows that this depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageObservation {
-    /// Its id.
+    /// The message's id.
     pub id: u64,
-    /// What is told.
+    /// What the reply shows.
     pub outcome: RowOutcome,
-    /// The other rows that it is made of, one of each table that messages refer to; `None`: no row of it, whatever becomes of the table.
+    /// The joined row of each joined table; `None`: it does not depend on that table.
     pub joined_rows: Vec<Option<MessageKey>>,
 }
 
 impl MessageObservation {
-    /// Made of its own row alone.
+    /// An observation that depends on the message's own row alone.
     pub(crate) fn without_joined_rows((id, says): (u64, RowOutcome)) -> MessageObservation {
         MessageObservation {
             id,
@@ -76,19 +76,19 @@ impl MessageObservation {
     }
 }
 
-/// What an answer tells of a message.
+/// What a reply shows about one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowOutcome {
-    /// Its row stands there.
+    /// Its row is in the reply.
     Row(Range<usize>),
-    /// It passes the conditions, and OFFSET passed over it.
+    /// It passes the conditions, but OFFSET skipped it.
     Passes,
-    /// It does not.
+    /// It does not pass the conditions.
     FilteredOut,
 }
 
 impl CacheFill {
-    /// Under which number to keep it. From here on its frame is that of such replies: so there is a proof behind the answer.
+    /// The cache key. From here on the template keeps this envelope, so call it only after freshness is proved.
     #[must_use]
     pub fn cache_key(&self) -> CacheKey {
         let frame = self.envelope.clone();
@@ -96,46 +96,44 @@ impl CacheFill {
             .record_envelope(&self.key, self.envelope_kind, frame)
     }
 
-    /// Each message with what is told of it, of the answer that was read.
+    /// Each message with its outcome, from the reply that was read.
     pub fn observed_rows<'a>(
         &'a self,
         answer: &'a [u8],
     ) -> impl Iterator<Item = (&'a MessageObservation, CachedRow<'a>)> {
         self.rows.iter().filter_map(|one| {
-            let kept = match &one.outcome {
+            let row = match &one.outcome {
                 RowOutcome::Row(range) => CachedRow::Row(answer.get(range.clone())?),
                 RowOutcome::Passes => CachedRow::Passes,
                 RowOutcome::FilteredOut => CachedRow::FilteredOut,
             };
-            Some((one, kept))
+            Some((one, row))
         })
     }
 }
 
-/// A column of a message's, such as its id.
+/// A column of the message table, such as the id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageColumn<'a> {
-    /// The database of the table.
     pub(crate) database: &'a str,
-    /// The table, and how the statement calls it.
+    /// The table, and its alias in the statement.
     pub(crate) table: &'a str,
     pub(crate) alias: &'a [u8],
-    /// The column.
     pub(crate) name: &'a str,
 }
 
-/// Rows are told from an answer with no other status flags than these: autocommit, how strings are read, and what follows the plan.
+/// Rows are read only from replies with no other status flags than these: autocommit, how strings are read, and plan flags.
 const PLAIN_STATUS: u16 = status::AUTOCOMMIT
     | status::NO_BACKSLASH_ESCAPES
     | status::ANSI_QUOTES
     | status::NO_GOOD_INDEX
     | status::NO_INDEX;
 
-/// Rows behind longer descriptions of columns are not kept.
+/// Rows with longer column definitions are not cached.
 const MAX_ENVELOPE_BYTES: usize = 32 * 1024;
 
 impl CachedPage {
-    /// The whole reply, and how it ends.
+    /// The complete reply, and its outcome.
     #[must_use]
     pub fn reply(self, frame: &ResultEnvelope) -> (Vec<u8>, ReplyOutcome) {
         let CachedPage {
@@ -151,55 +149,58 @@ impl CachedPage {
     }
 }
 
-/// Messages among which the server looked for a page.
+/// The candidates among which the server selected a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageCandidates<'a> {
     /// Their ids, in the page's order.
     pub(crate) ids: &'a [u64],
-    /// There are no others.
+    /// There are no other candidates.
     pub(crate) exhaustive: bool,
-    /// OFFSET.
     pub(crate) offset: u64,
-    /// LIMIT.
     pub(crate) limit: u64,
 }
 
-/// What a reply, taken apart, tells of these messages, and what stands around its rows. `binary`: it is that to an execution. `None`: it is not as
-/// others are, or does not tell which messages it shows.
+/// The outcomes for these messages and the envelope, from a parsed reply; `binary`: in the binary row format. `None`: the reply has an
+/// unusual form, or does not show which messages it holds.
 pub(crate) fn read_observations(
     bytes: &[u8],
     parts: &ResultSetParts,
     binary: bool,
     id: MessageColumn<'_>,
-    among: PageCandidates<'_>,
+    candidates: PageCandidates<'_>,
 ) -> Option<(ResultEnvelope, Vec<(u64, RowOutcome)>)> {
     let frame = envelope_of(bytes, parts)?;
     let mut ids = Vec::with_capacity(parts.rows.len());
     match id.position(bytes, parts) {
-        Some(place) => {
+        Some(column_index) => {
             let types = column::column_types(bytes, &parts.definitions)?;
             for row in &parts.rows {
                 ids.push(column::id_cell(
                     bytes.get(row.clone())?,
-                    place,
+                    column_index,
                     &types,
                     binary,
                 )?);
             }
         }
-        // All of them passed.
-        None if parts.rows.len() == among.ids.len() && among.offset == 0 => {
-            ids.extend_from_slice(among.ids);
+        // All candidates passed.
+        None if parts.rows.len() == candidates.ids.len() && candidates.offset == 0 => {
+            ids.extend_from_slice(candidates.ids);
         }
         None => return None,
     }
-    let full = u64::try_from(parts.rows.len()).is_ok_and(|rows| rows >= among.limit);
-    let told: Vec<_> = ids.into_iter().zip(parts.rows.iter().cloned()).collect();
-    let rows = observations_of(among.ids, &told, among.offset, among.exhaustive && !full)?;
+    let full = u64::try_from(parts.rows.len()).is_ok_and(|rows| rows >= candidates.limit);
+    let rows_by_id: Vec<_> = ids.into_iter().zip(parts.rows.iter().cloned()).collect();
+    let rows = observations_of(
+        candidates.ids,
+        &rows_by_id,
+        candidates.offset,
+        candidates.exhaustive && !full,
+    )?;
     Some((frame, rows))
 }
 
-/// True where all columns of a reply are such, by their own names.
+/// True where all columns of a reply are among these, by their original names.
 pub(crate) fn shows_only(
     bytes: &[u8],
     parts: &ResultSetParts,
@@ -212,15 +213,15 @@ pub(crate) fn shows_only(
 }
 
 impl MessageColumn<'_> {
-    /// Which column of a reply it is.
     pub(crate) fn position(&self, bytes: &[u8], parts: &ResultSetParts) -> Option<usize> {
-        let called = unquoted(self.alias)?;
+        let alias = unquoted(self.alias)?;
         parts.definitions.iter().position(|range| {
             let definition = bytes.get(range.clone()).and_then(column::definition_names);
             definition.is_some_and(|names| {
-                let same = |own: &[u8], other: &str| own.eq_ignore_ascii_case(other.as_bytes());
+                let same =
+                    |original: &[u8], other: &str| original.eq_ignore_ascii_case(other.as_bytes());
                 same(names.schema, self.database)
-                    && names.table.eq_ignore_ascii_case(called)
+                    && names.table.eq_ignore_ascii_case(alias)
                     && same(names.original_table, self.table)
                     && same(names.original_name, self.name)
             })
@@ -228,7 +229,7 @@ impl MessageColumn<'_> {
     }
 }
 
-/// What stands around the rows. `None`: the answer is not as others are.
+/// The reply's envelope; `None`: the reply has an unusual form.
 fn envelope_of(bytes: &[u8], parts: &ResultSetParts) -> Option<ResultEnvelope> {
     let head = bytes.get(..parts.rows_start)?;
     let status = status_flags_at(bytes, parts.status_at)?;
@@ -246,47 +247,49 @@ fn envelope_of(bytes: &[u8], parts: &ResultSetParts) -> Option<ResultEnvelope> {
     })
 }
 
-/// A name as it stands in a text, in back quotes or not. `None`: it has some in it.
+/// A name in a text without its back quotes; `None`: it contains back quotes.
 fn unquoted(name: &[u8]) -> Option<&[u8]> {
     let inner = name.strip_prefix(b"`").and_then(|it| it.strip_suffix(b"`"));
     let inner = inner.unwrap_or(name);
     (!inner.contains(&b'`')).then_some(inner)
 }
 
-/// What an answer tells of candidates, whose rows come in their order, behind as many as OFFSET says. `whole`: the answer ends with the
-/// candidates, and not with the page. `None`: a row is no candidate's.
+/// The outcomes for candidates whose rows come in candidate order, after `offset` skipped ones. `whole`: the reply ends with the
+/// candidates, not with the page. `None`: a row belongs to no candidate.
 fn observations_of(
     candidates: &[u64],
     rows: &[(u64, Range<usize>)],
     offset: u64,
-    whole: bool,
+    exhaustive: bool,
 ) -> Option<Vec<(u64, RowOutcome)>> {
     let Some((first, _)) = rows.first() else {
-        // OFFSET may have passed over some.
-        let all = candidates.iter().filter(|_| whole && offset == 0);
+        // OFFSET may have skipped some.
+        let all = candidates.iter().filter(|_| exhaustive && offset == 0);
         return Some(all.map(|id| (*id, RowOutcome::FilteredOut)).collect());
     };
-    let front = candidates.iter().position(|id| id == first)?;
-    let (front, page) = candidates.split_at(front);
-    let passed_over = usize::try_from(offset).is_ok_and(|offset| offset == front.len());
-    let mut told = Vec::with_capacity(candidates.len());
-    for id in front {
+    let earlier = candidates.iter().position(|id| id == first)?;
+    let (earlier, page) = candidates.split_at(earlier);
+    let passed_over = usize::try_from(offset).is_ok_and(|offset| offset == earlier.len());
+    let mut outcomes = Vec::with_capacity(candidates.len());
+    for id in earlier {
         if offset == 0 {
-            told.push((*id, RowOutcome::FilteredOut));
+            outcomes.push((*id, RowOutcome::FilteredOut));
         } else if passed_over {
-            // They are as many as it has to pass over.
-            told.push((*id, RowOutcome::Passes));
+            // Exactly as many as OFFSET skips.
+            outcomes.push((*id, RowOutcome::Passes));
         }
     }
     let mut rows = rows.iter().peekable();
     for id in page {
         match rows.next_if(|(row, _)| row == id) {
-            Some((_, range)) => told.push((*id, RowOutcome::Row(range.clone()))),
-            None if rows.peek().is_some() || whole => told.push((*id, RowOutcome::FilteredOut)),
+            Some((_, range)) => outcomes.push((*id, RowOutcome::Row(range.clone()))),
+            None if rows.peek().is_some() || exhaustive => {
+                outcomes.push((*id, RowOutcome::FilteredOut))
+            }
             None => break,
         }
     }
-    rows.next().is_none().then_some(told)
+    rows.next().is_none().then_some(outcomes)
 }
 
 #[cfg(test)]
@@ -294,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_tells_of_candidates_up_to_its_last_row() {
+    fn a_reply_shows_candidates_up_to_its_last_row() {
         let of = |ids: &[u64], offset, whole| {
             let rows: Vec<_> = ids.iter().map(|id| (*id, 0..1)).collect();
             let told = observations_of(&[9, 8, 7, 6], &rows, offset, whole)?;
@@ -308,13 +311,13 @@ mod tests {
         assert_eq!(of(&[9, 7], 0, false).as_deref(), Some("9 -8 7"));
         assert_eq!(of(&[9, 7], 0, true).as_deref(), Some("9 -8 7 -6"));
         assert_eq!(of(&[8], 0, false).as_deref(), Some("-9 8"));
-        // Behind an OFFSET: of one of two that stand in front it is not known which passed.
+        // With an OFFSET of 1 and two earlier candidates it is unknown which one passed.
         assert_eq!(of(&[8, 6], 1, false).as_deref(), Some("(9) 8 -7 6"));
         assert_eq!(of(&[7, 6], 1, false).as_deref(), Some("7 6"));
         assert_eq!(of(&[], 0, true).as_deref(), Some("-9 -8 -7 -6"));
         assert_eq!(of(&[], 0, false).as_deref(), Some(""));
         assert_eq!(of(&[], 2, true).as_deref(), Some(""));
-        // Not one of them, or in another order.
+        // Not a candidate, or in another order.
         assert_eq!(of(&[5], 0, true), None);
         assert_eq!(of(&[7, 9], 0, true), None);
     }

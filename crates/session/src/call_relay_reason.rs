@@ -1,8 +1,8 @@
-//! Why a call was not answered by Headwater: one name each, for counters, logs and the reader.
+//! Why Headwater did not answer a call: one name per reason, for counters, logs and readers.
 
 use headwater_lookup::LookupError;
 
-/// Why the server's own procedure ran.
+/// Why the server itself ran the procedure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum CallRelayReason {
@@ -14,7 +14,7 @@ pub enum CallRelayReason {
     OneShotTransaction,
     /// The client has locked tables.
     TableLocks,
-    /// An argument is not certainly a number (NULL, a fraction, a value that was sent in pieces).
+    /// An argument may not be a number (NULL, a fraction, a value that was sent in pieces).
     Arguments,
     /// The session is in another database than the definition's, or in none.
     OtherDatabase,
@@ -24,9 +24,9 @@ pub enum CallRelayReason {
     WaitsForCluster,
     /// A temporary table of one of the definition's names hides the real one, or has another form.
     TemporaryTables,
-    /// The account may not execute the procedure: the server says so itself.
+    /// The account may not execute the procedure: the server itself reports it.
     NoExecute,
-    /// The procedure's definer lacks a right that its body needs, or is gone: the server says so itself.
+    /// The procedure's definer lacks a right that its body needs, or does not exist: the server itself reports it.
     DefinerRights,
     /// The definition was not accepted on this server (`headwater serve` logs why).
     Definition,
@@ -34,9 +34,9 @@ pub enum CallRelayReason {
     Unchecked,
     /// This session's account may not read the tables.
     LookupDenied,
-    /// The server warns of the procedure's text where a session calls it first, and only it can say how.
+    /// The server warns of the procedure's text at a session's first call, and only the server has the warnings.
     ParseWarnings,
-    /// A lookup failed in another way (a time limit, locks taken out of sight, ...).
+    /// A lookup failed for another reason (a time limit, locks that Headwater cannot see, ...).
     LookupFailed,
     /// The answer would exceed `limits.pending_ids`.
     TooManyIds,
@@ -49,7 +49,7 @@ pub enum CallRelayReason {
 }
 
 impl CallRelayReason {
-    /// Every reason, in the order of their numbers.
+    /// All reasons, in numeric order.
     pub const ALL: [CallRelayReason; 20] = [
         CallRelayReason::AutocommitOff,
         CallRelayReason::InTransaction,
@@ -79,7 +79,7 @@ impl CallRelayReason {
         self.explanation().0
     }
 
-    /// Its label, what it means, and what to do: as a line of the table in `docs/counters.md`.
+    /// The label, the meaning and the cure: a line of the table in `docs/counters.md`.
     #[must_use]
     pub fn explanation(self) -> (&'static str, &'static str, &'static str) {
         match self {
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::feed_decision::FeedRelayReason;
 
-    /// A cure is told without what it means: in `SHOW HEADWATER STATEMENTS`, for example.
+    /// A cure is also shown without its meaning, in `SHOW HEADWATER STATEMENTS` for example.
     #[test]
     fn a_cure_stands_by_itself() {
         let reasons = CallRelayReason::ALL

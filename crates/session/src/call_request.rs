@@ -1,4 +1,4 @@
-//! A call as the client asked for it, in whatever form.
+//! A client's call, in whatever form it came.
 
 use headwater_statement::{CallStatement, StatementEffects, TimelineCall};
 use headwater_timeline::{DefinitionId, ProcedureForm, TimelineDefinition};
@@ -8,42 +8,42 @@ use headwater_timeline::{DefinitionId, ProcedureForm, TimelineDefinition};
 pub struct CallRequest {
     /// Bytes of the packet, header included.
     pub length: usize,
-    /// What is called.
+    /// The call.
     pub call: RequestedCall,
-    /// What the packet is besides.
+    /// The form of the packet.
     pub packet_form: CallPacketForm,
 }
 
-/// A call, as far as its packet tells.
+/// A call, as far as its packet shows it.
 #[derive(Debug)]
 pub enum RequestedCall {
-    /// All of it.
+    /// A complete call.
     Call(TimelineCall),
-    /// All but the values of parameters, or of what only the session knows.
+    /// A call that lacks the values of parameters, or values that only the session knows.
     Statement(CallStatement, CallValues),
-    /// A prepared one that cannot be owned: the current database was not known for certain then, or the packet is an odd one.
+    /// A prepared call that cannot be served: the current database was uncertain at PREPARE, or the packet is unusual.
     Unresolvable,
 }
 
-/// Values of a call, in the order of their places.
+/// The values of a call, in parameter order.
 #[derive(Debug)]
 pub enum CallValues {
-    /// They stood in the packet.
+    /// The packet contained them.
     Given(Vec<u64>),
-    /// The session is asked for these expressions.
+    /// The session must evaluate these expressions.
     Expressions(Vec<String>),
-    /// Some is not certainly a number, or was sent in pieces.
+    /// A value may not be a number, or was sent in pieces.
     Invalid,
 }
 
-/// What the packet is.
+/// The form of a call's packet.
 #[derive(Debug)]
 pub enum CallPacketForm {
-    /// COM_QUERY with the call's text, which says all.
+    /// COM_QUERY with the complete call.
     Text,
-    /// COM_QUERY with a text whose meaning depends on the session: on its variables or its quotes, or on what was prepared.
+    /// COM_QUERY with a text whose meaning depends on the session: on its variables, its quotes or its prepared statements.
     Indirect,
-    /// COM_QUERY with several statements of which the call is the first.
+    /// COM_QUERY with several statements, the first of which is the call.
     FirstOfSeveral {
         /// Where the others begin in the payload.
         remainder: usize,
@@ -55,7 +55,7 @@ pub enum CallPacketForm {
 }
 
 impl CallPacketForm {
-    /// The text of the statements behind the call.
+    /// The text of the statements after the call.
     #[must_use]
     pub fn remainder<'a>(&self, payload: &'a [u8]) -> Option<&'a [u8]> {
         match self {
@@ -66,7 +66,7 @@ impl CallPacketForm {
         }
     }
 
-    /// What the statements behind the call may do, if there are any.
+    /// What the statements after the call may do, if there are any.
     #[must_use]
     pub fn remainder_effects(&self) -> Option<&StatementEffects> {
         match self {
@@ -77,14 +77,14 @@ impl CallPacketForm {
 }
 
 impl RequestedCall {
-    /// A call without parameters, whose other values only the session knows.
+    /// A call without parameters, whose remaining values only the session knows.
     #[must_use]
     pub fn in_session(statement: CallStatement) -> Self {
         let expressions = statement.session_expressions().collect();
         RequestedCall::Statement(statement, CallValues::Expressions(expressions))
     }
 
-    /// Which definition it is, in which form and in which database; `None`: it cannot be told.
+    /// The call's definition, form and database; `None`: unknown.
     #[must_use]
     pub fn resolve<'a>(
         &'a self,

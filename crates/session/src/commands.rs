@@ -47,13 +47,13 @@ pub use timing::{CompletedCommand, RelayDetails};
 /// A session in its command phase.
 #[derive(Debug)]
 pub struct CommandPhase {
-    /// The server behind it.
+    /// The session's server.
     pub server: ServerFlavor,
     /// Capabilities both sides agreed on.
     pub capabilities: Capabilities,
     agreed: NegotiatedTls,
     renumbered_side: RenumberedSide,
-    /// Which legs are in frames, where nobody reads a command's number.
+    /// Which legs use compressed frames, where neither side checks a command's number.
     compression_frames: CompressionFrames,
     /// State of the session on the server.
     pub state: SessionState,
@@ -62,32 +62,28 @@ pub struct CommandPhase {
     in_flight: VecDeque<InFlightCommand>,
     partial_packet: Option<PartialPacket>,
     prepared: PreparedStatements,
-    /// The server has no stored functions, as far as is known now.
+    /// The server has no stored functions, as far as is known.
     no_functions: bool,
-    /// Several statements in one command are taken; `None`: not known.
+    /// The server accepts several statements in one command; `None`: unknown.
     multi_statements: Option<bool>,
-    /// So many packets of the reply to the waiting command, modulo 256, have gone to the client: it is the rest of one.
+    /// The waiting command is the remainder of one, of whose reply this many packets (modulo 256) were sent to the client.
     packets_sent: Option<u8>,
-    /// The name that the client logged in by.
+    /// The client's login name.
     pub account: Vec<u8>,
-    /// Whose accounts are not for this session's client.
+    /// The operating system's user whose accounts are closed to this session's client.
     pub(super) process_user: Option<ProcessUser>,
-    /// COM_QUIT was the last command.
     quit: bool,
-    /// A command in flight may change a definition.
     may_touch_definition: bool,
     definition_touched: bool,
     definer_denied: bool,
-    /// An execution that is learned from has ended.
     metadata_sample: Option<Box<MetadataSample>>,
-    /// What is noted of statements, where somebody wants to know.
+    /// The watched statements, if any consumer wants them.
     watch: Option<Box<StatementWatch>>,
-    /// When the client's last bytes came, where it is noted how long commands take; and those that have ended since.
+    /// When the client's last bytes came, where commands are timed; and the timed commands that have ended.
     received_at: Option<Instant>,
     completed: Vec<CompletedCommand>,
-    /// The last statement was a SELECT that the server does not know of: so many rows `FOUND_ROWS()` tells behind it.
+    /// The last statement was a SELECT that the server has not seen: what `FOUND_ROWS()` returns after it.
     unseen_found_rows: Option<u64>,
-    /// The last command was a call that the server answers.
     relayed_call: bool,
 }
 
@@ -96,7 +92,7 @@ impl CommandPhase {
         server: ServerFlavor,
         capabilities: Capabilities,
         (agreed, frames): (NegotiatedTls, CompressionFrames),
-        standing: SessionState,
+        state: SessionState,
         limits: SessionLimits,
     ) -> Self {
         let mariadb = server.mariadb;
@@ -106,7 +102,7 @@ impl CommandPhase {
             agreed,
             renumbered_side: frames.renumbered_side(),
             compression_frames: frames,
-            state: standing,
+            state,
             tables: ResultTables::none(),
             in_flight: VecDeque::new(),
             partial_packet: None,
@@ -133,13 +129,13 @@ impl CommandPhase {
         }
     }
 
-    /// True when no reply is in flight and no packet is half passed on.
+    /// True when no reply is in flight and no packet is partly relayed.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.partial_packet.is_none()
     }
 
-    /// True where what waits is the rest of a command, whose first part is answered.
+    /// True where the remainder of a command waits, whose first part is answered.
     #[must_use]
     pub fn continues_command(&self) -> bool {
         self.packets_sent.is_some()
@@ -154,7 +150,7 @@ impl CommandPhase {
     }
 
     /// True where a new session would lack something that this one may have: settings, user variables, named locks, temporary tables,
-    /// prepared statements. The tables that a call leaves count until something else is asked for.
+    /// prepared statements. A call's tables count until another command follows.
     #[must_use]
     pub fn has_session_state(&self) -> bool {
         let pending = self.tables.pending.as_ref();
@@ -163,13 +159,13 @@ impl CommandPhase {
         unread || self.state.has_own_state() || self.prepared.has_any()
     }
 
-    /// True when the client has said good bye, and all that it asked for before is answered.
+    /// True when the client has sent COM_QUIT, and all its earlier commands are answered.
     #[must_use]
     pub fn has_quit(&self) -> bool {
         self.quit && self.is_idle()
     }
 
-    /// What is known of the server that settings are asked of.
+    /// The server's properties that a settings probe depends on.
     pub(crate) fn probed_server(&self, galera: bool) -> settings_probe::ProbedServer {
         let mariadb = self.server.mariadb;
         settings_probe::ProbedServer {
@@ -178,7 +174,7 @@ impl CommandPhase {
         }
     }
 
-    /// Takes in the answer to [`settings_probe::settings_query`].
+    /// Takes the reply to [`settings_probe::settings_query`].
     pub(crate) fn apply_settings(&mut self, rows: &ResultSet) -> Result<(), CallRelayReason> {
         self.state.observe(rows.end());
         let settings =
@@ -187,7 +183,7 @@ impl CommandPhase {
         Ok(())
     }
 
-    /// What stands around the rows of a reply follows this: settings, and all that both sides agreed on.
+    /// The key that result-set envelopes depend on: settings, and the negotiated capabilities.
     pub(crate) fn envelope_key(&self) -> [u8; 16] {
         let plans = self.state.plan_settings();
         let [plans, agreed] = [plans, self.capabilities.0].map(u64::to_le_bytes);
@@ -197,41 +193,41 @@ impl CommandPhase {
         framing
     }
 
-    /// Whether the server is known to have no stored functions, while the next commands come.
+    /// Records whether the server has no stored functions, for the next commands.
     pub fn set_no_functions(&mut self, none: bool) {
         self.no_functions = none;
     }
 
-    /// The server may have had some already: what a statement since may have done by them is not known.
+    /// The server may already have had functions: what a statement since may have done through them is unknown.
     pub fn doubt_functions(&mut self) {
         self.apply_effects(StatementEffects::STORED_CODE);
         self.state.confirm_no_functions();
     }
 
-    /// Notes that questions in front of a feed's statement, or another in its place, go to the server.
+    /// Records that queries before a feed's statement, or a replacement of it, go to the server.
     pub fn note_feed_query(&mut self) {
         self.state
             .command_sent(StatementEffects::NONE, self.is_idle());
     }
 
-    /// Notes that a feed's statement goes on to the server.
+    /// Records that a feed's statement is relayed.
     pub fn relay_feed(&mut self, effects: StatementEffects) {
         self.apply_effects(effects);
         self.begin(Command::Query, ReplyCompletion::Nothing);
     }
 
-    /// Notes that a tail goes on to the server: it changes nothing but the reply in flight.
+    /// Records that a follow-up SELECT is relayed: it only adds a reply in flight.
     pub fn relay_follow_up(&mut self) {
         self.begin(Command::Query, ReplyCompletion::Nothing);
     }
 
-    /// Notes that a SELECT without tables goes to the server in the place of a question to Headwater.
+    /// Records that a SELECT without tables replaces a `SHOW HEADWATER` statement.
     pub fn relay_replacement(&mut self) {
         self.apply_effects(StatementEffects::NONE);
         self.begin(Command::Query, ReplyCompletion::Nothing);
     }
 
-    /// Notes that a question to Headwater goes on to the server as it is.
+    /// Records that a `SHOW HEADWATER` statement is relayed unchanged.
     pub fn relay_unknown(&mut self) {
         self.apply_effects(StatementEffects::ALL);
         self.begin(Command::Query, ReplyCompletion::Nothing);
@@ -325,22 +321,22 @@ impl CommandPhase {
         }
     }
 
-    /// What becomes of a command by which the client could become the own user; `None`: it is no such.
+    /// The step for a command that could log the client in as the process user; `None`: any other command.
     fn guard_process_user(
         &self,
         header: PacketHeader,
         body: &[u8],
         whole: bool,
     ) -> Option<ClientStep> {
-        let own_user = self.process_user.as_ref()?;
+        let process_user = self.process_user.as_ref()?;
         let refusal = match (command_of(body), body.get(..header.len)) {
-            // Part of a dialogue that was not begun: what the server would make of it is not known.
-            _ if header.seq != 0 => own_user.refusal(1),
+            // Part of a dialogue that never began: the server's reaction is unknown.
+            _ if header.seq != 0 => process_user.refusal(1),
             (Command::ChangeUser, Some(payload)) => {
-                own_user.refuses_change(payload, self.capabilities)?
+                process_user.refuses_change(payload, self.capabilities)?
             }
             (Command::ChangeUser, None) if whole => return Some(ClientStep::Need),
-            (Command::ChangeUser, None) => own_user.refusal(1),
+            (Command::ChangeUser, None) => process_user.refusal(1),
             _ => return None,
         };
         Some(match self.is_idle() {
@@ -378,7 +374,7 @@ impl CommandPhase {
             StatementClass::FollowUp(tail) if self.tables.pending.is_some() => {
                 ClientStep::FollowUp(length, tail)
             }
-            // Without an owned call before it, its tables may be views that run anything.
+            // Without a served call before it, its tables may be views that run any code.
             StatementClass::FollowUp(_) => {
                 self.relay_text(length, StatementEffects::STORED_CODE, None)
             }
@@ -392,7 +388,7 @@ impl CommandPhase {
             },
             StatementClass::FeedBatch(batch) => self.batch(length, from, batch, payload),
             StatementClass::ShowHeadwater(_) if !self.is_idle() => ClientStep::Hold,
-            // It may go on to the server, who says that it does not know it.
+            // It may be relayed; the server then reports a syntax error.
             StatementClass::ShowHeadwater(own) => {
                 match self.flush_first(StatementEffects::ALL, Some(payload)) {
                     Some(step) => step,
@@ -403,7 +399,7 @@ impl CommandPhase {
         }
     }
 
-    /// A text that goes on to the server, once what is pending is there.
+    /// Relays a text, once pending ids are flushed.
     fn relay_text(
         &mut self,
         length: usize,
@@ -415,25 +411,25 @@ impl CommandPhase {
         }
         self.apply_effects(effects);
         let text = payload.and_then(|it| it.get(command::query_text_range(it, self.capabilities)?));
-        let after = match text.is_some_and(ends_transaction) {
+        let completion = match text.is_some_and(ends_transaction) {
             true => ReplyCompletion::TransactionEnded,
             false => ReplyCompletion::Nothing,
         };
-        self.begin(Command::Query, after);
+        self.begin(Command::Query, completion);
         ClientStep::pass(length)
     }
 
-    /// A command whose text is not looked at, or that has none.
+    /// Relays a command whose text is not read, or that has none.
     fn relay_other(&mut self, command: Command, header: PacketHeader, input: &[u8]) -> ClientStep {
         let body = input.get(HEADER_BYTES..).unwrap_or_default();
         let payload = body.get(..header.len).unwrap_or(body);
-        let mut after = ReplyCompletion::Nothing;
+        let mut completion = ReplyCompletion::Nothing;
         match command {
             Command::ChangeUser | Command::ResetConnection => {
                 if !self.is_idle() {
                     return ClientStep::Hold;
                 }
-                after = self.reset(command, payload);
+                completion = self.reset(command, payload);
             }
             Command::SetOption
             | Command::Ping
@@ -449,7 +445,7 @@ impl CommandPhase {
             }
             Command::SetOption => {
                 self.note_count_reset(payload);
-                after = ReplyCompletion::MultiStatements(multi_statements(payload));
+                completion = ReplyCompletion::MultiStatements(multi_statements(payload));
             }
             _ if leaves_result_tables(command) => {
                 match command {
@@ -468,7 +464,7 @@ impl CommandPhase {
                     return step;
                 }
                 self.apply_effects(effects);
-                after = match (command, command::statement_id(payload)) {
+                completion = match (command, command::statement_id(payload)) {
                     (Command::InitDb, _) => {
                         ReplyCompletion::InitDb(payload.get(1..).unwrap_or_default().to_vec())
                     }
@@ -477,11 +473,11 @@ impl CommandPhase {
                 };
             }
         }
-        self.begin(command, after);
+        self.begin(command, completion);
         self.pass(command, header, input)
     }
 
-    /// Notes a command that is no statement, and behind which the row count is another one.
+    /// Records a command that is no statement and resets the row count.
     fn note_count_reset(&mut self, payload: &[u8]) {
         if let Some(pending) = &mut self.tables.pending
             && payload.len() <= MAX_REPLAY_BYTES
@@ -490,13 +486,13 @@ impl CommandPhase {
         }
     }
 
-    /// A reset that ran again would take what is sent behind it. A COM_PING leaves the same counts.
+    /// A repeated reset would drop what is sent after it. A COM_PING leaves the same counts.
     fn replace_reset_by_ping(&mut self) {
         if let Some(pending) = &mut self.tables.pending
-            && let Some(aside) = &mut pending.count_reset
-            && command_of(aside) == Command::StmtReset
+            && let Some(reset_packet) = &mut pending.count_reset
+            && command_of(reset_packet) == Command::StmtReset
         {
-            *aside = vec![Command::Ping.byte()];
+            *reset_packet = vec![Command::Ping.byte()];
         }
     }
 
@@ -533,7 +529,7 @@ impl CommandPhase {
         self.unseen_found_rows = None;
         self.prepared.clear();
         let allowed = self.capabilities.contains(Capabilities::MULTI_STATEMENTS);
-        // Whether an option outlives this differs by server.
+        // Whether an option survives this differs by server.
         self.multi_statements = self.multi_statements.filter(|now| *now == allowed);
         if command == Command::ChangeUser {
             let change = ChangeUserRequest::parse(payload, self.capabilities).ok();
@@ -545,7 +541,7 @@ impl CommandPhase {
                 certain: true,
             };
         }
-        // The session stays where it is, wherever that is.
+        // The session keeps its current database, whatever that is.
         ReplyCompletion::Login {
             certain: self.state.certain_database().is_some(),
             database: self.state.database().map(<[u8]>::to_vec),
@@ -553,23 +549,22 @@ impl CommandPhase {
         }
     }
 
-    /// Whether the last command has ended well, and has ended what those before it left: MariaDB leaves conditions as they are where a
-    /// statement reads no table.
+    /// True where the last command succeeded and cleared the conditions of earlier ones: MariaDB keeps conditions where a statement reads
+    /// no table.
     pub(super) fn clears_older_conditions(&self) -> bool {
         self.succeeded() && !self.may_leave_older_conditions()
     }
 
-    /// Whether a statement that reads no table may leave warnings or an error of one before it, as MariaDB does.
+    /// True where a statement that reads no table may keep warnings or an error of an earlier one, as on MariaDB.
     pub(super) fn may_leave_older_conditions(&self) -> bool {
         self.server.mariadb && self.state.may_have_older_conditions()
     }
 
-    /// Whether the last command has ended, and well.
     pub(super) fn succeeded(&self) -> bool {
         self.is_idle() && self.state.flags().is_some()
     }
 
-    /// What has to happen before a command goes on while ids are pending; `None` when nothing has to.
+    /// The flush that a command needs while ids are pending; `None` when it needs none.
     fn flush_first(
         &mut self,
         effects: StatementEffects,
@@ -585,7 +580,7 @@ impl CommandPhase {
         {
             return None;
         }
-        // What it leaves as it was has to be there.
+        // A statement that keeps earlier diagnostics needs them on the server.
         let diagnostics = effects.diagnostics
             || effects.preserves_row_counts
             || self.may_leave_older_conditions();
@@ -609,7 +604,7 @@ impl CommandPhase {
         }
     }
 
-    /// What effects come to as the server is now.
+    /// The effects, given what is known of the server now.
     fn trusted_effects(&self, effects: StatementEffects) -> StatementEffects {
         match self.no_functions {
             true => effects,
@@ -617,8 +612,8 @@ impl CommandPhase {
         }
     }
 
-    fn begin(&mut self, command: Command, after: ReplyCompletion) {
-        self.relayed_call = matches!(after, ReplyCompletion::ProcedureCall(_));
+    fn begin(&mut self, command: Command, completion: ReplyCompletion) {
+        self.relayed_call = matches!(completion, ReplyCompletion::ProcedureCall(_));
         self.quit = command == Command::Quit;
         if ReplyFollower::expects_reply(command) {
             let continues = self.packets_sent.is_some();
@@ -634,7 +629,7 @@ impl CommandPhase {
                 reply_started: false,
                 continues,
                 sequence_shift: 0,
-                completion: after,
+                completion,
                 client_data: None,
                 client_answers: answers.flatten(),
                 watched: None,
@@ -643,7 +638,7 @@ impl CommandPhase {
         }
     }
 
-    /// How many of the waiting bytes belong to the packet being passed on.
+    /// How many of the waiting bytes belong to the packet being relayed.
     fn pass_remainder(&mut self, input: &[u8]) -> usize {
         let mut passed = 0;
         while let Some(passing) = &mut self.partial_packet {
@@ -674,7 +669,7 @@ impl CommandPhase {
     }
 }
 
-/// Commands that cannot see a table, nor change what a later one sees in it.
+/// Commands that cannot see a table, nor change what a later command sees in it.
 fn leaves_result_tables(command: Command) -> bool {
     matches!(
         command,
@@ -689,7 +684,7 @@ fn leaves_result_tables(command: Command) -> bool {
     )
 }
 
-/// The first packet of a dialogue's answers; what to do where there is none yet, or a command in its place.
+/// The first packet of the dialogue's answers; the step to take where none has come, or a command came instead.
 fn next_dialogue_packet(input: &[u8]) -> Result<&[u8], ClientStep> {
     match (PacketHeader::parse(input), packet::complete_payload(input)) {
         (Some(header), _) if header.seq == 0 => Err(ClientStep::Hold),
@@ -698,7 +693,6 @@ fn next_dialogue_packet(input: &[u8]) -> Result<&[u8], ClientStep> {
     }
 }
 
-/// Commands that begin with a statement's id.
 fn has_statement_id(command: Command) -> bool {
     matches!(
         command,
@@ -710,7 +704,7 @@ fn has_statement_id(command: Command) -> bool {
     )
 }
 
-/// A text that ends a transaction, and does nothing else: in each case that drivers send it in.
+/// True for a text that only ends a transaction, in each letter case that drivers use.
 fn ends_transaction(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let text = text.strip_suffix(b";").unwrap_or(text);
@@ -719,7 +713,7 @@ fn ends_transaction(text: &[u8]) -> bool {
         .any(|verb| text.eq_ignore_ascii_case(verb))
 }
 
-/// What COM_SET_OPTION says; `None`: something else.
+/// The value of a COM_SET_OPTION; `None`: another option.
 fn multi_statements(payload: &[u8]) -> Option<bool> {
     match payload {
         [_, 0, 0] => Some(true),
@@ -729,7 +723,7 @@ fn multi_statements(payload: &[u8]) -> Option<bool> {
 }
 
 fn command_of(payload: &[u8]) -> Command {
-    // An empty payload is a command nobody knows.
+    // An empty payload is an unknown command.
     payload
         .first()
         .map_or(Command::Other(0), |byte| Command::from_byte(*byte))

@@ -1,9 +1,9 @@
-//! Which of a session's two connections speak in compressed frames: the client's leg, and the server's.
+//! Which of a session's two connections use compressed frames: the client's leg and the server's leg.
 //!
-//! In frames servers number the packets of a reply from the number of frames, at each flush anew, and read no client's numbers;
-//! clients in frames read none either. Without frames both count, and end the session where they are told another number.
-//! So where one leg has frames alone, the numbers that reach the other are made here. Where both have, a command may come in fewer
-//! frames than it goes on in, and the reply's numbers are shifted by the difference.
+//! In frames, servers number a reply's packets from the frame number, again after each flush, and ignore the client's numbers; clients in
+//! frames ignore numbers, too. Without frames both count, and end the session on an unexpected number. So where only one leg uses frames,
+//! Headwater rewrites the numbers for the other. Where both do, a command may arrive in fewer frames than it leaves in, and the reply's
+//! numbers are shifted by the difference.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,14 +17,14 @@ const UNSUPPORTED: u16 = 1235;
 /// ER_NET_PACKETS_OUT_OF_ORDER.
 const OUT_OF_ORDER: u16 = 1156;
 
-/// Which ways to compress clients are offered.
+/// Which compression algorithms clients are offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientCompression {
-    /// Those that the server has.
+    /// Those of the server.
     #[default]
     Mirror,
-    /// All that a server of the product could have.
+    /// All that a server of this product can have.
     Offer,
     /// None.
     Never,
@@ -39,7 +39,7 @@ pub enum ServerCompression {
     Mirror,
     /// Never.
     Never,
-    /// Wherever the server can: as the client's if it can do that, else with zlib, else with zstd.
+    /// Wherever the server can: with the client's algorithm if possible, else with zlib, else with zstd.
     WhereOffered,
 }
 
@@ -54,13 +54,13 @@ pub struct CompressionPolicy {
 }
 
 impl CompressionPolicy {
-    /// Each leg as the other.
+    /// Each leg mirrors the other.
     pub const MIRROR: CompressionPolicy = CompressionPolicy {
         clients: ClientCompression::Mirror,
         server: ServerCompression::Mirror,
     };
 
-    /// The ways that a client is offered, given those of the server. MariaDB knows no zstd.
+    /// The algorithms that a client is offered, given the server's. MariaDB has no zstd.
     #[must_use]
     pub fn offers(self, server: Capabilities, mariadb: bool) -> Capabilities {
         match self.clients {
@@ -71,7 +71,7 @@ impl CompressionPolicy {
         }
     }
 
-    /// The ways that the server is asked for, given those that the client's leg may use and those that the server has.
+    /// The algorithms to request from the server, given those that the client's leg may use and the server's own.
     #[must_use]
     pub fn agree(self, client: Capabilities, server: Capabilities) -> Capabilities {
         let can = server.intersection(CompressionAlgorithm::FLAGS);
@@ -88,7 +88,7 @@ impl CompressionPolicy {
     }
 }
 
-/// What is spoken behind the login, on each leg: frames, or packets alone.
+/// What each leg uses after the login: compressed frames, or plain packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompressionFrames {
     /// The client's leg.
@@ -97,10 +97,10 @@ pub struct CompressionFrames {
     pub server: Option<CompressionAlgorithm>,
 }
 
-/// Whose packets get other numbers on their way.
+/// Whose packets get other sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenumberedSide {
-    /// Nobody's: both sides count alike.
+    /// Neither: both sides count alike.
     Neither,
     /// The server's: it counts frames, the client packets.
     Server,
@@ -109,25 +109,25 @@ pub enum RenumberedSide {
 }
 
 impl CompressionFrames {
-    /// Packets alone, on both.
+    /// Plain packets on both legs.
     pub const NONE: CompressionFrames = CompressionFrames {
         client: None,
         server: None,
     };
 
-    /// True when bytes of one leg mean nothing on the other.
+    /// True when the bytes of one leg cannot go to the other unchanged.
     #[must_use]
     pub fn differ(self) -> bool {
         self.client != self.server
     }
 
-    /// True where both legs are in frames: the server numbers a reply from those that it read, which are not the client's.
+    /// True where both legs use frames: the server numbers a reply from the frames that it read, which are not the client's.
     #[must_use]
     pub fn both_compressed(self) -> bool {
         self.client.is_some() && self.server.is_some()
     }
 
-    /// Whose numbers are made here.
+    /// Whose numbers are rewritten here.
     #[must_use]
     pub fn renumbered_side(self) -> RenumberedSide {
         match (self.client, self.server) {
@@ -138,7 +138,7 @@ impl CompressionFrames {
     }
 }
 
-/// An ERR packet for the client: what cannot be told from one leg to the other.
+/// An ERR packet for the client: what cannot be relayed between the legs.
 #[must_use]
 pub fn refusal(seq: u8, what: &str) -> Vec<u8> {
     let message = format!(
@@ -153,7 +153,7 @@ pub fn refusal(seq: u8, what: &str) -> Vec<u8> {
     error_bytes(seq, &error)
 }
 
-/// What servers say to a client whose command does not begin with number 0: itself with that number, whatever came before.
+/// The servers' error to a client whose command does not begin with number 0; it always has number 0 itself.
 #[must_use]
 pub fn out_of_order() -> Vec<u8> {
     let error = ErrPacket {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_offered_what_the_setting_says() {
+    fn clients_are_offered_what_the_setting_allows() {
         for (clients, mariadb, server, offered) in [
             (ClientCompression::Mirror, false, ZSTD, ZSTD),
             (ClientCompression::Mirror, true, NONE, NONE),
@@ -186,14 +186,14 @@ mod tests {
             (ClientCompression::Never, false, ZLIB.union(ZSTD), NONE),
         ] {
             let setting = compression(clients, ServerCompression::Mirror);
-            // Flags of other kinds are nothing to it.
+            // Other flags do not matter.
             let server = server.union(Capabilities::SSL);
             assert_eq!(setting.offers(server, mariadb), offered, "{clients:?}");
         }
     }
 
     #[test]
-    fn the_server_is_asked_for_what_the_setting_says_and_it_has() {
+    fn the_servers_leg_follows_the_setting_and_its_capabilities() {
         let both = ZLIB.union(ZSTD);
         for (server, client, can, asked) in [
             (ServerCompression::Mirror, both, both, both),

@@ -1,52 +1,52 @@
-//! Whether a procedure's definer may still do what its body does, as the server's own runs of it tell: pure.
+//! Whether a procedure's definer may still do what its body does, from the server's own runs of it: pure.
 //!
-//! A procedure runs with its definer's rights, and those can be taken away at any time by statements that Headwater does not
-//! see. So an answer of ours needs a run of the real procedure, not older than `privileges.ttl_s`, that was not denied. One run
-//! serves all sessions: the rights are the definer's, whoever calls.
+//! A procedure runs with its definer's rights, and statements that Headwater does not see can revoke these at any time. So a served call
+//! needs a run of the real procedure that was not denied and is not older than `privileges.ttl_s`. One run serves all sessions: the rights
+//! are the definer's, whichever session calls.
 
 use std::time::Duration;
 
 use headwater_timeline::ProcedureForm;
 
-/// What is known of a definer's rights to what one form's procedure does. Times count from a beginning that all share.
+/// What is known of the definer's rights for one form's procedure. Times count from a common start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefinerRightProof {
-    /// Nobody has seen the procedure run.
+    /// No run of the procedure was seen.
     #[default]
     Unknown,
     /// A run that was sent at this time read both tables.
     Proved {
         /// When it was sent.
         at: Duration,
-        /// When a call was told to run the procedure so that the proof does not grow too old.
+        /// When a call was chosen to renew the proof.
         renewing: Option<Duration>,
     },
     /// A run was denied.
     Lost {
-        /// When that was heard, or when a call was last told to try again.
+        /// When the denial was received, or when a call was last chosen to try again.
         at: Duration,
     },
 }
 
-/// What a call is to do about it.
+/// What a call does about the definer's rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallStrategy {
-    /// It may be answered from what is known.
+    /// Serve it from what is known.
     Answer,
-    /// It has the server run the procedure, and is answered with what that leaves.
+    /// Have the server run the procedure, and serve what that leaves.
     Run,
-    /// It is relayed: the server has just denied the same.
+    /// Relay it: the server has just denied the same.
     Relay,
 }
 
-/// This part of a proof's life is left when it is renewed: one call a `ttl`, while the others are answered.
+/// A proof is renewed when this fraction of its life remains: one call per `ttl` runs the procedure, while the others are served.
 const RENEWAL_FRACTION: u32 = 8;
 
-/// What a definer is told who lacks a right that the body needs: to the database, a table, a column; or who is gone.
+/// The errors where a definer lacks a right that the body needs (to the database, a table, a column) or does not exist.
 const DENIAL_ERRORS: [u16; 5] = [1044, 1142, 1143, 1227, 1449];
 
 impl DefinerRightProof {
-    /// A call came: what it is to do.
+    /// Decides the strategy of a call.
     pub fn strategy(&mut self, now: Duration, ttl: Duration) -> CallStrategy {
         match self {
             Self::Unknown => CallStrategy::Run,
@@ -71,12 +71,12 @@ impl DefinerRightProof {
         }
     }
 
-    /// A run that was sent then succeeded, and read both tables.
+    /// A run that was sent at this time succeeded, and read both tables.
     pub fn run_succeeded(&mut self, sent: Duration) {
         let overtaken = match self {
             Self::Unknown => false,
             Self::Proved { at, .. } => *at >= sent,
-            // What was asked before the denial was heard may have been answered before it was one.
+            // A run sent before the denial was received may have been answered before the denial.
             Self::Lost { at } => *at > sent,
         };
         if !overtaken {
@@ -87,20 +87,20 @@ impl DefinerRightProof {
         }
     }
 
-    /// A run was denied; this was heard now.
+    /// A run was denied; the error was received now.
     pub fn run_was_denied(&mut self, now: Duration) {
         *self = Self::Lost { at: now };
     }
 }
 
-/// True for an error by which the server says that the definer of a procedure lacks a right, or is gone.
+/// True for an error that reports that a procedure's definer lacks a right, or does not exist.
 #[must_use]
 pub fn denies_definer(code: u16) -> bool {
     DENIAL_ERRORS.contains(&code)
 }
 
-/// Whether a run that left so many rows read both tables. Only then did the server look at the rights to them: the statements
-/// within the loop of a cursor are not looked at where the cursor has no row.
+/// True where a run with these row counts read both tables. Only then did the server check the rights to them: it does not check the
+/// statements in a cursor's loop where the cursor has no row.
 #[must_use]
 pub fn has_read_both(form: ProcedureForm, ids: usize, heads: usize) -> bool {
     match form {
@@ -128,22 +128,25 @@ mod tests {
         right
     }
 
-    /// What calls at these times are told.
-    fn told(right: &mut DefinerRightProof, calls: &[u64]) -> Vec<CallStrategy> {
+    /// The strategies of calls at these times.
+    fn strategies(right: &mut DefinerRightProof, calls: &[u64]) -> Vec<CallStrategy> {
         let course = |at: &u64| right.strategy(ms(*at), TTL);
         calls.iter().map(course).collect()
     }
 
     #[test]
     fn until_a_run_has_succeeded_each_call_runs_the_procedure() {
-        assert_eq!(told(&mut DefinerRightProof::Unknown, &[0, 1, 2]), [Run; 3]);
+        assert_eq!(
+            strategies(&mut DefinerRightProof::Unknown, &[0, 1, 2]),
+            [Run; 3]
+        );
     }
 
     #[test]
     fn a_proof_holds_for_its_time_and_no_longer() {
         let calls = [100, 101, 799, 900, 901];
         assert_eq!(
-            told(&mut proved(100), &calls),
+            strategies(&mut proved(100), &calls),
             [Answer, Answer, Answer, Run, Run]
         );
     }
@@ -152,20 +155,23 @@ mod tests {
     fn one_call_renews_a_proof_while_the_others_are_answered() {
         let mut right = proved(0);
         assert_eq!(
-            told(&mut right, &[699, 700, 701, 750]),
+            strategies(&mut right, &[699, 700, 701, 750]),
             [Answer, Run, Answer, Answer]
         );
         right.run_succeeded(ms(700));
         assert_eq!(
-            told(&mut right, &[800, 1_399, 1_400]),
+            strategies(&mut right, &[800, 1_399, 1_400]),
             [Answer, Answer, Run]
         );
-        // That one does not come back.
-        assert_eq!(told(&mut right, &[1_499, 1_500, 1_501]), [Answer, Run, Run]);
+        // That call does not come back.
+        assert_eq!(
+            strategies(&mut right, &[1_499, 1_500, 1_501]),
+            [Answer, Run, Run]
+        );
     }
 
     #[test]
-    fn who_renews_and_is_not_heard_of_is_followed_by_another() {
+    fn a_renewal_without_a_result_is_followed_by_another() {
         let mut right = proved(0);
         let ttl = ms(8_000);
         let mut told = |at| right.strategy(ms(at), ttl);
@@ -181,11 +187,11 @@ mod tests {
         let mut right = proved(0);
         right.run_was_denied(ms(10));
         assert_eq!(
-            told(&mut right, &[11, 809, 810, 811]),
+            strategies(&mut right, &[11, 809, 810, 811]),
             [Relay, Relay, Run, Relay]
         );
         right.run_succeeded(ms(810));
-        assert_eq!(told(&mut right, &[812]), [Answer]);
+        assert_eq!(strategies(&mut right, &[812]), [Answer]);
     }
 
     #[test]
@@ -193,7 +199,7 @@ mod tests {
         let mut right = proved(0);
         right.run_was_denied(ms(10));
         right.run_succeeded(ms(9));
-        assert_eq!(told(&mut right, &[11]), [Relay]);
+        assert_eq!(strategies(&mut right, &[11]), [Relay]);
     }
 
     #[test]
@@ -212,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_who_follows_nobody_proves_the_newest_page_alone() {
+    fn a_reader_without_follows_proves_the_newest_page_alone() {
         assert!(has_read_both(ProcedureForm::Newest, 0, 0));
         // Heads without ids: the helper read the messages, the page's own procedure did not.
         assert!(!has_read_both(ProcedureForm::Bounded, 0, 3));

@@ -1,4 +1,4 @@
-//! A session between two commands, for tests of what is decided then.
+//! A session between two commands, for tests of decisions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::session_state::SessionState;
 use crate::settings_probe::SessionSettings;
 use crate::tls_policy::TlsPolicy;
 
-/// Of which nothing is known but that it is in database `tl`, and has no result tables.
+/// A session of which only this is known: it is in database `tl`, and has no result tables.
 pub(crate) fn session(mariadb: bool) -> CommandPhase {
     let limits = SessionLimits {
         statement_bytes: 1024,
@@ -26,12 +26,12 @@ pub(crate) fn session(mariadb: bool) -> CommandPhase {
         TlsPolicy::PLAIN.agree(false, false).unwrap(),
         CompressionFrames::NONE,
     );
-    let standing = SessionState::new(Some(b"tl".to_vec()));
+    let state = SessionState::new(Some(b"tl".to_vec()));
     let mut session = CommandPhase::new(
         ServerFlavor { mariadb },
         capabilities,
         agreed,
-        standing,
+        state,
         limits,
     );
     session.tables.result = TableRowCount::Absent;
@@ -39,7 +39,7 @@ pub(crate) fn session(mariadb: bool) -> CommandPhase {
     session
 }
 
-/// Settings under which all may be answered, in database `tl`.
+/// Settings that bar nothing, in database `tl`.
 pub(crate) fn settings() -> SessionSettings {
     SessionSettings {
         database: Some(b"tl".to_vec()),
@@ -56,7 +56,7 @@ pub(crate) fn settings() -> SessionSettings {
     }
 }
 
-/// Ids of a call for the newest page, which are not on the server.
+/// Ids of a call for the newest page that are not on the server.
 pub(crate) fn pending(definition: DefinitionId, ids: Vec<u64>) -> PendingIds {
     PendingIds {
         definition,

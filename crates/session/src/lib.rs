@@ -1,6 +1,6 @@
-//! One client's session: its protocol state, its login, and what is known of it on the server.
+//! One client's session: its protocol state, its login, and its known state on the server.
 //!
-//! No IO and no clock: packets in, steps out. What moves the bytes is `headwater::session`.
+//! No IO and no clock: packets in, steps out. The driver that moves the bytes is `headwater::session`.
 
 pub mod author_lists;
 mod binlog_dump;

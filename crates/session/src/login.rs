@@ -1,15 +1,14 @@
 //! A session up to the server's OK: greeting, TLS on either leg, login, and the plugins' dialogue.
 //!
-//! The protocol calls it the connection phase. It is one of three states, each in its own file:
+//! The protocol calls it the connection phase. It has three states, each in its own file:
 //!
 //! ```text
 //! AwaitingGreeting --greeting--> AwaitingResponse --login--> Authenticating --OK--> in
 //! ```
 //!
-//! A state is handed the bytes that wait on one side, and is consumed by them: it says what is to be done with them, and what it
-//! becomes. The dialogue is the client's and the server's; what changes on the way is named here: the greeting's flags, the
-//! login's SSL flag and the numbers of packets where only one leg has TLS, the login's ways to compress where the legs are set
-//! apart, and a `redirect_url`, which would lead the client past us.
+//! A state takes the bytes that wait on one side, and is consumed: it returns a step and the next state. The dialogue is the client's and
+//! the server's; Headwater changes only this: the greeting's flags, the login's SSL flag and packet numbers where only one leg has TLS,
+//! the login's compression flags where the legs differ, and a `redirect_url`, which would lead the client past Headwater.
 
 mod authentication;
 mod greeting;
@@ -28,61 +27,54 @@ use authentication::AuthenticationState;
 use greeting::GreetingState;
 use response::ResponseState;
 
-/// How a session may go between its two sides.
+/// What a session's two legs may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionPolicy {
     /// Which sides have TLS.
     pub tls: TlsPolicy,
-    /// A `redirect_url` goes on to the client.
+    /// A `redirect_url` is relayed to the client.
     pub redirects: bool,
     /// Which sides have compressed frames.
     pub compression: CompressionPolicy,
-    /// Whose accounts are not for this session's client.
+    /// The operating system's user whose accounts are closed to this session's client.
     pub process_user: Option<ProcessUser>,
 }
 
-/// How far a login has come that has not ended.
+/// The progress of a login that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginProgress {
     /// The server's greeting has not come.
     BeforeGreeting,
-    /// The client has not said who it is.
+    /// The client has not sent its login.
     BeforeLogin,
-    /// It has, and its plugin's dialogue has not ended.
+    /// The client has sent its login; its plugin's dialogue has not ended.
     InDialogue,
 }
 
-/// A session that logs in.
 #[derive(Debug)]
 pub(super) enum LoginState {
-    /// The server speaks first.
+    /// The server sends first.
     AwaitingGreeting(Box<GreetingState>),
-    /// The client is to say who it is, and may ask for TLS before.
+    /// The client sends its login, and may request TLS before.
     AwaitingResponse(Box<ResponseState>),
-    /// Client and server agree on whether it is.
+    /// Client and server authenticate.
     Authenticating(Box<AuthenticationState>),
 }
 
-/// What a session is behind a step of its login.
+/// A session after a step of its login.
 #[derive(Debug)]
 pub(super) enum LoginTransition {
-    /// It still logs in.
     LoggingIn(LoginState),
-    /// It is in.
     LoggedIn(Box<CommandPhase>, CompressionFrames),
-    /// Its bytes are passed on unread from here.
+    /// Its bytes are relayed unread from here.
     Pump,
 }
 
 impl LoginState {
-    pub(super) fn new(ways: SessionPolicy, limits: SessionLimits) -> LoginState {
-        LoginState::AwaitingGreeting(Box::new(GreetingState {
-            policy: ways,
-            limits,
-        }))
+    pub(super) fn new(policy: SessionPolicy, limits: SessionLimits) -> LoginState {
+        LoginState::AwaitingGreeting(Box::new(GreetingState { policy, limits }))
     }
 
-    /// The number of this session at the server, once it has greeted.
     pub(super) fn thread_id(&self) -> Option<u32> {
         match self {
             LoginState::AwaitingResponse(state) => Some(state.thread_id()),
@@ -90,7 +82,6 @@ impl LoginState {
         }
     }
 
-    /// How far it has come.
     pub(super) fn progress(&self) -> LoginProgress {
         match self {
             LoginState::AwaitingGreeting(_) => LoginProgress::BeforeGreeting,
@@ -99,7 +90,7 @@ impl LoginState {
         }
     }
 
-    /// True while nothing has been asked of the server.
+    /// True while the server has received nothing.
     pub(super) fn is_at_rest(&self) -> bool {
         !matches!(self, LoginState::Authenticating(_))
     }

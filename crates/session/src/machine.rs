@@ -1,21 +1,19 @@
-//! One client's protocol state: bytes in, what is to be done with them out.
+//! One client's protocol state: takes bytes, returns steps.
 //!
-//! A [`SessionMachine`] does no IO. The driver shows it the bytes that wait on either side, and carries
-//! out the step it gets back. It walks through three phases, each an enum variant that owns what
-//! only that phase needs:
+//! A [`SessionMachine`] does no IO. The driver shows it the bytes that wait on either side, and carries out the step that it returns. It
+//! has three phases, each an enum variant that owns what only that phase needs:
 //!
 //! ```text
 //! LoggingIn --OK--> Commands
 //!     \________________\--> Pump
 //! ```
 //!
-//! **Pump** is where everything ends that cannot be followed: an old protocol, a binlog dump, a
-//! malformed reply. Bytes still flow both ways; nothing is looked at any more. Where one leg has frames and the other
-//! counts packets that would not do: a dump goes on as **Dump**, with its packets counted, and anything else is refused.
+//! **Pump** takes everything that cannot be followed: an old protocol, a binlog dump, a malformed reply. Bytes still flow both ways,
+//! unread. Where one leg uses compressed frames and the other counts packets, a dump continues as **Dump**, with its packets renumbered,
+//! and anything else is refused.
 //!
-//! In **Commands** a client may send further commands before the replies to earlier ones have come
-//! (`in_flight`). A step that needs the connection for itself (an owned call, a tail, writing the
-//! result table) is only given out once every reply in flight has ended.
+//! In **Commands** a client may send further commands before the replies to earlier ones have come (`in_flight`). A step that needs the
+//! connection for itself (a served call, a follow-up SELECT, a flush) is only returned once every reply in flight has ended.
 
 use super::binlog_dump::BinlogDump;
 use super::commands::{CommandPhase, ReplyStep};
@@ -32,36 +30,35 @@ use headwater_wire::packet::{HEADER_BYTES, PacketHeader};
 #[derive(Debug)]
 pub struct SessionMachine {
     limits: SessionLimits,
-    /// Begins behind the login, and is to be carried out.
+    /// Starts after the login, once the driver has taken it.
     compression_frames: Option<CompressionFrames>,
-    /// The step behind the bytes that went straight on: it was asked for, and is to be given out.
+    /// The step after the bytes that were passed through: already decided, and returned next.
     next_step: Option<ClientStep>,
     phase: SessionPhase,
-    /// Whose accounts are not for this session's client: where nobody follows it, it is not heard.
+    /// The process user, whose accounts are closed to this session's client: an unfollowed client's bytes are not relayed.
     process_user: Option<ProcessUser>,
     thread_id: Option<u32>,
-    /// Statements are noted.
     watches_statements: bool,
 }
 
-/// What a session does.
+/// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SessionActivity {
-    /// The client logs in.
+    /// The client is logging in.
     LoggingIn,
-    /// It waits for the client's next command.
+    /// The session waits for the client's next command.
     Idle,
-    /// The same within a transaction, or what may be one.
+    /// The same, with a transaction that is or may be open.
     InTransaction,
     /// A command has not ended.
     Busy,
-    /// Its bytes are passed on unseen.
+    /// Its bytes are relayed unread.
     Unfollowed,
 }
 
 impl SessionActivity {
-    /// Every one.
+    /// All activities.
     pub const ALL: [SessionActivity; 5] = [
         SessionActivity::LoggingIn,
         SessionActivity::Idle,
@@ -70,7 +67,7 @@ impl SessionActivity {
         SessionActivity::Unfollowed,
     ];
 
-    /// Its name.
+    /// The activity's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -92,21 +89,21 @@ enum SessionPhase {
 }
 
 impl SessionMachine {
-    /// A connection that was just accepted: the server's greeting comes first.
+    /// A new connection: the server's greeting comes first.
     #[must_use]
-    pub fn new(limits: SessionLimits, ways: SessionPolicy) -> Self {
+    pub fn new(limits: SessionLimits, policy: SessionPolicy) -> Self {
         SessionMachine {
             limits,
             compression_frames: None,
             next_step: None,
-            process_user: ways.process_user.clone(),
+            process_user: policy.process_user.clone(),
             thread_id: None,
             watches_statements: false,
-            phase: SessionPhase::LoggingIn(LoginState::new(ways, limits)),
+            phase: SessionPhase::LoggingIn(LoginState::new(policy, limits)),
         }
     }
 
-    /// Has statements be noted: see [`CommandPhase::take_watched_selects`].
+    /// Watches statements: see [`CommandPhase::take_watched_selects`].
     pub fn watch(&mut self) {
         self.watches_statements = true;
     }
@@ -119,13 +116,13 @@ impl SessionMachine {
         }
     }
 
-    /// The number of this session at the server, as its greeting said: CONNECTION_ID(), or its lower half where that is larger.
+    /// The session's id on the server, from its greeting: CONNECTION_ID(), or its lower half where that is larger.
     #[must_use]
     pub fn thread_id(&self) -> Option<u32> {
         self.thread_id
     }
 
-    /// Whom the client has logged in as, where that was followed.
+    /// The client's account, where the login was followed.
     #[must_use]
     pub fn account(&self) -> Option<&[u8]> {
         match &self.phase {
@@ -134,7 +131,7 @@ impl SessionMachine {
         }
     }
 
-    /// What the session does, as far as it is followed.
+    /// The session's activity, as far as it is followed.
     #[must_use]
     pub fn activity(&self) -> SessionActivity {
         match &self.phase {
@@ -148,7 +145,7 @@ impl SessionMachine {
         }
     }
 
-    /// How far the login has come, where it has not ended.
+    /// The progress of a login that has not ended.
     #[must_use]
     pub fn login_progress(&self) -> Option<LoginProgress> {
         match &self.phase {
@@ -157,7 +154,7 @@ impl SessionMachine {
         }
     }
 
-    /// Once, at the end of a login: what each side speaks in from here on, if not in packets alone as before.
+    /// Once, at the end of a login: the format of each leg from here on, unless both stay plain packets.
     pub fn take_compression_frames(&mut self) -> Option<CompressionFrames> {
         self.compression_frames.take()
     }
@@ -168,7 +165,7 @@ impl SessionMachine {
         match &self.phase {
             SessionPhase::Commands(commands) => commands.is_at_rest(),
             SessionPhase::LoggingIn(login) => login.is_at_rest(),
-            // Nobody can tell.
+            // Unknown.
             SessionPhase::Pump | SessionPhase::Dump(_) => true,
         }
     }
@@ -178,13 +175,13 @@ impl SessionMachine {
     pub fn has_session_state(&self) -> bool {
         match &self.phase {
             SessionPhase::Commands(commands) => commands.has_session_state(),
-            // It has only just come. Of the others nobody can tell.
+            // A login has only begun. Of the other phases this is unknown.
             SessionPhase::LoggingIn(_) | SessionPhase::Pump | SessionPhase::Dump(_) => true,
         }
     }
 
-    /// How many of these bytes, the first that wait from the client, go to the server as they are. So whole commands need not be
-    /// kept; what else is to be done is what [`SessionMachine::client`] says next of the bytes behind them.
+    /// How many of the client's waiting bytes go to the server unchanged. So whole commands need not be held; [`SessionMachine::client`]
+    /// then returns the step for the bytes after them.
     pub fn pass_through(
         &mut self,
         input: &[u8],
@@ -204,7 +201,7 @@ impl SessionMachine {
         passed
     }
 
-    /// Decides about the bytes waiting from the client; `classify` is asked for a statement's class.
+    /// Decides about the bytes waiting from the client; `classify` gives a statement's class.
     pub fn client(
         &mut self,
         input: &[u8],
@@ -228,7 +225,7 @@ impl SessionMachine {
             return step;
         }
         match &self.process_user {
-            Some(own_user) => unfollowed_client(input, own_user),
+            Some(process_user) => unfollowed_client(input, process_user),
             None => ClientStep::pass(input.len()),
         }
     }
@@ -248,9 +245,9 @@ impl SessionMachine {
                     ServerStep::pass(input.len())
                 }
                 ReplyStep::Dump(mut dump) => {
-                    let own = dump.renumbered(input);
+                    let renumbered = dump.renumbered(input);
                     self.phase = SessionPhase::Dump(dump);
-                    ServerStep::replace(input.len(), own)
+                    ServerStep::replace(input.len(), renumbered)
                 }
             },
             SessionPhase::Dump(dump) => ServerStep::replace(input.len(), dump.renumbered(input)),
@@ -265,7 +262,7 @@ impl SessionMachine {
         }
     }
 
-    /// The login, whose step consumes it: what it becomes is to be entered.
+    /// Takes the login, which its step consumes; its next state must be entered.
     fn take_login(&mut self) -> Option<LoginState> {
         match std::mem::replace(&mut self.phase, SessionPhase::Pump) {
             SessionPhase::LoggingIn(login) => Some(login),
@@ -286,7 +283,7 @@ impl SessionMachine {
                 if self.watches_statements {
                     commands.watch();
                 }
-                // What waits is read anew, in frames or as commands.
+                // What waits is read again, in frames or as commands.
                 self.next_step = None;
                 self.compression_frames = (frames != CompressionFrames::NONE).then_some(frames);
                 SessionPhase::Commands(commands)
@@ -296,9 +293,9 @@ impl SessionMachine {
     }
 }
 
-/// Where nobody follows a client that must not be anybody: what a replica says of the log that it is sent (semi-synchronous
-/// replication, packets that begin with 0xef), and good bye.
-fn unfollowed_client(input: &[u8], own_user: &ProcessUser) -> ClientStep {
+/// Restricts an unfollowed client to what a replica sends about its binlog dump (semi-synchronous acknowledgements, which begin with 0xef)
+/// and COM_QUIT: it must not log in as the process user.
+fn unfollowed_client(input: &[u8], process_user: &ProcessUser) -> ClientStep {
     const ACKNOWLEDGEMENT: u8 = 0xef;
     let Some(header) = PacketHeader::parse(input) else {
         return ClientStep::Need;
@@ -314,11 +311,11 @@ fn unfollowed_client(input: &[u8], own_user: &ProcessUser) -> ClientStep {
                 false => ClientStep::pass(length),
             }
         }
-        _ => ClientStep::Refuse(own_user.refusal(1)),
+        _ => ClientStep::Refuse(process_user.refusal(1)),
     }
 }
 
-/// A place in a log: its file's name is in there.
+/// The longest acknowledgement: it contains a log file's name.
 const MAX_ACKNOWLEDGEMENT_BYTES: usize = 4 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a driver is to do with the bytes that wait on either side.
+//! The steps that a driver carries out with the bytes that wait on either side.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -8,122 +8,124 @@ use headwater_statement::{FirstStatement, FollowUpSelect, ShowHeadwater, Stateme
 use super::call_request::CallRequest;
 use super::prepared_statements::{FeedExecution, NamedExecution};
 
-/// Which server a session talks to, as its greeting said.
+/// A session's server, from its greeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFlavor {
-    /// MariaDB, or else MySQL.
+    /// True for MariaDB, false for MySQL.
     pub mariadb: bool,
 }
 
-/// Limits that a machine keeps to.
+/// A machine's limits.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionLimits {
-    /// Longest statement (bytes of packet payload) that is looked at; longer ones are relayed unseen.
+    /// Longest statement (bytes of packet payload) that is read; longer ones are relayed unread.
     pub statement_bytes: usize,
-    /// Commands that a client may have in flight before its next ones are left waiting.
+    /// Commands that a client may have in flight; later ones wait.
     pub in_flight: usize,
-    /// Prepared statements of a session that are remembered, with an id or with a name.
+    /// How many prepared statements are remembered per session, by id and by name each.
     pub prepared_statements: usize,
 }
 
-/// What to do with the bytes that wait from the client.
+/// The step for the bytes that wait from the client.
 ///
-/// Each step is given out once: the machine goes on as if it had been carried out, so whoever gets one carries it out before the
-/// next is asked for. `FlushAction` and `Hold` say that there is none yet, and leave the machine as it was.
+/// Each step is returned once: the machine continues as if it had been carried out, so the driver carries it out before it requests the
+/// next. `Need` and `Hold` mean that there is none yet, and leave the machine unchanged.
 #[derive(Debug)]
 pub enum ClientStep {
-    /// The bytes do not suffice to decide: wait for more.
+    /// The bytes do not suffice: wait for more.
     Need,
-    /// Nothing goes on until replies in flight have ended.
+    /// Nothing is relayed until replies in flight have ended.
     Hold,
-    /// Relay so many bytes to the server.
+    /// Relay this many bytes to the server.
     Pass(NonZeroUsize),
-    /// Relay these bytes in place of the first so many.
+    /// Relay these bytes in place of the first ones.
     Replace(NonZeroUsize, Vec<u8>),
-    /// Give the packet that waits the number of one that begins a command, 0, and ask again.
+    /// Set the waiting packet's number to that of a command, 0, and call again.
     Renumber,
-    /// Give the packet that waits this statement's id, and ask again.
+    /// Set this statement id in the waiting packet, and call again.
     ReplaceStatementId(u32),
-    /// Begin TLS, and forget so many bytes.
+    /// Begin TLS, and drop this many bytes.
     BeginTls {
-        /// The client's request, if it has made one. What waits behind it belongs to TLS.
+        /// The client's request for TLS, if it sent one. What waits after it belongs to TLS.
         length: usize,
         /// On the client's leg.
         client: bool,
-        /// On the server's, where this packet asks for it.
+        /// On the server's leg, which this packet requests.
         server: Option<Vec<u8>>,
     },
-    /// Tell the client this, and end the session.
+    /// Send this to the client, and end the session.
     Refuse(Vec<u8>),
-    /// A whole packet with a call that may be owned.
+    /// A complete packet with a call that may be served.
     Call(Box<CallRequest>),
-    /// A whole packet of so many bytes: a tail, and its result table is pending.
+    /// A complete packet of this many bytes: a follow-up SELECT whose result table is pending.
     FollowUp(usize, Arc<FollowUpSelect>),
-    /// A whole packet of so many bytes: a SELECT that may be a feed's, and what it may do where it is relayed.
+    /// A complete packet of this many bytes: a SELECT that may be a feed's, and its effects where it is relayed.
     Feed(usize, StatementEffects),
-    /// A whole packet with several statements, of which one may be a feed's.
+    /// A complete packet with several statements, one of which may be a feed's.
     Batch(Box<BatchPart>),
-    /// A whole packet of so many bytes: an execution of such a SELECT, and what it may do where it is relayed.
+    /// A complete packet of this many bytes: an execution of such a SELECT, and its effects where it is relayed.
     Execution(usize, StatementEffects, FeedExecution),
-    /// The same by its name.
+    /// The same, by name.
     Named(usize, StatementEffects, NamedExecution),
-    /// A whole packet of so many bytes: a question to Headwater.
+    /// A complete packet of this many bytes: a `SHOW HEADWATER` statement.
     HeadwaterStatement(usize, ShowHeadwater),
-    /// The pending ids must be on the server before the next packet may go on.
+    /// Flush the pending ids before the next packet is relayed.
     Flush {
-        /// The command asks for what the real call leaves behind besides its tables (warnings, counts).
+        /// The command asks for what the real call leaves besides its tables (warnings, counts).
         diagnostics: bool,
     },
 }
 
-/// The first of several statements, whose packet waits.
+/// The first of several statements in a waiting packet.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchPart {
     /// Bytes of the packet, header included.
     pub length: usize,
-    /// What the first statement is.
+    /// The class of the first statement.
     pub first: FirstStatement,
     /// Where it ends in the payload.
     pub end: usize,
-    /// Where the others begin.
+    /// Where the other statements begin.
     pub remainder: usize,
     /// What all of them may do.
     pub effects: StatementEffects,
 }
 
-/// What to do with the bytes that wait from the server: given out once, as a [`ClientStep`] is.
+/// The step for the bytes that wait from the server, returned once like a [`ClientStep`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum ServerStep {
-    /// The bytes do not suffice to decide: wait for more.
+    /// The bytes do not suffice: wait for more.
     Need,
-    /// Relay so many bytes to the client.
+    /// Relay this many bytes to the client.
     Pass(NonZeroUsize),
-    /// Relay these bytes in place of the first so many.
+    /// Relay these bytes in place of the first ones.
     Replace(NonZeroUsize, Vec<u8>),
-    /// Tell the client this, and end the session.
+    /// Send this to the client, and end the session.
     Refuse(Vec<u8>),
 }
 
 impl ClientStep {
-    /// Where nothing can go on yet, more is needed.
+    /// Needs more bytes where the length is 0.
     pub(super) fn pass(length: usize) -> ClientStep {
         NonZeroUsize::new(length).map_or(ClientStep::Need, ClientStep::Pass)
     }
 
     /// As [`ClientStep::pass`].
-    pub(super) fn replace(length: usize, own: Vec<u8>) -> ClientStep {
-        NonZeroUsize::new(length).map_or(ClientStep::Need, |it| ClientStep::Replace(it, own))
+    pub(super) fn replace(length: usize, replacement: Vec<u8>) -> ClientStep {
+        NonZeroUsize::new(length)
+            .map_or(ClientStep::Need, |it| ClientStep::Replace(it, replacement))
     }
 }
 
 impl ServerStep {
-    /// Where nothing can go on yet, more is needed.
+    /// Needs more bytes where the length is 0.
     pub(super) fn pass(length: usize) -> ServerStep {
         NonZeroUsize::new(length).map_or(ServerStep::Need, ServerStep::Pass)
     }
 
     /// As [`ServerStep::pass`].
-    pub(super) fn replace(length: usize, own: Vec<u8>) -> ServerStep {
-        NonZeroUsize::new(length).map_or(ServerStep::Need, |it| ServerStep::Replace(it, own))
+    pub(super) fn replace(length: usize, replacement: Vec<u8>) -> ServerStep {
+        NonZeroUsize::new(length)
+            .map_or(ServerStep::Need, |it| ServerStep::Replace(it, replacement))
     }
 }

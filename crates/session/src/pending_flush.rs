@@ -1,7 +1,7 @@
-//! Before anything else may look, pending ids are put on the server: what is sent for that, one thing after the other.
+//! Flushes pending ids to the server before another statement can read the tables: a state machine, one action at a time.
 //!
-//! They are written to the server's temporary tables. Where that is denied or fails, the real procedure runs in their place: its
-//! tables are what the client would have had without Headwater, computed a moment later.
+//! The ids are written to the server's temporary tables. Where that is denied or fails, the real procedure runs instead: its tables are
+//! what the client would have without Headwater, computed a moment later.
 
 use std::collections::VecDeque;
 
@@ -16,87 +16,85 @@ use crate::commands::CommandPhase;
 use crate::result_table::{PendingIds, TableRowCount};
 use crate::result_table_write;
 
-/// MySQL (9.7.4) remembers until the next commit that a MEMORY table was written, and has a warning
-/// (6414) for a statement that then writes an InnoDB table; behind a procedure it forgets.
-/// Nothing is open here that could be committed: the result table is only pending outside transactions.
+/// MySQL (9.7.4) remembers until the next commit that a MEMORY table was written, and warns (6414) of a statement that then writes an
+/// InnoDB table; after a procedure it forgets. No transaction is open here: the result table is only pending outside transactions.
 const END_OF_WRITE: &str = "COMMIT AND NO CHAIN NO RELEASE";
 
-/// So often a statement of ours may meet a KILL QUERY and is sent again.
+/// How often an internal statement that a KILL QUERY interrupts is sent again.
 pub const INTERRUPTIONS: u32 = 100;
 
-/// What the waiting command looks at.
+/// What the waiting command can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlushScope {
     /// The tables.
     Tables,
-    /// Counts and warnings as well, which only the real procedure, or the real tail behind it, and what the client had answered
-    /// since leave behind. `found_rows`: that count outlives warnings, and not a statement that gives rise to some.
+    /// Counts and warnings as well: only the real procedure, the real follow-up SELECT and the client's statements since leave these.
+    /// `found_rows`: that count survives warnings, but not a statement that causes some.
     Diagnostics {
-        /// It may ask for FOUND_ROWS().
+        /// It may read FOUND_ROWS().
         found_rows: bool,
     },
-    /// The tables, and it can be sent again: it goes along with what writes them.
+    /// The tables; it can be sent again, so it goes in the same write as the statements that fill them.
     TablesAtOnce,
 }
 
-/// What is needed next.
+/// The next action.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FlushAction {
-    /// These statements: [`FlushInput::Written`].
+    /// Send these statements: [`FlushInput::Written`].
     Write(Vec<String>),
-    /// These, and the waiting command behind them: [`FlushInput::Written`], without the reply to that.
+    /// Send these and the waiting command after them: [`FlushInput::Written`], without the command's reply.
     WriteAndPass(Vec<String>),
-    /// The reply to the waiting command is nobody's: [`FlushInput::ReplyDiscarded`].
+    /// Read and drop the reply to the waiting command: [`FlushInput::ReplyDiscarded`].
     DiscardReply,
-    /// This command, whose reply is nobody's: [`FlushInput::Ran`].
+    /// Run this command and drop its reply: [`FlushInput::Ran`].
     Run(Vec<u8>),
-    /// Nothing.
+    /// The end.
     Done(FlushOutcome),
-    /// Nothing: somebody interrupts it each time.
+    /// The end: every attempt was interrupted.
     Interrupted,
 }
 
-/// What came of it.
+/// The result of an action.
 #[derive(Debug)]
 pub enum FlushInput {
     /// Nothing yet.
     Begin,
-    /// The answers to the statements.
+    /// The replies to the statements.
     Written(Vec<QueryReply>),
     /// The reply was read.
     ReplyDiscarded,
-    /// How the command ended.
+    /// The command's outcome.
     Ran(Option<ReplyOutcome>),
 }
 
-/// What was done.
+/// The result of a flush.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlushOutcome {
     /// The tables were written.
     pub written: bool,
-    /// The waiting command has gone to the server.
+    /// The waiting command was sent to the server.
     pub passed: bool,
     /// The procedure ran.
     pub procedure_ran: bool,
-    /// Writing failed with this error, or with 0 in another way.
+    /// Writing failed with this error, or with 0 for another cause.
     pub failed: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum FlushStage {
     Writing,
-    /// With the waiting command behind it.
+    /// In one write with the waiting command.
     WritingAtOnce,
     Running,
 }
 
-/// Puts what is pending on the server.
+/// A flush of pending ids to the server.
 #[derive(Debug)]
 pub struct PendingFlush {
     pending: Box<PendingIds>,
     scope: FlushScope,
     stage: FlushStage,
-    /// So many statements write the tables.
     statements: usize,
     runs: VecDeque<Vec<u8>>,
     interruptions: u32,
@@ -104,8 +102,8 @@ pub struct PendingFlush {
 }
 
 impl PendingFlush {
-    /// Takes what is pending; `None` where nothing is.
-    pub fn begin(commands: &mut CommandPhase, asks: FlushScope) -> Option<PendingFlush> {
+    /// Takes the pending ids; `None` where there are none.
+    pub fn begin(commands: &mut CommandPhase, scope: FlushScope) -> Option<PendingFlush> {
         let overrules = commands.clears_older_conditions();
         let mut pending = commands.tables.pending.take()?;
         if overrules {
@@ -113,7 +111,7 @@ impl PendingFlush {
         }
         Some(PendingFlush {
             pending,
-            scope: asks,
+            scope,
             stage: FlushStage::Running,
             statements: 0,
             runs: VecDeque::new(),
@@ -122,7 +120,7 @@ impl PendingFlush {
         })
     }
 
-    /// Takes in what came of the last need, and says what is needed next.
+    /// Takes the last action's result, and returns the next action.
     pub fn next(
         &mut self,
         input: FlushInput,
@@ -167,7 +165,7 @@ impl PendingFlush {
         FlushAction::Write(self.statements(commands, definitions))
     }
 
-    /// The statements that write the tables; none when there is nothing to write them by.
+    /// The statements that write the tables; none where they cannot be written.
     fn statements(
         &mut self,
         commands: &CommandPhase,
@@ -202,8 +200,8 @@ impl PendingFlush {
             QueryReply::Err(error) => Some(error.code),
             QueryReply::Rows(_) => Some(0),
         });
-        let whole = answers.len() == self.statements && self.statements > 0;
-        match failure.or((!whole).then_some(0)) {
+        let complete = answers.len() == self.statements && self.statements > 0;
+        match failure.or((!complete).then_some(0)) {
             None => {
                 if let Some(ids) = &self.pending.ids {
                     commands.tables.result = TableRowCount::Counted(ids.len() as u64);
@@ -215,7 +213,7 @@ impl PendingFlush {
                 self.outcome.passed = matches!(self.stage, FlushStage::WritingAtOnce);
                 self.replay_statements()
             }
-            // A KILL QUERY that meets a statement of ours was meant for another one: it is as if it had come between two.
+            // A KILL QUERY that hits an internal statement was meant for another one: handle it as if it came between two.
             Some(code) if is_interruption(code) => {
                 commands.tables.invalidate();
                 match self.stage {
@@ -224,7 +222,7 @@ impl PendingFlush {
                 }
             }
             Some(code) => {
-                // Once is enough to know: this session's calls are relayed from now on.
+                // One failure is enough: this session's calls are relayed from now on.
                 commands.state.relay_all(CallRelayReason::WriteDenied);
                 self.outcome.failed = Some(code);
                 match self.stage {
@@ -250,14 +248,14 @@ impl PendingFlush {
         }
     }
 
-    /// Runs the client's own call on the server, behind those that it came after.
+    /// Runs the client's own call on the server, after the calls before it.
     fn run_calls(&mut self, commands: &mut CommandPhase) -> FlushAction {
         self.outcome.procedure_ran = true;
         commands.tables.invalidate();
         let earlier = self.pending.earlier_calls.iter().map(|(_, call)| call);
         self.runs
             .extend(earlier.chain([&self.pending.call]).cloned());
-        // The server has parsed the text at the right's proof, and has nothing to say of it now.
+        // The server parsed the text when the right was proved, and gives no warnings now.
         if let FlushScope::Diagnostics { found_rows: false } = self.scope
             && self.pending.warnings > 0
         {
@@ -268,7 +266,7 @@ impl PendingFlush {
         self.replay_statements()
     }
 
-    /// Behind the tables comes what left the counts and warnings that are asked for.
+    /// After the tables, repeats the statements that left the requested counts and warnings.
     fn replay_statements(&mut self) -> FlushAction {
         if let FlushScope::Diagnostics { .. } = self.scope {
             let spared = self.pending.replayable.iter().map(|spared| &spared.packet);
@@ -289,7 +287,7 @@ impl PendingFlush {
     }
 }
 
-/// KILL QUERY; MariaDB has another error where it met a procedure at its cursor.
+/// True for KILL QUERY; MariaDB has another error where it interrupts a procedure at its cursor.
 fn is_interruption(code: u16) -> bool {
     code == INTERRUPTED || code == NO_MORE_ROWS
 }

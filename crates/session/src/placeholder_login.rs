@@ -1,12 +1,12 @@
-//! The login of nobody: what a server is told in place of a login that was cut off.
+//! A login without a user: sent to a server in place of a login that was cut off.
 //!
-//! Servers count a login that ends before it was sent as an error of the host that it came from (`max_connect_errors`, MySQL 9.7 and
-//! MariaDB 10.11), and one that is denied as none.
+//! Servers count a login that ends before it was sent as an error of its host (`max_connect_errors`, MySQL 9.7 and MariaDB 10.11), but not
+//! a denied one.
 
 use headwater_wire::capability::Capabilities;
 use headwater_wire::packet;
 
-/// An account that is nobody's; servers have it in their logs.
+/// An account that does not exist; servers write it to their logs.
 pub const ACCOUNT_NAME: &[u8] = b"headwater-cut-login";
 
 const LOGIN_CAPABILITIES: Capabilities = Capabilities::PROTOCOL_41
@@ -15,12 +15,12 @@ const LOGIN_CAPABILITIES: Capabilities = Capabilities::PROTOCOL_41
 /// utf8mb4_general_ci.
 const COLLATION: u8 = 45;
 const MAX_PACKET: u32 = 1 << 24;
-/// As long as the plugin's real answers, and right for no password.
+/// As long as the plugin's real responses, but valid for no password.
 const AUTH_RESPONSE: &[u8; AUTH_RESPONSE_BYTES as usize] = b"no answer of anybody";
 const AUTH_RESPONSE_BYTES: u8 = 20;
 const PLUGIN: &[u8] = b"mysql_native_password";
 
-/// The packet; `in_tls`: a request for TLS went before it.
+/// The login packet; `in_tls`: a request for TLS preceded it.
 #[must_use]
 pub fn login(in_tls: bool) -> Vec<u8> {
     let flags = match in_tls {
@@ -44,18 +44,18 @@ pub fn login(in_tls: bool) -> Vec<u8> {
     packet
 }
 
-/// What is said behind it, given the server's packet; `None`: it has judged.
+/// The response to the server's next packet; `None`: the server has decided.
 #[must_use]
 pub fn auth_response(packet: &[u8]) -> Option<Vec<u8>> {
     const AUTH_SWITCH_REQUEST: u8 = 0xfe;
     const AUTH_MORE_DATA: u8 = 0x01;
     let payload = packet::complete_payload(packet)?;
     let seq = packet::PacketHeader::parse(packet)?.seq;
-    let asks = matches!(
+    let is_request = matches!(
         payload.first(),
         Some(&(AUTH_SWITCH_REQUEST | AUTH_MORE_DATA))
     );
-    asks.then(|| {
+    is_request.then(|| {
         let mut answer = Vec::new();
         packet::encode(seq.wrapping_add(1), &[], &mut answer);
         answer
@@ -68,7 +68,7 @@ mod tests {
     use headwater_wire::handshake::LoginRequest;
 
     #[test]
-    fn nobody_logs_in_by_a_name_that_is_seen() {
+    fn the_login_has_the_placeholder_account() {
         for (in_tls, seq) in [(false, 1), (true, 2)] {
             let packet = login(in_tls);
             assert_eq!(packet.get(3), Some(&seq));

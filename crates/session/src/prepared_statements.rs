@@ -1,4 +1,4 @@
-//! The statements that a session has prepared: what an execution may do, and which of them are calls.
+//! A session's prepared statements: what an execution may do, and which statements are calls.
 
 mod cached_columns;
 mod internal_statements;
@@ -26,31 +26,31 @@ use named_statements::NamedStatements;
 pub use prepared_feed::{FeedExecution, PreparedFeed};
 pub use settings_snapshot::SettingsSnapshot;
 
-/// Types of more bytes than these (they come with names) are not kept, but for those of many parameters.
+/// Longer type lists (types may have names) are not remembered, except those of many parameters.
 const MAX_TYPES_BYTES: usize = 256;
-/// A type whose name is empty.
+/// The size of a type with an empty name.
 const TYPE_BYTES: usize = 3;
-/// The flag of an execution that says only that a count of parameters comes along.
+/// The execution flag that only reports that a parameter count is present.
 const PARAMETER_COUNT_AVAILABLE: u8 = 8;
 
 /// Prepared statements, by id (COM_STMT_PREPARE) and by name (PREPARE).
 #[derive(Debug)]
 pub struct PreparedStatements {
     max_statements: usize,
-    /// On MariaDB the one prepared last has a second id.
+    /// On MariaDB the last prepared statement has a second id.
     mariadb: bool,
     by_id: HashMap<u32, PreparedStatement>,
     last: Option<u32>,
-    /// A statement of Headwater's own was prepared behind it.
+    /// An internal statement was prepared after it.
     last_is_internal: bool,
     internal: InternalStatements,
-    /// Texts of feeds are kept up to so many bytes.
+    /// The limit on the bytes of feed texts.
     max_text_bytes: usize,
     text_bytes: usize,
     by_name: NamedStatements,
 }
 
-/// What is known of a text that is being prepared.
+/// What is known of a text at its PREPARE.
 #[derive(Debug)]
 pub struct PreparedText {
     effects: StatementEffects,
@@ -64,67 +64,64 @@ struct PreparedStatement {
     parameters: usize,
     columns: usize,
     cached_columns: CachedColumns,
-    /// Types of the parameters, as the client gave them last.
     types: Option<Vec<u8>>,
-    /// When they came: the server goes on reading text as the settings of then have it.
+    /// The settings when they came: the server continues to read text by these.
     types_settings: Option<Arc<SettingsSnapshot>>,
-    /// Where the server has not seen those: their execution was owned.
+    /// The server has not seen those types: their execution was served.
     types_unsent: bool,
-    /// Where the types in the last execution are from, if there were any.
+    /// The origin of the last execution's types, if it had any.
     types_source: Option<ParameterTypesSource>,
-    /// A value was sent ahead in pieces.
+    /// The client sent a value ahead in pieces.
     long_data: bool,
-    /// It was executed in a way after which the next one is the server's: with a cursor, or with types that were not read.
+    /// The server must run the next execution, after one with a cursor or with types that were not read.
     untracked: bool,
-    /// What its parameters came as: on MySQL.
+    /// The types of its parameters so far, on MySQL.
     kinds: Vec<ParameterKinds>,
 }
 
-/// Who put types into an execution.
 #[derive(Clone, Copy, Debug)]
 enum ParameterTypesSource {
     Client,
     Headwater,
 }
 
-/// A call that is prepared.
+/// A prepared call.
 #[derive(Clone, Debug)]
 pub struct PreparedCall {
     form: PreparedCallForm,
-    /// Its procedure has no database in front, and means the one that was current; how often that may have changed before.
+    /// Its procedure has no qualifier, and uses the database that was current at PREPARE; the count of possible changes before.
     since: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
 enum PreparedCallForm {
-    /// With all values.
     Whole(TimelineCall),
     /// With parameters or variables.
     Open(CallStatement),
 }
 
-/// What a text means follows these, while it is prepared.
+/// What the meaning of a text depends on at its PREPARE.
 #[derive(Clone, Copy, Debug)]
 pub struct ParseContext<'a> {
-    /// The current database, where it is known for certain.
+    /// The current database, if certain.
     pub name: Option<&'a [u8]>,
-    /// How often it may have changed before.
+    /// How many statements may have changed it so far.
     pub changes: u64,
-    /// Settings, where they are known for certain.
+    /// The settings, if certain.
     pub parse_modes: Option<ParseModes<'a>>,
-    /// How often a statement may have set them before.
+    /// How many statements may have set them so far.
     pub mode_changes: u64,
-    /// How often stored code may have run before. What it sets of these texts are read by (`sql_mode`, character sets) ends with it.
+    /// How often stored code may have run so far. The settings it makes for reading texts (`sql_mode`, character sets) end with it.
     pub code_runs: u64,
 }
 
-/// Settings that a prepared statement may keep from when it was prepared: those that texts are read by (`sql_mode`, character sets), and
-/// whatever else a server may work out once and for all, such as a literal of a time zone.
+/// The settings that a prepared statement may retain from its PREPARE: those for reading texts (`sql_mode`, character sets), and others
+/// that a server may apply once and for all, such as the time zone of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseModes<'a> {
-    /// A number that stands for those that plans follow.
+    /// A digest of the settings that plans depend on.
     pub plan_settings: u64,
-    /// Those that rows depend on.
+    /// The settings that rows depend on.
     pub row_settings: &'a [u8],
 }
 
@@ -135,7 +132,7 @@ impl ParseModes<'_> {
             .into()
     }
 
-    /// True where these are the same ones.
+    /// True where the digest and the settings are these bytes.
     fn equals(&self, bytes: &[u8]) -> bool {
         bytes.split_first_chunk().is_some_and(|(plans, rows)| {
             *plans == self.plan_settings.to_le_bytes() && rows == self.row_settings
@@ -143,14 +140,12 @@ impl ParseModes<'_> {
     }
 }
 
-/// What a parameter came as: MySQL goes on comparing it so, whatever comes.
+/// The types of a parameter so far: MySQL compares it by these, whatever comes later.
 #[derive(Clone, Copy, Debug, Default)]
 struct ParameterKinds {
-    /// A whole number.
     integer: bool,
-    /// Another number, or a time.
+    /// Another number, or a date or time.
     inexact: bool,
-    /// Text.
     text: bool,
 }
 
@@ -161,12 +156,12 @@ impl ParameterKinds {
         self.text |= parameter.is_text();
     }
 
-    /// True for text that was a number or a time before.
+    /// True for text where a number or a time came before.
     fn turns_text(self, parameter: &BoundParameter<'_>) -> bool {
         parameter.is_text() && (self.integer || self.inexact)
     }
 
-    /// True for a number that a double may not tell from others, and may be compared as one.
+    /// True for a number that a double may not represent exactly, where it may be compared as one.
     fn loses_digits(self, parameter: &BoundParameter<'_>) -> bool {
         let other = self.inexact || self.text && !parameter.is_text();
         other && parameter.value().exceeds_double_precision()
@@ -178,12 +173,12 @@ impl ParameterKinds {
 pub struct CallExecution {
     /// The statement.
     pub statement: u32,
-    /// What is called.
+    /// The call.
     pub call: RequestedCall,
 }
 
 impl PreparedStatements {
-    /// Remembers up to so many of either kind, and texts of feeds up to so many bytes.
+    /// Remembers up to `most` statements each by id and by name, and feed texts up to `most_bytes` bytes.
     #[must_use]
     pub fn new(most: usize, most_bytes: usize, mariadb: bool) -> Self {
         PreparedStatements {
@@ -199,24 +194,24 @@ impl PreparedStatements {
         }
     }
 
-    /// So many of either kind are remembered.
+    /// The limit on statements each by id and by name.
     #[must_use]
     pub fn max_statements(&self) -> usize {
         self.max_statements
     }
 
-    /// True where the server may hold some for the session.
+    /// True where the server may hold prepared statements for the session.
     #[must_use]
     pub fn has_any(&self) -> bool {
         !self.by_id.is_empty()
     }
 
-    /// The session was reset: there are none.
+    /// Forgets all statements after a session reset.
     pub fn clear(&mut self) {
         *self = PreparedStatements::new(self.max_statements, self.max_text_bytes, self.mariadb);
     }
 
-    /// A text goes on to be prepared: until it is, the one prepared last is not known.
+    /// A text is sent to be prepared: until the reply, the last prepared statement is unknown.
     pub fn begin(&mut self) {
         self.last = None;
         self.last_is_internal = false;
@@ -227,7 +222,7 @@ impl PreparedStatements {
         &mut self,
         mut text: PreparedText,
         prepared: PrepareOkPacket,
-        told: SentColumnDefinitions,
+        sent_columns: SentColumnDefinitions,
     ) {
         self.last = Some(prepared.statement_id);
         if self.by_id.len() < self.max_statements {
@@ -238,7 +233,7 @@ impl PreparedStatements {
             self.text_bytes += text.bytes();
             let mut columns = CachedColumns::default();
             if text.is_feed() {
-                columns.receive(told);
+                columns.receive(sent_columns);
             }
             let statement = PreparedStatement {
                 text,
@@ -271,7 +266,7 @@ impl PreparedStatements {
         }
     }
 
-    /// COM_STMT_SEND_LONG_DATA, or COM_STMT_RESET, which drops such.
+    /// Handles COM_STMT_SEND_LONG_DATA, or COM_STMT_RESET, which drops that data.
     pub fn long_data(&mut self, id: u32, sent: bool) {
         let id = self.resolved(id);
         if let Some(statement) = self.by_id.get_mut(&id) {
@@ -293,7 +288,7 @@ impl PreparedStatements {
         statement.is_some_and(|statement| statement.text.call.is_some())
     }
 
-    /// Reads a COM_STMT_EXECUTE of a call. `None`: it is none.
+    /// Reads a COM_STMT_EXECUTE of a call. `None`: it is another statement.
     pub fn execution(
         &mut self,
         id: u32,
@@ -319,7 +314,7 @@ impl PreparedStatements {
         })
     }
 
-    /// An execution goes on to the server: the payload that it has to have, where the server lacks the types in it.
+    /// Relays an execution: returns the payload with types, where the server lacks them.
     pub fn relay_execution(
         &mut self,
         id: u32,
@@ -333,7 +328,7 @@ impl PreparedStatements {
             return None;
         }
         let typed = statement.types_settings.as_deref();
-        // Else the server reads this text as it is to be read now, and the next ones as they were to be read when their types came.
+        // Otherwise the server reads this text by the settings of now, and later ones by those of when their types came.
         statement.types_unsent = typed.is_some_and(|typed| !typed.is_like(current, false));
         let execute = ExecutePacket::parse(payload, statement.parameters, capabilities).ok()?;
         match (execute.types(), &statement.types) {
@@ -345,7 +340,7 @@ impl PreparedStatements {
         }
     }
 
-    /// The payload that [`Self::relay_execution`] has made does not go to the server: it still lacks the types in it.
+    /// The payload from [`Self::relay_execution`] is not sent: the server still lacks its types.
     pub fn relay_cancelled(&mut self, id: u32) {
         if let Some(statement) = self.by_id.get_mut(&id)
             && matches!(
@@ -357,7 +352,7 @@ impl PreparedStatements {
         }
     }
 
-    /// The server has refused an execution: of types that came with it, it may have kept some.
+    /// The server refused an execution: it may have kept some of its types.
     pub fn failed(&mut self, id: u32) {
         let Some(statement) = self.by_id.get_mut(&id) else {
             return;
@@ -378,7 +373,7 @@ impl PreparedStatements {
         statement.is_some_and(|statement| statement.text.is_feed())
     }
 
-    /// Reads a COM_STMT_EXECUTE of a feed's. `None`: it is none.
+    /// Reads a COM_STMT_EXECUTE of a feed's SELECT. `None`: it is another statement.
     pub fn feed(
         &mut self,
         id: u32,
@@ -396,7 +391,7 @@ impl PreparedStatements {
                     execute.flags & !PARAMETER_COUNT_AVAILABLE != 0 || execute.iterations != 1;
                 let types = statement.types.as_deref().unwrap_or_default();
                 if let Ok(each) = execute.split_parameters(types) {
-                    // What the server refuses leaves all that was before: no question goes in front of it.
+                    // A value that the server refuses leaves all earlier results: no query may precede it.
                     is_read = !each.iter().any(BoundParameter::is_date_with_time);
                     if !self.mariadb {
                         let kinds = &mut statement.kinds;
@@ -424,31 +419,31 @@ impl PreparedStatements {
         })
     }
 
-    /// An execution of a feed's was answered by the server, which told this of its columns.
-    pub fn receive_columns(&mut self, id: u32, told: SentColumnDefinitions) {
+    /// The server answered an execution of a feed's SELECT with these column definitions.
+    pub fn receive_columns(&mut self, id: u32, sent_columns: SentColumnDefinitions) {
         if let Some(statement) = self.by_id.get_mut(&id)
             && statement.text.is_feed()
         {
-            statement.cached_columns.receive(told);
+            statement.cached_columns.receive(sent_columns);
         }
     }
 
-    /// What the client was told last of a statement's columns.
+    /// The column definitions that the client received last for a statement.
     #[must_use]
     pub fn cached_columns(&self, id: u32) -> Option<&ColumnFingerprint> {
         self.by_id.get(&id)?.cached_columns.get()
     }
 
-    /// The columns of an own statement; `said`: those that it was answered with now, if it was told any.
+    /// The columns of an internal statement, after its last reply.
     pub fn internal_columns(
         &mut self,
         number: u32,
-        said: Option<ColumnFingerprint>,
+        sent_columns: Option<ColumnFingerprint>,
     ) -> Option<ColumnFingerprint> {
-        self.internal.columns(number, said)
+        self.internal.columns(number, sent_columns)
     }
 
-    /// The parameters of a statement: how many, and their types.
+    /// A statement's parameters: their count and types.
     #[must_use]
     pub fn types(&self, id: u32) -> Option<(usize, &[u8])> {
         let statement = self.by_id.get(&id)?;
@@ -456,7 +451,7 @@ impl PreparedStatements {
         Some((statement.parameters, types))
     }
 
-    /// An execution goes on that is not read: it is too long, or one for many rows. Returns types that the server has not seen.
+    /// Relays an execution that is not read: it is too long, or one for many rows. Returns types that the server has not seen.
     pub fn relay_unread(&mut self, id: u32) -> Option<Vec<u8>> {
         let id = self.resolved(id);
         let statement = self.by_id.get_mut(&id)?;
@@ -466,16 +461,16 @@ impl PreparedStatements {
         types
     }
 
-    /// The statement that this id stands for.
+    /// The statement that this id denotes.
     #[must_use]
     pub fn resolve_id(&self, id: u32) -> u32 {
         self.resolved(id)
     }
 
-    /// The id that the server is to be told where it would take the client's for one of Headwater's own statements.
+    /// The id to send to the server where it would take the client's for an internal statement.
     #[must_use]
     pub fn substitute_id(&self, id: u32) -> Option<u32> {
-        /// Ids are counted from 1.
+        /// Ids start at 1.
         const UNUSED_ID: u32 = 0;
         match id {
             LAST_PREPARED => self
@@ -485,50 +480,50 @@ impl PreparedStatements {
         }
     }
 
-    /// True where statements of Headwater's own are prepared.
+    /// True where internal statements are prepared.
     #[must_use]
     pub fn has_internal(&self) -> bool {
         self.last_is_internal || self.internal.has_any()
     }
 
-    /// The number of an own statement.
-    pub fn internal(&mut self, made: &NarrowedKey) -> Option<u32> {
-        self.internal.find(made)
+    /// The id of an internal statement.
+    pub fn internal(&mut self, key: &NarrowedKey) -> Option<u32> {
+        self.internal.find(key)
     }
 
-    /// An own statement is about to be prepared: those that are to be closed before it. `None`: it would fail as others did.
+    /// Makes room for an internal statement: returns those to close before. `None`: it would fail as others did.
     pub fn make_room(&mut self) -> Option<Vec<u32>> {
         self.internal.make_room()
     }
 
-    /// One was prepared; `None`: it could not be.
-    pub fn internal_prepared(&mut self, made: NarrowedKey, prepared: Option<(u32, CachedColumns)>) {
-        // On MariaDB it is the one prepared last: if it could not be, there is none.
+    /// An internal statement was prepared; `None`: it could not be.
+    pub fn internal_prepared(&mut self, key: NarrowedKey, prepared: Option<(u32, CachedColumns)>) {
+        // On MariaDB it is the last prepared statement: if its PREPARE failed, there is none.
         self.last_is_internal = self.mariadb;
         match prepared {
-            Some((number, columns)) => self.internal.insert(made, number, columns),
+            Some((number, columns)) => self.internal.insert(key, number, columns),
             None => self.internal.fails(),
         }
     }
 
-    /// Those that are made from this text are of no use.
-    pub fn internal_failed(&mut self, of: &PreparedFeed) {
-        self.internal.close_all(of);
+    /// Drops the internal statements of this text, which failed.
+    pub fn internal_failed(&mut self, feed: &PreparedFeed) {
+        self.internal.close_all(feed);
     }
 
-    /// An execution was answered without the server.
+    /// An execution was served without the server.
     pub fn executed_locally(&mut self, id: u32) {
         if let Some(statement) = self.by_id.get_mut(&id) {
             statement.types_unsent = statement.types.is_some();
         }
     }
 
-    /// `PREPARE name` goes on to the server: what had this name is gone, whatever becomes of it.
+    /// `PREPARE name` is relayed: the name's earlier statement is gone, whatever the outcome.
     pub fn forget(&mut self, name: &str) {
         self.by_name.forget(name);
     }
 
-    /// Statements with names may have come and gone unseen.
+    /// Named statements may have changed unseen.
     pub fn forget_names(&mut self) {
         self.by_name = NamedStatements::default();
     }
@@ -544,7 +539,7 @@ impl PreparedStatements {
         self.by_name.put_feed(name, feed, effects, most);
     }
 
-    /// `EXECUTE name USING` these variables; `None`: no call is known by this name.
+    /// `EXECUTE name USING` these variables; `None`: no known call has this name.
     #[must_use]
     pub fn named_call(
         &self,
@@ -555,7 +550,7 @@ impl PreparedStatements {
         self.by_name.call(name, variables, changes)
     }
 
-    /// The feed's SELECT that has this name, and what it may do where it is relayed.
+    /// The feed's SELECT with this name, and its effects where it is relayed.
     #[must_use]
     pub fn named_feed(&self, name: &str) -> Option<(Arc<PreparedFeed>, StatementEffects)> {
         self.by_name.feed(name).cloned()
@@ -573,20 +568,20 @@ impl PreparedStatement {
     fn take_types(&mut self, execute: &ExecutePacket<'_>, current: ParseContext<'_>) {
         self.types_source = execute.types().map(|_| ParameterTypesSource::Client);
         if let Some(types) = execute.types() {
-            let most = MAX_TYPES_BYTES.max(self.parameters.saturating_mul(TYPE_BYTES));
-            self.types = (types.len() <= most).then(|| types.to_vec());
-            let stamp = || Arc::new(SettingsSnapshot::take(current));
-            self.types_settings = execute.has_text().then(stamp);
+            let max_bytes = MAX_TYPES_BYTES.max(self.parameters.saturating_mul(TYPE_BYTES));
+            self.types = (types.len() <= max_bytes).then(|| types.to_vec());
+            let snapshot = || Arc::new(SettingsSnapshot::take(current));
+            self.types_settings = execute.has_text().then(snapshot);
             self.types_unsent = false;
         }
     }
 
-    /// It was executed in a way that is not followed: what types the server has for it is not known.
+    /// It was executed in a way that is not followed: the server's types for it are unknown.
     fn mark_untracked(&mut self) {
         (self.types, self.types_unsent, self.untracked) = (None, false, true);
     }
 
-    /// The values of an execution; `None`: some are not known to be numbers.
+    /// The values of an execution; `None`: some may not be numbers.
     fn numbers(
         &mut self,
         payload: &[u8],
@@ -607,17 +602,17 @@ impl PreparedStatement {
 }
 
 impl PreparedText {
-    /// What executions of a text may do, which is prepared in this database.
+    /// What executions of a text prepared in this database may do.
     #[must_use]
     pub fn new(class: StatementClass, text: &[u8], database: ParseContext<'_>) -> Self {
         let feed = matches!(class, StatementClass::Feed(_));
         let effects = match &class {
             StatementClass::Other(effects) | StatementClass::Feed(effects) => StatementEffects {
-                // What runs twice runs as a text.
+                // Only texts are run again.
                 is_pure_read: false,
                 ..*effects
             },
-            // Without an owned call before it, its tables may be views that run anything.
+            // Without a served call before it, its tables may be views that run any code.
             StatementClass::FollowUp(_) => StatementEffects::STORED_CODE,
             _ => StatementEffects::ALL,
         };
@@ -634,7 +629,6 @@ impl PreparedText {
         self.feed.is_some()
     }
 
-    /// How many bytes of it are kept.
     fn bytes(&self) -> usize {
         self.feed.as_ref().map_or(0, |feed| feed.text().len())
     }
@@ -653,7 +647,7 @@ impl PreparedText {
 }
 
 impl PreparedCall {
-    /// The call that a text is. Its procedure is found where it is prepared, wherever it is executed.
+    /// The call in a text. Its procedure belongs to the database of its PREPARE, wherever it is executed.
     fn new(class: StatementClass, database: ParseContext<'_>) -> Option<Self> {
         match class {
             StatementClass::Call(mut call) => {
@@ -661,27 +655,27 @@ impl PreparedCall {
                 let form = PreparedCallForm::Whole(call);
                 Some(PreparedCall { form, since })
             }
-            StatementClass::UnboundCall(open) => Some(PreparedCall::open(open, database)),
+            StatementClass::UnboundCall(open) => Some(PreparedCall::statement(open, database)),
             _ => None,
         }
     }
 
-    /// The same for one whose values are not known.
+    /// The same for a call with unknown values.
     #[must_use]
-    pub fn open(mut open: CallStatement, database: ParseContext<'_>) -> Self {
+    pub fn statement(mut open: CallStatement, database: ParseContext<'_>) -> Self {
         let since = qualify(&mut open.database, database);
         let form = PreparedCallForm::Open(open);
         PreparedCall { form, since }
     }
 
-    /// What it means after so many changes of the current database; `None`: nobody can tell.
+    /// The call after this many changes of the current database; `None`: unknown.
     fn at(self, changes: u64) -> Option<PreparedCallForm> {
         let certain = self.since.is_none_or(|since| since == changes);
         certain.then_some(self.form)
     }
 }
 
-/// Puts the current database in front of a name that has none, or says since when it has been that one.
+/// Qualifies a name with the current database, or returns the change count at which that was current.
 fn qualify(qualifier: &mut Option<String>, database: ParseContext<'_>) -> Option<u64> {
     if qualifier.is_none() {
         *qualifier = database
@@ -692,16 +686,16 @@ fn qualify(qualifier: &mut Option<String>, database: ParseContext<'_>) -> Option
     qualifier.is_none().then_some(database.changes)
 }
 
-fn bind_numbers(open: CallStatement, numbers: Vec<u64>) -> RequestedCall {
-    let asked = open.session_expressions().next().is_some();
-    // They mean what they meant when it was prepared.
-    let quotes = open
+fn bind_numbers(statement: CallStatement, numbers: Vec<u64>) -> RequestedCall {
+    let needs_session = statement.session_expressions().next().is_some();
+    // They mean what they meant at PREPARE.
+    let quotes = statement
         .arguments()
         .any(|argument| matches!(argument, CallArgument::DoubleQuoted(_)));
-    match (asked, numbers.is_empty() && !quotes) {
-        (false, _) => RequestedCall::Statement(open, CallValues::Given(numbers)),
-        (true, true) => RequestedCall::in_session(open),
-        // Which is which would have to be told apart.
-        (true, false) => RequestedCall::Statement(open, CallValues::Invalid),
+    match (needs_session, numbers.is_empty() && !quotes) {
+        (false, _) => RequestedCall::Statement(statement, CallValues::Given(numbers)),
+        (true, true) => RequestedCall::in_session(statement),
+        // A mix of parameters and variables is not resolved.
+        (true, false) => RequestedCall::Statement(statement, CallValues::Invalid),
     }
 }

@@ -1,6 +1,6 @@
-//! Whom a server takes a client for that comes over a socket of the machine.
+//! The account that a server assigns to a client on a local socket.
 //!
-//! The server asks the operating system who is at the other end, and that is Headwater. Accounts that are identified by it
+//! The server asks the operating system who is at the other end, and that is Headwater. Accounts that are identified that way
 //! (`unix_socket` on MariaDB, `auth_socket` on MySQL: no password) would be open to every client of Headwater.
 
 use std::sync::Arc;
@@ -10,39 +10,40 @@ use headwater_wire::capability::Capabilities;
 use headwater_wire::handshake::ChangeUserRequest;
 use headwater_wire::response::ErrPacket;
 
-/// ER_ACCESS_DENIED_NO_PASSWORD_ERROR: what the server says to others than the operating system's user.
+/// ER_ACCESS_DENIED_NO_PASSWORD_ERROR: the server's refusal of other operating system users.
 const DENIED: u16 = 1698;
 
-/// MySQL cuts names behind so many characters, MariaDB behind more.
+/// MySQL truncates names to this many characters, MariaDB to more.
 const NAME_CHARACTERS: usize = 32;
 
-/// The operating system's user that Headwater runs as, whose accounts are not for a session's client.
+/// The operating system's user that runs Headwater, whose accounts are closed to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessUser(Arc<str>);
 
 impl ProcessUser {
-    /// By its name.
+    /// From the user's name.
     #[must_use]
     pub fn named(name: &str) -> ProcessUser {
         ProcessUser(name.into())
     }
 
-    /// Its name.
+    /// The user's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0
     }
 
-    /// The refusal of a login by this name, or by one that a server may take for it: servers leave out quotes around a name and what is
-    /// too long of it, and read it in a character set of the client's choice, in some of which bytes from 0x80 on are of ASCII.
+    /// Refuses a login by this name, or by one that a server may take for it: servers remove quotes around a name, truncate it, and read
+    /// it in the client's character set, in some of which bytes from 0x80 on are ASCII letters.
     pub(super) fn refuses(&self, user: &[u8], seq: u8) -> Option<Vec<u8>> {
-        let own = self.0.as_bytes();
-        let cut = own.len() >= NAME_CHARACTERS && user.starts_with(own);
+        let process_name = self.0.as_bytes();
+        let may_be_truncated =
+            process_name.len() >= NAME_CHARACTERS && user.starts_with(process_name);
         let foreign = !user.is_ascii() || user.contains(&b'\'');
-        (user == own || cut || foreign).then(|| self.refusal(seq))
+        (user == process_name || may_be_truncated || foreign).then(|| self.refusal(seq))
     }
 
-    /// The refusal of a COM_CHANGE_USER to this name, or to one that cannot be read.
+    /// Refuses a COM_CHANGE_USER to this name, or to one that cannot be read.
     pub(super) fn refuses_change(
         &self,
         payload: &[u8],
@@ -54,7 +55,7 @@ impl ProcessUser {
         }
     }
 
-    /// What a client is told in place of the server's word.
+    /// The error for the client, in place of the server's reply.
     pub(super) fn refusal(&self, seq: u8) -> Vec<u8> {
         let message = format!(
             "Access denied for a user that may be '{0}': Headwater's upstream is a socket, where the server takes its clients for the operating \
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_a_server_may_take_for_the_own_one_are_refused() {
+    fn names_that_a_server_may_take_for_the_process_users_are_refused() {
         let own = ProcessUser::named("www-data");
         for refused in [
             &b"www-data"[..],

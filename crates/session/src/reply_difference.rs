@@ -1,4 +1,4 @@
-//! Compares a reply that was made of kept rows with the server's own to the same statement, byte by byte.
+//! Compares a reply made of cached rows with the server's own reply to the same statement, byte by byte.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use headwater_wire::status;
 /// How two replies differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplyDifference {
-    /// One has so many rows, and the other so many.
+    /// The row counts of the two replies.
     Rows(usize, usize),
-    /// A row, counted from 1 on.
+    /// The first different row, from 1.
     Row(usize),
-    /// What stands in front of the rows, or behind them.
+    /// The envelope around the rows.
     Envelope,
 }
 
@@ -30,10 +30,10 @@ impl fmt::Display for ReplyDifference {
     }
 }
 
-/// Status flags that follow the plan, or how long it took.
+/// Status flags that depend on the plan, or on the time that the statement took.
 const VOLATILE_STATUS: u16 = PlanStatusFlags::FLAGS | status::QUERY_WAS_SLOW;
 
-/// How a page differs from the server's reply; `None`: in nothing but what follows the server's plan. Both ended well.
+/// How a page differs from the server's reply, apart from what depends on the plan; `None`: not at all. Both succeeded.
 #[must_use]
 pub fn difference(
     page: &[u8],
@@ -43,21 +43,24 @@ pub fn difference(
     if plan_independent(page, capabilities) == plan_independent(reply, capabilities) {
         return None;
     }
-    let (Some(own), Some(theirs)) = (
+    let (Some(page_parts), Some(theirs)) = (
         ResultSetParts::read(page, capabilities),
         ResultSetParts::read(reply, capabilities),
     ) else {
         return Some(ReplyDifference::Envelope);
     };
-    if own.rows.len() != theirs.rows.len() {
-        return Some(ReplyDifference::Rows(own.rows.len(), theirs.rows.len()));
+    if page_parts.rows.len() != theirs.rows.len() {
+        return Some(ReplyDifference::Rows(
+            page_parts.rows.len(),
+            theirs.rows.len(),
+        ));
     }
-    let mut rows = own.rows.into_iter().zip(theirs.rows);
-    let other = rows.position(|(own, theirs)| page.get(own) != reply.get(theirs));
-    Some(other.map_or(ReplyDifference::Envelope, |at| ReplyDifference::Row(at + 1)))
+    let mut rows = page_parts.rows.into_iter().zip(theirs.rows);
+    let different_row = rows.position(|(own, theirs)| page.get(own) != reply.get(theirs));
+    Some(different_row.map_or(ReplyDifference::Envelope, |at| ReplyDifference::Row(at + 1)))
 }
 
-/// A reply without what follows the plan. `None`: it is no result set.
+/// A reply without the parts that depend on the plan. `None`: it is no result set.
 fn plan_independent(reply: &[u8], capabilities: Capabilities) -> Option<Vec<u8>> {
     let layout = ReplyLayout::read(reply, capabilities)?;
     let mut reply = reply.to_vec();

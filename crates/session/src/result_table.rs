@@ -1,49 +1,49 @@
-//! The result tables of a session: on the server, in memory only, or both.
+//! A session's result tables: on the server, in memory only, or both.
 
 use std::sync::Arc;
 
 use headwater_timeline::check::TemporaryTableOptions;
 use headwater_timeline::{AuthorHead, DefinitionId, ProcedureForm};
 
-/// Ids that an owned call produced, and that the server's temporary tables may not hold yet.
+/// Ids of a served call that the server's temporary tables may not hold yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingIds {
-    /// Which definition the call belongs to (its place in the catalogue).
+    /// The call's definition (its index in the catalogue).
     pub definition: DefinitionId,
-    /// What the procedures create their tables with.
+    /// The options of the procedures' CREATE TEMPORARY TABLE.
     pub options: Arc<TemporaryTableOptions>,
-    /// Which of its procedures was called.
+    /// Which procedure was called.
     pub form: ProcedureForm,
-    /// The call's packet payload as the client sent it, to run the real procedure if all else fails.
+    /// The client's payload of the call, to run the real procedure if all else fails.
     pub call: Vec<u8>,
-    /// The result set, descending; `None`: the result table is what it is on the server.
+    /// The result set, descending; `None`: the server's result table is current.
     pub ids: Option<Vec<u64>>,
-    /// Rows of the heads table, by author; `None`: it is what it is on the server.
+    /// The heads table's rows, by author; `None`: the server's table is current.
     pub heads: Option<Vec<AuthorHead>>,
-    /// The calls before it that are on the server no more than it is: run before it, they leave the
-    /// tables as it found them. At most two: the last one to fill each table.
+    /// Earlier calls that the server has not run either: run before this call, they leave the tables as it found them. At most two: the
+    /// last one to fill each table.
     pub earlier_calls: Vec<(ProcedureForm, Vec<u8>)>,
-    /// The packet of the tail that was answered since: what it left behind (row counts) is the session's.
+    /// The packet of the follow-up SELECT that was served since: the session's row counts are from it.
     pub follow_up: Option<Vec<u8>>,
-    /// The last statements since that have nothing to do with the tables: then it is theirs.
+    /// The last statements since that do not use the tables: then the row counts are theirs.
     pub replayable: Vec<ReplayableStatement>,
-    /// How many warnings of the procedure's text the call was told.
+    /// How many parse warnings the call reported.
     pub warnings: u16,
-    /// The packet of the last command since that is no statement and sets the row count back.
+    /// The packet of the last command since that is no statement and resets the row count.
     pub count_reset: Option<Vec<u8>>,
 }
 
-/// Longest statement that is kept to be run again, should what it left behind be asked for.
+/// Longer statements are not held to run again, when their counts or warnings are read.
 pub const MAX_REPLAY_BYTES: usize = 4 * 1024;
-/// So many are kept, when one after the other fails, leaves counts as they are, or does not wait for replies.
+/// The limit on held statements, when each fails, keeps counts, or is pipelined.
 const MAX_REPLAYABLE: usize = 4;
 
-/// A statement that went on to the server while the tables were pending.
+/// A statement that was relayed while the tables were pending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayableStatement {
     /// Its packet.
     pub packet: Vec<u8>,
-    /// What it left behind is its own, and not in part that of the statement before it.
+    /// Its counts and warnings are all its own; none are from the statement before it.
     pub whole: bool,
 }
 
@@ -54,22 +54,22 @@ impl ReplayableStatement {
 }
 
 impl PendingIds {
-    /// The tail was answered: what it leaves behind is the session's.
-    pub fn follow_up_answered(&mut self, tail: Vec<u8>) {
-        self.follow_up = Some(tail);
+    /// The follow-up SELECT was served: the session's row counts are from it.
+    pub fn follow_up_answered(&mut self, packet: Vec<u8>) {
+        self.follow_up = Some(packet);
         self.replayable = Vec::new();
         self.count_reset = None;
     }
 
-    /// Keeps a statement that goes on now; false where it cannot be run once more as it runs now.
+    /// Holds a statement that is relayed now; false where it cannot run again with the same result.
     ///
-    /// `overrules`: the last of those before it has succeeded, and left nothing of what was there before it.
+    /// `overrules`: the last of those before it has succeeded, and left no earlier counts or warnings.
     pub fn record_replayable(&mut self, packet: &[u8], whole: bool, overrules: bool) -> bool {
         if overrules {
             self.forget_overruled();
         }
         if !whole {
-            // It may give a variable another value, by which what is kept would answer otherwise.
+            // It may change a variable that the held statements depend on.
             if self
                 .replayable
                 .iter()
@@ -77,7 +77,7 @@ impl PendingIds {
             {
                 return false;
             }
-            // What the one before it left is what it leaves.
+            // It leaves what the one before it left.
             if overrules && self.count_reset.is_none() {
                 self.replayable.pop_if(|last| !last.whole);
             }
@@ -91,11 +91,11 @@ impl PendingIds {
         spared
     }
 
-    /// The last of the spared statements has succeeded: what those before it left behind may be nobody's now.
+    /// The last of the held statements has succeeded: what those before it left may be gone now.
     ///
-    /// What one that failed left behind depends on the one before it.
+    /// What a failed statement leaves depends on the one before it.
     pub fn forget_overruled(&mut self) {
-        // A command that is no statement succeeds behind one that failed, too.
+        // A command that is no statement succeeds even after a failed one.
         if self.count_reset.is_none()
             && let [before @ .., ReplayableStatement { whole: true, .. }] = &self.replayable[..]
         {
@@ -103,7 +103,7 @@ impl PendingIds {
         }
     }
 
-    /// What has to run before the call that replaces this one, if the procedures themselves run.
+    /// The calls that must run before the one that replaces this one, if the procedures themselves run.
     #[must_use]
     pub fn history(self) -> Vec<(ProcedureForm, Vec<u8>)> {
         let (mut result, mut heads) = (false, false);
@@ -112,7 +112,7 @@ impl PendingIds {
             .into_iter()
             .chain([(self.form, self.call)]);
         let mut history: Vec<_> = calls.rev().collect();
-        // What a later one fills anew, it does not matter who had filled before.
+        // Whatever filled a table before does not matter once a later call fills it anew.
         history.retain(|(form, _)| {
             let last = (form.fills_result() && !result) || (form.fills_heads() && !heads);
             result |= form.fills_result();
@@ -124,19 +124,19 @@ impl PendingIds {
     }
 }
 
-/// Rows in one of the server's temporary tables.
+/// The row count of one of the server's temporary tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableRowCount {
     /// The table does not exist in this session.
     Absent,
-    /// It exists with so many rows.
+    /// It exists with this many rows.
     Counted(u64),
-    /// It may exist; how many rows it has is not known.
+    /// It may exist; its row count is unknown.
     Unknown,
 }
 
 impl TableRowCount {
-    /// The number, where it is known.
+    /// The count, if known.
     #[must_use]
     pub fn known_count(self) -> Option<u64> {
         match self {
@@ -147,21 +147,21 @@ impl TableRowCount {
     }
 }
 
-/// The two result tables of a session as the server holds them, and what is pending on top.
+/// A session's two result tables on the server, and the pending ids that replace them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultTables {
     /// `fetch_timeline_tt` on the server.
     pub result: TableRowCount,
     /// `max_ids_of_followers` on the server.
     pub heads: TableRowCount,
-    /// What an owned call left, to be written before anything else may look.
+    /// The pending ids of a served call, to be written before another statement reads the tables.
     pub pending: Option<Box<PendingIds>>,
-    /// The definition and the database whose tables these are; `None` while there are none.
+    /// The definition and database of these tables; `None` while there are none.
     owner: Option<(DefinitionId, Vec<u8>)>,
 }
 
 impl ResultTables {
-    /// A session that has just begun, or was reset: temporary tables are gone.
+    /// A new or reset session: it has no temporary tables.
     #[must_use]
     pub fn none() -> Self {
         ResultTables {
@@ -172,11 +172,11 @@ impl ResultTables {
         }
     }
 
-    /// Turns to a definition's tables in a database. True when those may be other ones than before.
+    /// Switches to a definition's tables in a database. True when those may be others than before.
     pub fn switch_to(&mut self, definition: DefinitionId, database: &[u8]) -> bool {
         let same =
             |(number, name): &(DefinitionId, Vec<u8>)| *number == definition && name == database;
-        let moved = self.owner.as_ref().is_some_and(|place| !same(place));
+        let moved = self.owner.as_ref().is_some_and(|owner| !same(owner));
         if moved {
             self.invalidate();
         }
@@ -186,7 +186,7 @@ impl ResultTables {
         moved
     }
 
-    /// A command ran that may have created, filled or dropped tables.
+    /// A command may have created, filled or dropped the tables.
     pub fn invalidate(&mut self) {
         self.result = TableRowCount::Unknown;
         self.heads = TableRowCount::Unknown;
@@ -199,7 +199,7 @@ mod tests {
     use crate::idle_session;
     use headwater_timeline::ProcedureForm::{Bounded, Heads, Newest};
 
-    /// What has to run before the next call, behind these ones that nothing was written between.
+    /// The calls that must run before the next one, after these calls without a write in between.
     fn history(calls: &[ProcedureForm]) -> Vec<ProcedureForm> {
         let mut before = Vec::new();
         for form in calls {

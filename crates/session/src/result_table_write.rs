@@ -5,7 +5,7 @@ use headwater_sql::quoted;
 use headwater_timeline::AuthorHead;
 use headwater_timeline::definition::TimelineDefinition;
 
-/// What must run, in order, so that the server's tables hold what the procedure would have left.
+/// The statements, in order, that give the server's tables the rows that the procedure would have left.
 pub(crate) fn write_statements(
     definition: &TimelineDefinition,
     pending: &PendingIds,

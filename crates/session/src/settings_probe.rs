@@ -1,4 +1,4 @@
-//! What is asked of the server before a call is owned, and how the answers are judged.
+//! The settings probe before a served call, and how its results are judged.
 
 use std::time::Duration;
 
@@ -8,33 +8,30 @@ use headwater_wire::capability::Capabilities;
 use headwater_wire::resultset::{ResultSet, column};
 use headwater_wire::status;
 
-/// A variable, and whether a call may be owned under its value.
+/// A variable, and whether a call may be served under its value.
 type SettingVariable = (&'static str, fn(&[u8]) -> bool);
 
-/// The first column, which holds the current database.
+/// The first column: the current database.
 const DATABASE_COLUMN: usize = 0;
-/// The column behind it, which tells which server it is; NULL in a session that reads what is not committed (`READ-UNCOMMITTED`): no
-/// memory has that.
+/// The next column: the server's identity; NULL in a session that reads uncommitted data (`READ-UNCOMMITTED`), which memory does not have.
 const SERVER_COLUMN: usize = 1;
-/// The column behind that: after how many idle seconds the server ends the session.
+/// The next column: after how many idle seconds the server ends the session.
 const WAIT_TIMEOUT_COLUMN: usize = 2;
-/// The column behind that: whether a read inside a transaction takes locks (`SERIALIZABLE`).
+/// The next column: whether a read inside a transaction takes locks (`SERIALIZABLE`).
 const READS_LOCK_COLUMN: usize = 3;
-/// The columns behind that: its time zone, and the one that SYSTEM stands for.
+/// The next columns: the time zone, and the one that SYSTEM stands for.
 const TIME_ZONE_COLUMN: usize = 4;
 const SYSTEM_TIME_ZONE_COLUMN: usize = 5;
-/// The columns behind these: a number that stands for all settings which plans and descriptions of columns follow, and whether those
-/// of plans are as in any other session.
+/// The next columns: a digest of the settings that plans and column definitions depend on, and whether those of plans equal any other
+/// session's.
 const PLANS_COLUMN: usize = 6;
 const PLANS_DEFAULT_COLUMN: usize = 7;
-/// The column behind these: what the rows of the session's answers depend on.
+/// The next column: what the session's rows depend on.
 const ROWS_COLUMN: usize = 8;
-/// Where the variables begin.
 const FIRST_VARIABLE_COLUMN: usize = 9;
-/// The variables.
 const VARIABLES: [SettingVariable; 10] = [
     ("sql_mode", is_no_oracle),
-    // A statement-based log would miss what the call writes to it.
+    // A statement-based log would lack what the call writes to it.
     ("binlog_format", |value| value != b"STATEMENT"),
     ("max_heap_table_size", |value| {
         number(value) >= Some(HEAP_BYTES)
@@ -49,21 +46,21 @@ const VARIABLES: [SettingVariable; 10] = [
 ];
 const MARIADB_VARIABLES: [SettingVariable; 4] = [
     ("tx_read_only", is_off),
-    // NULL, or what the procedure names.
+    // NULL, or the engine that the procedure names.
     ("enforce_storage_engine", |value| {
         value.is_empty() || value.eq_ignore_ascii_case(b"MEMORY")
     }),
     ("max_session_mem_used", |value| {
         number(value) >= Some(SESSION_BYTES)
     }),
-    // Above it a list of ids becomes a table of its own, and the columns have other flags.
+    // Above it an id list becomes a derived table, and the columns have other flags.
     ("in_predicate_conversion_threshold", |value| {
         number(value).is_some_and(|ids| ids == 0 || ids >= u64::from(LONG_LIST))
     }),
 ];
 const MYSQL_VARIABLES: [SettingVariable; 8] = [
     (GROUP_CONSISTENCY, waits_for_no_group),
-    // The procedure creates its tables in it.
+    // The procedure creates its tables in MEMORY.
     ("disabled_storage_engines", |value| {
         !["MEMORY", "HEAP"]
             .iter()
@@ -72,7 +69,7 @@ const MYSQL_VARIABLES: [SettingVariable; 8] = [
     ("transaction_read_only", is_off),
     ("sql_require_primary_key", is_off),
     ("session_track_gtids", is_off),
-    // A number that the server gives each statement is told behind each.
+    // The server reports a number that it gives each statement after each.
     ("session_track_system_variables", |value| {
         !value.contains(&b'*') && !contains_ignoring_case(value, "statement_id")
     }),
@@ -81,26 +78,26 @@ const MYSQL_VARIABLES: [SettingVariable; 8] = [
         value.eq_ignore_ascii_case(b"AUTOMATIC")
     }),
 ];
-/// How far reads of a member of a group (MySQL Group Replication) wait for the others; servers outside any group have it too.
+/// Whether reads on a group member (MySQL Group Replication) wait for the others; servers outside any group have it too.
 const GROUP_CONSISTENCY: &str = "group_replication_consistency";
-/// Whether transactions only read: SELECTs go on as ever then, and a procedure cannot make its tables.
+/// Whether transactions are read-only: SELECTs work as usual then, but a procedure cannot create its tables.
 const READ_ONLY_VARIABLES: [&str; 2] = ["tx_read_only", "transaction_read_only"];
-/// The tracker of what a SELECT leaves as it is.
+/// The tracker of state that a SELECT does not change.
 const STATE_TRACKER: &str = "session_track_state_change";
-/// The tracker of transactions. Outside of them a SELECT tells nothing of their state; it may tell that what was set for the last one has ended.
+/// The tracker of transactions. Outside of them a SELECT reports no state; it may report that the settings for the last one have ended.
 const TRANSACTION_TRACKER: &str = "session_track_transaction_info";
-/// What is told at the end of replies, to clients that have agreed to it.
+/// What is reported at the end of replies, to clients that negotiated it.
 const TRACKERS: [&str; 4] = [
     STATE_TRACKER,
     TRANSACTION_TRACKER,
     "session_track_gtids",
     "session_track_system_variables",
 ];
-/// Whether reads of a node of a Galera cluster wait until it has applied what the others have committed. Only servers that were built for
-/// clusters know the variable, so it is asked of nodes alone.
+/// Whether reads on a Galera node wait until it has applied what the others committed. Only servers built for clusters know the variable,
+/// so only nodes are queried for it.
 const GALERA_WAITS: &str = "@@wsrep_sync_wait&1";
-/// What a plan follows, beside the tables: under other values the server may describe the columns of a feed's statement otherwise, or
-/// warn of one. All of them are known to every release.
+/// What a plan depends on, besides the tables: under other values the server may define the columns of a feed's statement otherwise, or
+/// warn of one. Every release knows all of them.
 const PLAN_SETTINGS: [&str; 8] = [
     "optimizer_switch",
     "optimizer_prune_level",
@@ -119,15 +116,14 @@ const PLAN_SETTINGS_MARIADB: [&str; 5] = [
     "in_predicate_conversion_threshold",
 ];
 const PLAN_SETTINGS_MYSQL: [&str; 2] = ["range_optimizer_max_mem_size", "tmp_table_size"];
-/// What else descriptions of columns follow beside `character_set_results`: the character set and collation of literals, and whether `''` is NULL.
+/// What column definitions depend on besides `character_set_results`: character set and collation of literals, and whether `''` is NULL.
 const METADATA_SETTINGS: [&str; 3] = [
     "@@character_set_connection",
     "@@collation_connection",
     "@@sql_mode",
 ];
-/// What rows of plain columns and comparisons of them with literals depend on: how characters are told and compared, how a TIMESTAMP is
-/// told, whether CHAR is filled up; and from when on a statement is told to have been slow. The rest of what rows may depend on, for what
-/// may be kept one day.
+/// What rows of plain columns and their comparisons with literals depend on: how characters are sent and compared, how a TIMESTAMP is
+/// sent, whether CHAR is padded; and from when on a statement is reported as slow. The rest may matter for rows that are cached one day.
 const ROW_SETTINGS: [&str; 11] = [
     "long_query_time",
     "character_set_client",
@@ -141,26 +137,26 @@ const ROW_SETTINGS: [&str; 11] = [
     "default_week_format",
     "group_concat_max_len",
 ];
-/// With this one on, `id IS NULL` may mean the last id that was inserted.
+/// With this setting on, `id IS NULL` may mean the last inserted id.
 const AUTO_IS_NULL: &str = "sql_auto_is_null";
-/// So many ids in a list are a table of its own to MariaDB, unless it is told otherwise.
+/// From this many ids on, MariaDB makes a list a derived table by default.
 pub const LONG_LIST: u16 = 1_000;
-/// By far more than a call needs.
+/// Far more than a call needs.
 const SESSION_BYTES: u64 = 16 * 1024 * 1024;
 /// The procedure's table of at most n x n ids (`limits.pending_ids`, at most 30,000) must fit the session's limit for MEMORY tables.
 const HEAP_BYTES: u64 = 1024 * 1024;
 
-/// What is known of a server before it is asked.
+/// What is known of a server before the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbedServer {
-    /// MariaDB and not MySQL.
+    /// True for MariaDB, false for MySQL.
     pub mariadb: bool,
     /// A node of a Galera cluster (MariaDB's).
     pub galera: bool,
 }
 
 impl ProbedServer {
-    /// A server that is no node of a Galera cluster, as far as is known.
+    /// A server that is no Galera node, as far as is known.
     #[must_use]
     pub fn of(mariadb: bool) -> ProbedServer {
         ProbedServer {
@@ -170,13 +166,13 @@ impl ProbedServer {
     }
 }
 
-/// Which server a connection leads to, as one value of an SQL expression that any account may ask for.
+/// The identity of a connection's server, as one SQL expression that any account may evaluate.
 ///
-/// That of a Galera node is told only with the settings that matter there: a session that was not asked for these has another server
+/// A Galera node's identity comes only with the settings that matter there: a session that was probed without these has another server
 /// than memory.
 #[must_use]
-pub fn server_identity(asked: ProbedServer) -> &'static str {
-    match asked {
+pub fn server_identity(server: ProbedServer) -> &'static str {
+    match server {
         ProbedServer { galera: true, .. } => {
             "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir,@@wsrep_node_name)"
         }
@@ -190,13 +186,13 @@ pub fn server_identity(asked: ProbedServer) -> &'static str {
 
 /// The session's current database and the settings that change what the procedure would do.
 #[must_use]
-pub fn settings_query(asked: ProbedServer) -> String {
-    let mariadb = asked.mariadb;
+pub fn settings_query(probed_server: ProbedServer) -> String {
+    let mariadb = probed_server.mariadb;
     let isolation = match mariadb {
         true => "tx_isolation",
         false => "transaction_isolation",
     };
-    let server = server_identity(asked);
+    let server = server_identity(probed_server);
     let mut columns = vec![
         "DATABASE()".to_owned(),
         format!("IF(@@{isolation}=0x524541442d554e434f4d4d4954544544,NULL,{server})"),
@@ -223,34 +219,36 @@ pub fn settings_query(asked: ProbedServer) -> String {
     if !mariadb {
         columns.push("@@optimizer_switch<>@@global.optimizer_switch".into());
     }
-    if asked.galera {
+    if probed_server.galera {
         columns.push(GALERA_WAITS.into());
     }
     format!("SELECT {}", columns.join(","))
 }
 
-/// What plans follow, as a list of SQL expressions.
+/// What plans depend on, as a list of SQL expressions.
 fn plan_settings(mariadb: bool, scope: &str) -> String {
-    let own: &[&str] = match mariadb {
+    let product_settings: &[&str] = match mariadb {
         true => &PLAN_SETTINGS_MARIADB,
         false => &PLAN_SETTINGS_MYSQL,
     };
-    let names = PLAN_SETTINGS.iter().chain(own);
+    let names = PLAN_SETTINGS.iter().chain(product_settings);
     let names: Vec<String> = names.map(|name| format!("{scope}{name}")).collect();
     names.join(",")
 }
 
 /// The variables of [`settings_query`], in the order of its columns from `FIRST_VARIABLE_COLUMN` on.
 fn variables(mariadb: bool) -> impl Iterator<Item = SettingVariable> {
-    let own: &[SettingVariable] = if mariadb {
+    let product_variables: &[SettingVariable] = if mariadb {
         &MARIADB_VARIABLES
     } else {
         &MYSQL_VARIABLES
     };
-    VARIABLES.into_iter().chain(own.iter().copied())
+    VARIABLES
+        .into_iter()
+        .chain(product_variables.iter().copied())
 }
 
-/// The variables under which no call may be owned, with their values, from the one row that [`settings_query`] returns.
+/// The variables under which no call may be served, with their values, from the one row that [`settings_query`] returns.
 #[must_use]
 pub fn unsuitable_settings(mariadb: bool, row: &[Option<Vec<u8>>]) -> Vec<(&'static str, String)> {
     let cells = row.iter().map(|cell| cell.as_deref().unwrap_or_default());
@@ -261,37 +259,37 @@ pub fn unsuitable_settings(mariadb: bool, row: &[Option<Vec<u8>>]) -> Vec<(&'sta
         .collect()
 }
 
-/// What a session's settings say.
+/// A session's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSettings {
     /// The current database, if one is chosen.
     pub database: Option<Vec<u8>>,
-    /// Which server it is: as the feed asks for it.
+    /// The server's identity, in the form that the feed uses.
     pub server: Vec<u8>,
-    /// The server ends the session when it has heard nothing for so long.
+    /// How long the server waits for an idle session before it ends it.
     pub wait_timeout: Duration,
     /// A read inside a transaction takes locks, and sees what is committed when it runs (`SERIALIZABLE`).
     pub reads_lock: bool,
-    /// How far its time zone is ahead of UTC, in microseconds, if that is always the same.
+    /// How far its time zone is ahead of UTC, in microseconds, if that is constant.
     pub utc_offset: Option<i64>,
-    /// Plans, and what is said of columns, follow settings: this is another number where one of them is another.
+    /// A digest of the settings that plans and column definitions depend on.
     pub plan_settings: u64,
-    /// Settings that plans follow are not as in any other session.
+    /// The settings that plans depend on differ from other sessions'.
     pub has_own_plan_settings: bool,
-    /// No call may be owned, while SELECTs go on as ever: its transactions only read, or a tracker tells what a procedure does.
+    /// No call may be served, while SELECTs work as usual: its transactions are read-only, or a tracker reports what a procedure does.
     pub bars_calls: bool,
-    /// The client is told at the end of replies that its session's state has changed.
+    /// The end of replies reports changes of the session's state to the client.
     pub tracks_state: bool,
-    /// The same of its transaction.
+    /// The end of replies reports the transaction's state to the client.
     pub tracks_transactions: bool,
     /// All settings that rows depend on; `None`: rows may depend on more.
     pub row_settings: Option<Vec<u8>>,
 }
 
-/// Judges the flags behind the row that [`settings_query`] returns.
+/// Judges the flags after the row that [`settings_query`] returns.
 ///
 /// # Errors
-/// The reason why no call may be owned there.
+/// The reason why no call may be served there.
 pub fn judge_flags(rows: &ResultSet) -> Result<(), CallRelayReason> {
     let flags = rows.end().status;
     if flags & status::IN_TRANS != 0 {
@@ -303,10 +301,10 @@ pub fn judge_flags(rows: &ResultSet) -> Result<(), CallRelayReason> {
     }
 }
 
-/// Judges the one row that [`settings_query`] returns. Trackers matter to a client that has agreed to be told by them.
+/// Judges the one row that [`settings_query`] returns. Trackers matter to a client that negotiated their reports.
 ///
 /// # Errors
-/// The reason why no call may be owned under these settings.
+/// The reason why no call may be served under these settings.
 pub fn judge_settings(
     mariadb: bool,
     capabilities: Capabilities,
@@ -315,7 +313,7 @@ pub fn judge_settings(
     let row = rows.iter().next().ok_or(CallRelayReason::Settings)?;
     let text = |column| row.cell(column).unwrap_or_default();
     let tracks = capabilities.contains(Capabilities::SESSION_TRACK);
-    // An EOF has no room for what has changed: that is told behind another statement.
+    // An EOF has no room for the changes: a later statement's reply reports them.
     let at_once = capabilities.contains(Capabilities::DEPRECATE_EOF);
     let (mut no_calls, mut tells_state, mut tells_transactions) = (false, false, false);
     let unfit = (FIRST_VARIABLE_COLUMN..)
@@ -339,13 +337,13 @@ pub fn judge_settings(
         }
         Some(_) => return Err(CallRelayReason::Settings),
     }
-    // A session can have the column definitions left out (`resultset_metadata`): then what there is is not known.
-    let own = FIRST_VARIABLE_COLUMN + variables(mariadb).count();
-    match (mariadb, rows.columns().len().checked_sub(own)) {
+    // A session can omit the column definitions (`resultset_metadata`): then the columns are unknown.
+    let variables_end = FIRST_VARIABLE_COLUMN + variables(mariadb).count();
+    match (mariadb, rows.columns().len().checked_sub(variables_end)) {
         (true, Some(0)) => {}
-        (true, Some(1)) if is_off(text(own)) => {}
+        (true, Some(1)) if is_off(text(variables_end)) => {}
         (true, Some(1)) => return Err(CallRelayReason::WaitsForCluster),
-        (false, Some(1)) if is_off(text(own)) => {}
+        (false, Some(1)) if is_off(text(variables_end)) => {}
         _ => return Err(CallRelayReason::Settings),
     }
     Ok(SessionSettings {
@@ -367,15 +365,15 @@ pub fn judge_settings(
     })
 }
 
-/// The number of the character set and collation in which the session is told strings: no variable has the collation, which is that of a login or a
-/// SET NAMES.
+/// The number of the character set and collation of strings sent to the session: no variable has the collation, which comes from a login
+/// or a SET NAMES.
 fn string_collation(rows: &ResultSet) -> u64 {
     let column = rows.columns().get(DATABASE_COLUMN);
     let number = column.and_then(|definition| column::character_set(definition));
     number.unwrap_or_default().into()
 }
 
-/// A time zone that is an offset: `+05:30`, or `UTC`. Others have hours that come twice.
+/// The offset of a time zone such as `+05:30` or `UTC`; other zones have hours that occur twice.
 fn utc_offset(zone: &[u8]) -> Option<i64> {
     if zone == b"UTC" {
         return Some(0);
@@ -399,13 +397,13 @@ fn number(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Oracle mode changes the grammar.
+/// True without Oracle mode, which changes the grammar.
 fn is_no_oracle(modes: &[u8]) -> bool {
     let mut modes = modes.split(|byte| *byte == b',');
     !modes.any(|mode| mode.eq_ignore_ascii_case(b"ORACLE"))
 }
 
-/// Under the other two values a read waits until all has been applied that others have committed before it.
+/// Under the other two values a read waits until the member has applied all that others committed before.
 fn waits_for_no_group(level: &[u8]) -> bool {
     ["EVENTUAL", "BEFORE_ON_PRIMARY_FAILOVER", "AFTER"]
         .iter()
@@ -443,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_of_a_cluster_is_asked_for_is_not_asked_of_others() {
+    fn cluster_settings_are_queried_from_nodes_alone() {
         let [node, other] = [true, false].map(|galera| {
             settings_query(ProbedServer {
                 mariadb: true,
@@ -451,7 +449,7 @@ mod tests {
             })
         });
         assert!(node.ends_with(GALERA_WAITS) && !other.contains("wsrep"));
-        // A session that was asked without it has the identity of another server.
+        // A session that was probed without it has another server's identity.
         assert!(node.contains("@@wsrep_node_name"));
     }
 

@@ -1,8 +1,8 @@
-//! Which of a session's two connections have TLS: the client's leg, and the server's.
+//! Which of a session's two connections use TLS: the client's leg and the server's leg.
 //!
-//! Authentication is end to end, and some plugins send a password in clear where their own side has TLS (or a socket of the
-//! machine) and enciphered where it has not. If only one of the legs is secure, client and server disagree about that; so
-//! the server's leg mirrors the client's unless the settings say otherwise.
+//! Authentication is end to end, and some plugins send a password in clear where their own side has TLS (or a local socket) and encrypted
+//! where it has not. If only one leg is secure, client and server disagree about that; so the server's leg mirrors the client's unless the
+//! settings say otherwise.
 
 use headwater_wire::packet;
 use headwater_wire::response::ErrPacket;
@@ -10,7 +10,7 @@ use headwater_wire::response::ErrPacket;
 /// ER_SECURE_TRANSPORT_REQUIRED.
 const INSECURE: u16 = 3159;
 
-/// When the server's leg has TLS.
+/// When the server's leg uses TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerLegTls {
     /// Exactly when the client's has (`upstream_tls.mirror`).
@@ -28,24 +28,24 @@ pub enum ServerLegTls {
 pub struct TlsPolicy {
     /// There is a certificate to show to clients (`tls.cert`, `tls.own`, `tls.self_signed`).
     pub offered: bool,
-    /// Nobody has asked for it (`tls.own`).
+    /// No setting requests it (`tls.own`).
     pub implicit: bool,
-    /// Clients without TLS are refused, but for those of the machine (`tls.required`).
+    /// Clients without TLS are refused, except on a local socket (`tls.required`).
     pub client_required: bool,
-    /// No server without TLS will do (`upstream_tls.mode`).
+    /// Servers without TLS are refused (`upstream_tls.mode`).
     pub server_required: bool,
-    /// When the server's leg has TLS.
+    /// When the server's leg uses TLS.
     pub server: ServerLegTls,
-    /// TLS is left to client and server (`tls.passthrough`).
+    /// Client and server negotiate TLS themselves (`tls.passthrough`).
     pub passthrough: bool,
-    /// The client came over a socket of the machine: secure without TLS.
+    /// The client came over a local socket: secure without TLS.
     pub local_client: bool,
-    /// So does the server.
+    /// The server is on a local socket.
     pub local_server: bool,
 }
 
 impl TlsPolicy {
-    /// Without TLS on either.
+    /// No TLS on either leg.
     pub const PLAIN: TlsPolicy = TlsPolicy {
         offered: false,
         implicit: false,
@@ -57,7 +57,7 @@ impl TlsPolicy {
         local_server: false,
     };
 
-    /// Whether the greeting says that the server can do TLS, given that it can or cannot.
+    /// Whether the client's greeting offers TLS, given whether the server can do it.
     #[must_use]
     pub fn offers(&self, server_can: bool) -> bool {
         match self.server {
@@ -67,20 +67,20 @@ impl TlsPolicy {
         }
     }
 
-    /// True where TLS is offered for the clients' sake alone: it may as well not be.
+    /// True where TLS is offered only as a service to clients, and may be left out.
     #[must_use]
     pub fn is_optional(&self) -> bool {
         self.implicit && !self.client_required && !self.server_required
     }
 
-    /// True where no session can be without TLS to the server.
+    /// True where no session may reach the server without TLS.
     #[must_use]
     pub fn requires_server_tls(&self) -> bool {
         let mirrored = self.server == ServerLegTls::Mirror && self.client_required;
         !self.passthrough && (mirrored || self.server_required)
     }
 
-    /// What of these settings a server makes void that has TLS, or has not, and the ways out; `None` where nothing is void.
+    /// The settings that have no effect with a server that has TLS, or has not, and the cures; `None` where all have effect.
     #[must_use]
     pub fn voided_settings(&self, server_has: bool) -> Option<&'static str> {
         let mirrored = self.server == ServerLegTls::Mirror && self.offered;
@@ -102,10 +102,10 @@ impl TlsPolicy {
         }
     }
 
-    /// What both legs will be for a client that wants TLS, or does not.
+    /// The state of both legs for a client that requests TLS, or does not.
     ///
     /// # Errors
-    /// Text for the client: the setting that is in the way, and the way out.
+    /// Text for the client: the setting that prevents it, and the cure.
     pub fn agree(&self, client: bool, server_can: bool) -> Result<NegotiatedTls, &'static str> {
         if !client && !self.local_client && self.client_required {
             return Err(
@@ -139,26 +139,26 @@ impl TlsPolicy {
     }
 }
 
-/// What the legs of a session are.
+/// The TLS state of a session's legs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegotiatedTls {
-    /// The client's has TLS.
+    /// The client's leg has TLS.
     pub client: bool,
-    /// The server's has TLS.
+    /// The server's leg has TLS.
     pub server: bool,
     secure_client: bool,
     secure_server: bool,
 }
 
 impl NegotiatedTls {
-    /// The same number, said on the server's leg: TLS takes up one number in front of the login.
+    /// A client's packet number on the server's leg: TLS takes one number before the login.
     #[must_use]
     pub fn to_server(self, seq: u8) -> u8 {
         seq.wrapping_add(u8::from(self.server))
             .wrapping_sub(u8::from(self.client))
     }
 
-    /// The same number, said on the client's leg.
+    /// A server's packet number on the client's leg.
     #[must_use]
     pub fn to_client(self, seq: u8) -> u8 {
         seq.wrapping_add(u8::from(self.client))
@@ -177,7 +177,7 @@ impl NegotiatedTls {
         self.secure_client != self.secure_server
     }
 
-    /// What the client is told in place of a packet of the server's login dialogue that asks for such a secret.
+    /// The error for the client in place of a login packet from the server that requests such a secret.
     #[must_use]
     pub fn obstacle(self, packet: &[u8]) -> Option<&'static str> {
         let full = packet == [0x01, 0x04];
@@ -192,18 +192,17 @@ impl NegotiatedTls {
     }
 }
 
-/// An ERR packet for the client: why its legs cannot be as they would have to be.
+/// An ERR packet for the client: why its legs cannot be in the required state.
 #[must_use]
-pub fn refusal(seq: u8, why: &str) -> Vec<u8> {
+pub fn refusal(seq: u8, reason: &str) -> Vec<u8> {
     let error = ErrPacket {
         code: INSECURE,
         sqlstate: Some(*b"08S01"),
-        message: why.as_bytes().to_vec(),
+        message: reason.as_bytes().to_vec(),
     };
     error_bytes(seq, &error)
 }
 
-/// The bytes of an error that the client is told.
 pub(super) fn error_bytes(seq: u8, error: &ErrPacket) -> Vec<u8> {
     let (mut payload, mut bytes) = (Vec::new(), Vec::new());
     error.write(&mut payload);
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_is_told_the_setting() {
+    fn a_refusal_names_the_setting() {
         let strict = TlsPolicy {
             offered: true,
             client_required: true,

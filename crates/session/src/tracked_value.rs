@@ -1,19 +1,17 @@
-//! What is known of something on the server.
+//! What is known of a value on the server.
 
-/// Proven, or as it was last, or not known.
+/// Proven, or the last known value, or unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TrackedValue<T> {
-    /// Nothing is known of it.
     #[default]
     Unknown,
-    /// It was like this, and may have changed since.
+    /// The value was this, and may have changed since.
     Stale(T),
-    /// It is like this.
     Proven(T),
 }
 
 impl<T> TrackedValue<T> {
-    /// What it is, where that is certain.
+    /// The value, if certain.
     pub(crate) fn proven(&self) -> Option<&T> {
         match self {
             TrackedValue::Proven(value) => Some(value),
@@ -21,7 +19,6 @@ impl<T> TrackedValue<T> {
         }
     }
 
-    /// What it was last.
     pub(crate) fn last_value(&self) -> Option<&T> {
         match self {
             TrackedValue::Proven(value) | TrackedValue::Stale(value) => Some(value),
@@ -29,21 +26,18 @@ impl<T> TrackedValue<T> {
         }
     }
 
-    /// True when it is certain.
     pub(crate) fn is_proven(&self) -> bool {
         self.proven().is_some()
     }
 
-    /// The same of what it was or is.
-    pub(crate) fn map(self, of: impl FnOnce(T) -> T) -> Self {
+    pub(crate) fn map(self, change: impl FnOnce(T) -> T) -> Self {
         match self {
-            TrackedValue::Proven(value) => TrackedValue::Proven(of(value)),
-            TrackedValue::Stale(value) => TrackedValue::Stale(of(value)),
+            TrackedValue::Proven(value) => TrackedValue::Proven(change(value)),
+            TrackedValue::Stale(value) => TrackedValue::Stale(change(value)),
             TrackedValue::Unknown => TrackedValue::Unknown,
         }
     }
 
-    /// It may have changed.
     pub(crate) fn invalidate(&mut self) {
         *self = match std::mem::take(self) {
             TrackedValue::Proven(value) | TrackedValue::Stale(value) => TrackedValue::Stale(value),
@@ -52,10 +46,9 @@ impl<T> TrackedValue<T> {
     }
 }
 
-/// What was told now.
 impl<T> From<Option<T>> for TrackedValue<T> {
-    fn from(told: Option<T>) -> Self {
-        told.map_or(TrackedValue::Unknown, TrackedValue::Proven)
+    fn from(value: Option<T>) -> Self {
+        value.map_or(TrackedValue::Unknown, TrackedValue::Proven)
     }
 }
 

@@ -1,13 +1,13 @@
-//! Names, texts and errors of others, as people are shown them: on one line, and with every character where it seems to be.
+//! Shows foreign names, texts and errors on one line, with every character visible.
 //!
-//! Whoever may name a database could else write a line of its own into the log (a line break), colour it or move in it (ESC and other controls),
-//! or have it read in another order (controls of writing direction). All that is shown of others goes through here: the log's lines
-//! ([`escape_hidden`] as text, [`escape_hidden_in_json`] as JSON), tables for clients and operators, labels of metrics.
+//! A client that may name a database could otherwise write its own line into the log (a line break), colour it or move the cursor (ESC and
+//! other controls), or reverse its reading order (controls of writing direction). All foreign text that is shown passes through here: log
+//! lines ([`escape_hidden`] as text, [`escape_hidden_in_json`] as JSON), tables for clients and operators, labels of metrics.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// A text in which what would not be seen as itself stands as an escape (`\n`, `\u{1b}`), and all else as it is.
+/// Replaces every hidden character by an escape (`\n`, `\u{1b}`); all others stay.
 #[must_use]
 pub fn escape_hidden(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
@@ -20,7 +20,7 @@ pub fn escape_hidden(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// The same of several lines, which stay lines: for what Headwater itself wrote in lines.
+/// Like [`escape_hidden`], but keeps line breaks: for Headwater's own texts of several lines.
 #[must_use]
 pub fn escape_hidden_in_lines(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -33,7 +33,7 @@ pub fn escape_hidden_in_lines(text: &str) -> String {
     escaped
 }
 
-/// The same of the strings in a JSON document as it is written, so that whoever reads it shows them so.
+/// Escapes the strings inside a written JSON document, so that whoever decodes it shows them escaped.
 #[must_use]
 pub fn escape_hidden_in_json(document: &str) -> String {
     let mut escaped = String::with_capacity(document.len());
@@ -53,7 +53,7 @@ pub fn escape_hidden_in_json(document: &str) -> String {
                     let letter = u32::from_str_radix(&digits, 16).ok();
                     match letter.and_then(char::from_u32) {
                         Some(letter) => push_escaped_in_json(letter, &mut escaped),
-                        // Half of a pair.
+                        // Half of a surrogate pair.
                         None => {
                             let _ = write!(escaped, "\\u{digits}");
                         }
@@ -70,7 +70,7 @@ pub fn escape_hidden_in_json(document: &str) -> String {
 
 fn push_escaped_in_json(letter: char, document: &mut String) {
     if is_hidden(letter) {
-        // The backslash of the escape is a letter of the string.
+        // In the decoded string the escape begins with a backslash, so the document has two.
         document.push('\\');
     }
     push_escaped(letter, document);
@@ -86,8 +86,8 @@ fn push_escaped(letter: char, text: &mut String) {
     };
 }
 
-/// True for what is not seen, or changes how others are: controls (C0, DEL, C1), ends of lines and paragraphs, controls of writing
-/// direction, and what takes no room and joins nothing. Joiners stay: scripts and emoji are written with them.
+/// True for characters that are invisible or change how others are shown: controls (C0, DEL, C1), line and paragraph separators,
+/// controls of writing direction, and zero-width characters. Joiners are not hidden: scripts and emoji need them.
 #[must_use]
 pub fn is_hidden(letter: char) -> bool {
     letter.is_control()

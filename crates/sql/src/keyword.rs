@@ -1,9 +1,9 @@
-//! Keywords of both servers: as names they may need quotes, so an unquoted one is not always taken for a name.
+//! Keywords of both servers. As names they may need quotes, so an unquoted one is not always taken for a name.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Each keyword in upper case, and whether it is reserved nowhere.
+/// Each keyword in upper case; true if neither server reserves it.
 static KEYWORDS: LazyLock<HashMap<String, bool>> = LazyLock::new(|| {
     let lines = include_str!("keywords.txt")
         .lines()
@@ -19,12 +19,12 @@ static KEYWORDS: LazyLock<HashMap<String, bool>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Whether the word is a keyword of MySQL 9.7 or MariaDB 10.11, reserved or not, whatever the case.
+/// True for a keyword of MySQL 9.7 or MariaDB 10.11, reserved or not, in any case.
 pub fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains_key(&word.to_ascii_uppercase())
 }
 
-/// Whether the word needs quotes, on one of the servers or in some places, to be the name of a column or a table.
+/// True if the word needs quotes as a column or table name, on either server or in some positions.
 pub fn is_reserved(word: &str) -> bool {
     KEYWORDS.get(&word.to_ascii_uppercase()) == Some(&false)
 }

@@ -1,39 +1,39 @@
-//! The words of a statement, read as both servers read them whatever the session's `sql_mode` and character set, or not at all.
+//! Splits a statement into tokens that both servers read alike, whatever the session's `sql_mode` and character set.
 //!
-//! What could be read in two ways (a backslash in a string, a comment that the server executes, a byte that may be half a
+//! Text that can be read in two ways (a backslash in a string, a comment that the server executes, a byte that may be half a
 //! character) is one [`TokenKind::Opaque`] token that ends the text. Rules: MySQL 9.7 and MariaDB 10.11, `sql_lex.cc`.
 
 use memchr::{memchr2, memchr3};
 
-/// One word of a statement.
+/// One token of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SqlToken<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: TokenKind,
     /// Its bytes, quotes included.
     pub text: &'a [u8],
-    /// Where it starts in the statement, in bytes.
+    /// Its offset in the statement, in bytes.
     pub at: usize,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// A keyword or an unquoted name. One that starts with a digit (`1a`, `0x1`, `1e3`) is here as well.
     Word,
-    /// Decimal digits alone.
+    /// Decimal digits only.
     Number,
     /// A name in back quotes.
     QuotedName,
-    /// What stands in single or double quotes: a string, or with `ANSI_QUOTES` a name.
+    /// Text in single or double quotes: a string, or with `ANSI_QUOTES` a name.
     QuotedText,
     /// One byte of punctuation.
     Punct(u8),
-    /// From here on the text is not understood: always the last token.
+    /// The text from here on is not understood. Always the last token.
     Opaque,
 }
 
-/// The tokens of a statement, comments and white space left out.
+/// Iterates over the tokens of a statement, without comments and white space.
 #[derive(Clone, Debug)]
 pub struct Lexer<'a> {
     text: &'a [u8],
@@ -46,12 +46,12 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// The bytes behind the last token.
+    /// The bytes after the last token.
     pub fn rest(&self) -> &'a [u8] {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Nothing but white space is left: where a semicolon came last, the statement ends there.
+    /// True if only white space remains. After a semicolon, the statement ends there.
     pub fn is_at_end(&self) -> bool {
         self.rest().iter().all(|&byte| is_space(byte))
     }
@@ -70,7 +70,7 @@ impl<'a> Lexer<'a> {
                 (Some(b'-'), Some(b'-')) => match self.peek(2) {
                     None => self.line_comment_len(),
                     Some(byte) if is_space(byte) => self.line_comment_len(),
-                    // Before other control characters too, but which ones depends on the character set.
+                    // Also before other control characters, but which ones depends on the character set.
                     Some(byte) if byte.is_ascii_control() => None,
                     Some(_) => return true,
                 },
@@ -84,7 +84,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The length of a comment up to the line's end. With a NUL in it, both servers find an error there.
+    /// The length of a comment up to the end of the line. `None` if it holds a NUL, where both servers report an error.
     fn line_comment_len(&self) -> Option<usize> {
         let rest = self.rest();
         let len = rest
@@ -103,7 +103,7 @@ impl<'a> Lexer<'a> {
         (!executed && !body.iter().take(end).any(|&byte| byte == 0)).then_some(2 + end + 2)
     }
 
-    /// The kind and length of the token that starts with `first`, here.
+    /// The kind and length of the token at the current position, which starts with `first`.
     fn token(&self, first: u8) -> Option<(TokenKind, usize)> {
         match first {
             // MySQL 9 has strings in dollar quotes.
@@ -140,8 +140,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The length of what stands in quotes, a doubled quote being one of its characters. A backslash escapes or not, as
-    /// `NO_BACKSLASH_ESCAPES` says, so in a string it is not understood; in back quotes it is a character like others.
+    /// The length of a quoted text, where a doubled quote is one character. `NO_BACKSLASH_ESCAPES` decides whether a backslash escapes, so
+    /// a string with one is not understood; in back quotes it is an ordinary character.
     fn quoted_len(&self, quote: u8) -> Option<usize> {
         let text = self.rest();
         let mut len = 1;
@@ -182,17 +182,17 @@ impl<'a> Iterator for Lexer<'a> {
 }
 
 impl SqlToken<'_> {
-    /// Whether it is this unquoted word, whatever the case.
+    /// True if it is this unquoted word, in any case.
     pub fn is_word(&self, word: &str) -> bool {
         self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word.as_bytes())
     }
 
-    /// Whether it is this byte of punctuation.
+    /// True if it is this byte of punctuation.
     pub fn is_punct(&self, byte: u8) -> bool {
         self.kind == TokenKind::Punct(byte)
     }
 
-    /// The bytes of a word, or those between quotes of any kind as they stand; `None` for the rest.
+    /// The bytes of a word, or those between quotes of any kind, unchanged; `None` for other tokens.
     pub fn unquoted(&self) -> Option<&[u8]> {
         match self.kind {
             TokenKind::Word => Some(self.text),
@@ -203,7 +203,7 @@ impl SqlToken<'_> {
         }
     }
 
-    /// The name it stands for: an unquoted word, or one in back quotes without them. `None` for what is no name, or not ASCII.
+    /// The name it stands for: an unquoted word, or the content of back quotes. `None` if it is no name, or not ASCII.
     pub fn name(&self) -> Option<String> {
         let text = match self.kind {
             TokenKind::Word if !self.text.first()?.is_ascii_digit() => self.text,
@@ -221,7 +221,7 @@ impl SqlToken<'_> {
     }
 }
 
-/// Comments may close a statement, but only white space may follow its semicolon: more is a second statement.
+/// `Some` at the end of the statement. Comments may precede it; after its semicolon only white space may follow, as more is a second one.
 pub fn end_of_statement(mut lexer: Lexer<'_>) -> Option<()> {
     match lexer.next() {
         None => Some(()),

@@ -1,6 +1,6 @@
-//! SQL texts as both servers read them: words, quoting, how names are shown, and nothing of what a statement means for a timeline.
+//! SQL texts as both servers read them: tokens, quoting, how names are shown. What a statement means for a timeline is not decided here.
 //!
-//! No IO: a text in, values out.
+//! No IO: text in, values out.
 
 pub mod display_escape;
 pub mod keyword;

@@ -1,31 +1,31 @@
 //! Patterns of LIKE.
 
-/// As LIKE compares: `%` stands for any letters, `_` for one; a back slash takes its meaning from the next. Case does not count.
+/// Compares as LIKE does: `%` matches any characters, `_` matches one, and a backslash escapes the next. Case does not count.
 #[must_use]
 pub fn is_like(text: &str, pattern: &str) -> bool {
     let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
     let (text, pattern) = (lower(text), lower(pattern));
-    // Where the last `%` stands, and how far the text was taken for it: what comes behind may be tried again from there.
-    let (mut at, mut of, mut last) = (0, 0, None);
+    // After the last `%`: the pattern's position, and how much of the text it covers. On a mismatch, matching resumes there.
+    let (mut at, mut pattern_at, mut last) = (0, 0, None);
     loop {
-        match (pattern.get(of), text.get(at)) {
+        match (pattern.get(pattern_at), text.get(at)) {
             (Some('%'), _) => {
-                of += 1;
-                last = Some((of, at));
+                pattern_at += 1;
+                last = Some((pattern_at, at));
                 continue;
             }
-            (Some('_'), Some(_)) => (at, of) = (at + 1, of + 1),
-            (Some('\\'), Some(letter)) if pattern.get(of + 1) == Some(letter) => {
-                (at, of) = (at + 1, of + 2);
+            (Some('_'), Some(_)) => (at, pattern_at) = (at + 1, pattern_at + 1),
+            (Some('\\'), Some(letter)) if pattern.get(pattern_at + 1) == Some(letter) => {
+                (at, pattern_at) = (at + 1, pattern_at + 2);
             }
             (Some(wanted), Some(letter)) if wanted == letter && *wanted != '\\' => {
-                (at, of) = (at + 1, of + 1);
+                (at, pattern_at) = (at + 1, pattern_at + 1);
             }
             (None, None) => return true,
             _ => match &mut last {
-                Some((behind, from)) if *from < text.len() => {
+                Some((resume_at, from)) if *from < text.len() => {
                     *from += 1;
-                    (at, of) = (*from, *behind);
+                    (at, pattern_at) = (*from, *resume_at);
                 }
                 _ => return false,
             },

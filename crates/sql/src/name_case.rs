@@ -1,4 +1,4 @@
-//! Whether a server tells names of databases, tables and aliases apart by the case of their letters (`lower_case_table_names`).
+//! Whether a server distinguishes names of databases, tables and aliases by case (`lower_case_table_names`).
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ pub enum NameCase {
     /// Byte by byte (0).
     #[default]
     Sensitive,
-    /// As they are in small letters, in which its catalogue and its log have them (1).
+    /// In lower case, as its catalogue and its log have them (1).
     Folded,
 }
 
 impl NameCase {
-    /// As the server's variable says. 2 (names are kept as they are written, and compared in small letters) is that of systems whose files
-    /// have no case, where names are found that were written as the catalogue has them.
+    /// From the server's variable. 2 (names stay as written and compare in lower case) is for file systems without case. It counts as
+    /// sensitive: only names written as in the catalogue are found.
     #[must_use]
     pub fn from_variable(value: &str) -> NameCase {
         match value {
@@ -23,7 +23,7 @@ impl NameCase {
         }
     }
 
-    /// A name as the server has it. Letters beyond ASCII stay as they are: a name with a capital one is not found.
+    /// Returns the name as the server stores it. Letters beyond ASCII are not folded, so a name with a capital one is not found.
     #[must_use]
     pub fn fold(self, name: &[u8]) -> Cow<'_, [u8]> {
         match self {
@@ -34,14 +34,14 @@ impl NameCase {
         }
     }
 
-    /// The same in its place.
+    /// Like [`NameCase::fold`], in place.
     pub fn fold_text(self, name: &mut str) {
         if self == NameCase::Folded {
             name.make_ascii_lowercase();
         }
     }
 
-    /// True where two names are one to the server.
+    /// True if the server takes the two names for one.
     #[must_use]
     pub fn is_same_name(self, one: &str, other: &str) -> bool {
         match self {

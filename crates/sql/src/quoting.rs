@@ -1,14 +1,14 @@
-//! Names and strings written so that every `sql_mode` and character set reads them alike.
+//! Writes names and strings that every `sql_mode` and character set reads alike.
 
 use std::fmt::{Display, Write};
 
-/// A name as an identifier in SQL, back-quoted: right whatever the name and the session's `sql_mode`.
+/// Returns the name as a back-quoted SQL identifier, valid for every name and `sql_mode`.
 #[must_use]
 pub fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// Writes values into a text, with commas between them.
+/// Appends the values to a text, separated by commas.
 pub fn push_list<T: Display>(text: &mut String, values: impl IntoIterator<Item = T>) {
     for (at, value) in values.into_iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
@@ -17,7 +17,7 @@ pub fn push_list<T: Display>(text: &mut String, values: impl IntoIterator<Item =
     }
 }
 
-/// A string as a hexadecimal literal, which every `sql_mode` and character set reads alike.
+/// Returns the string as a hexadecimal literal, which every `sql_mode` and character set reads alike.
 #[must_use]
 pub fn hex_literal(text: &str) -> String {
     let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();

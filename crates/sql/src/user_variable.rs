@@ -2,10 +2,10 @@
 
 use super::lexer::{Lexer, SqlToken, TokenKind, end_of_statement};
 
-/// Most values in one `SET`.
+/// Maximum assignments in one `SET`.
 const MAX_SET_VALUES: usize = 32;
 
-/// A user variable as SQL, from its `@` and what stands right behind it: a word, or an ASCII name in back quotes.
+/// Returns a user variable as SQL, from its `@` and the token right after it: a word, or an ASCII name in back quotes.
 pub fn user_variable(at: SqlToken<'_>, name: SqlToken<'_>) -> Option<String> {
     let joined = at.is_punct(b'@') && name.at == at.at + at.text.len();
     match name.kind {
@@ -16,7 +16,7 @@ pub fn user_variable(at: SqlToken<'_>, name: SqlToken<'_>) -> Option<String> {
     name.is_ascii().then(|| format!("@{name}"))
 }
 
-/// Whether a text gives user variables values that stand in it, and does nothing else: whatever the session's settings.
+/// True if a text only sets user variables to literals, whatever the session's settings.
 pub fn sets_variables_alone(text: &[u8]) -> bool {
     let mut lexer = Lexer::new(text);
     lexer.next().is_some_and(|verb| verb.is_word("SET")) && skip_assignments(lexer).is_some()
@@ -48,7 +48,7 @@ fn skip_literal(lexer: &mut Lexer<'_>) -> Option<()> {
     }
     match token.kind {
         TokenKind::Number => Some(()),
-        // In double quotes it could be a name (ANSI_QUOTES).
+        // A text in double quotes could be a name (`ANSI_QUOTES`).
         TokenKind::QuotedText => token.text.starts_with(b"'").then_some(()),
         TokenKind::Word => token.is_word("NULL").then_some(()),
         _ => None,
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_is_a_word_or_a_name_in_quotes_right_behind_the_sign() {
+    fn a_variable_is_a_word_or_a_name_in_quotes_right_after_the_sign() {
         let read = |text: &'static str| {
             let mut lexer = Lexer::new(text.as_bytes());
             user_variable(lexer.next()?, lexer.next()?)

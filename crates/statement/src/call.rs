@@ -1,4 +1,4 @@
-//! `CALL [db.]procedure(reader[, bound])`: the calls that may be answered, and what their arguments may be.
+//! `CALL [db.]procedure(reader[, bound])`: the calls that may be answered, and their arguments.
 
 use headwater_sql::keyword::is_keyword;
 use headwater_sql::lexer::{Lexer, SqlToken, TokenKind, end_of_statement};
@@ -9,65 +9,65 @@ use headwater_wire::command::parse_digits;
 /// A call of a known timeline procedure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineCall {
-    /// The first definition with such a procedure; [`TimelineCall::definition_in`] says which one it is in a database.
+    /// The first definition with such a procedure; [`TimelineCall::definition_in`] returns the one for a database.
     pub definition: DefinitionId,
     /// Which procedure.
     pub form: ProcedureForm,
-    /// The database in front of the name, if there is one.
+    /// The database that qualifies the name, if any.
     pub database: Option<String>,
     /// The reader; the parameter's type holds it.
     pub reader: u64,
-    /// The greatest message id wanted; the parameter's type holds it. `Some` for [bounded](ProcedureForm::is_bounded) forms only.
+    /// The greatest message id requested; the parameter's type holds it. `Some` for [bounded](ProcedureForm::is_bounded) forms only.
     pub bound: Option<u64>,
 }
 
-/// A call as it is written: some of its values may have to be found elsewhere.
+/// A call as written: some of its values may have to be looked up elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallStatement {
     /// Which procedure.
     pub form: ProcedureForm,
-    /// The database in front of the name, if there is one.
+    /// The database that qualifies the name, if any.
     pub database: Option<String>,
     procedure: String,
     reader: CallArgument,
     bound: Option<CallArgument>,
 }
 
-/// What stands for a value.
+/// An argument of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallArgument {
-    /// A number, or a string of digits: the servers make the same number of it.
+    /// A number, or a string of digits: servers convert both to the same number.
     Number(u64),
     /// `?`: a parameter of a prepared statement.
     Parameter,
     /// A user variable, as SQL: `@name`.
     Variable(String),
-    /// Digits in double quotes: a string of digits, unless the session takes such quotes for those of names (`ANSI_QUOTES`).
+    /// Digits in double quotes: a string of digits, unless the session reads such quotes as a name's (`ANSI_QUOTES`).
     DoubleQuoted(u64),
 }
 
 impl TimelineCall {
-    /// Reads a call whose values all stand in the text; `None` is any other one, and any whose meaning is not beyond doubt.
+    /// Parses a call whose values are all in the text. `None`: any other text, and any call whose meaning is in doubt.
     pub fn parse(text: &[u8], definitions: &[TimelineDefinition]) -> Option<Self> {
         CallStatement::parse(text, definitions)?.bind(definitions, &[])
     }
 
-    /// The definition that answers it where the procedure is in `database`: the qualifier's, or else the current one.
+    /// The definition that answers it if the procedure is in `database`: the qualifier's, or else the current one.
     ///
-    /// `None`: none is served there, or this call's arguments are not of its types.
+    /// `None`: no definition is served there, or its types do not hold the arguments.
     pub fn definition_in(
         &self,
         definitions: &[TimelineDefinition],
         database: &[u8],
     ) -> Option<DefinitionId> {
-        let found = self.procedure_in(definitions, database)?;
-        let types = found.resolve(definitions)?;
-        let held = types.user_type.holds(self.reader)
-            && self.bound.is_none_or(|bound| types.id_type.holds(bound));
-        held.then_some(found)
+        let definition = self.procedure_in(definitions, database)?;
+        let resolved = definition.resolve(definitions)?;
+        let fits = resolved.user_type.holds(self.reader)
+            && self.bound.is_none_or(|bound| resolved.id_type.holds(bound));
+        fits.then_some(definition)
     }
 
-    /// The definition that has such a procedure in `database`, whatever its types.
+    /// The definition with such a procedure in `database`, whatever its types.
     #[must_use]
     pub fn procedure_in(
         &self,
@@ -81,7 +81,7 @@ impl TimelineCall {
         procedure_in(definitions, self.form, procedure, database)
     }
 
-    /// The same call in plain words: what it means hangs on nothing but the current database.
+    /// The same call as plain SQL: its meaning depends only on the current database.
     #[must_use]
     pub fn to_sql(&self, definitions: &[TimelineDefinition]) -> Option<String> {
         let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
@@ -101,14 +101,14 @@ impl TimelineCall {
 }
 
 impl CallStatement {
-    /// Reads a call and nothing behind it.
+    /// Parses a call with nothing after it.
     pub fn parse(text: &[u8], definitions: &[TimelineDefinition]) -> Option<Self> {
         let (statement, lexer) = Self::parse_prefix(text, definitions)?;
         end_of_statement(lexer)?;
         Some(statement)
     }
 
-    /// Reads a call that the text begins with, up to its closing parenthesis.
+    /// Parses a call at the start of a text, up to its closing parenthesis.
     pub(super) fn parse_prefix<'a>(
         text: &'a [u8],
         definitions: &[TimelineDefinition],
@@ -133,7 +133,7 @@ impl CallStatement {
                     .any(|definition| statement.matches_procedure(definition, *form))
         });
         let form = forms.next()?;
-        // One definition's page may have the name of another one's helper.
+        // One definition's page may have the name of another's helper.
         if forms.next().is_some() {
             return None;
         }
@@ -141,9 +141,9 @@ impl CallStatement {
         Some((statement, lexer))
     }
 
-    /// Puts values in the place of parameters and variables, in their order.
+    /// Substitutes values for parameters and variables, in their order.
     ///
-    /// `None`: there are not as many, or no definition's types hold them.
+    /// `None`: their number differs, or no definition's types hold them.
     #[must_use]
     pub fn bind(&self, definitions: &[TimelineDefinition], values: &[u64]) -> Option<TimelineCall> {
         let mut values = values.iter().copied();
@@ -189,7 +189,7 @@ impl CallStatement {
         })
     }
 
-    /// How many parameters there are among the arguments.
+    /// How many arguments are parameters.
     #[must_use]
     pub fn parameter_count(&self) -> usize {
         let parameters = self.arguments();
@@ -198,7 +198,7 @@ impl CallStatement {
             .count()
     }
 
-    /// The definition that has such a procedure in `database`, whatever its types.
+    /// The definition with such a procedure in `database`, whatever its types.
     #[must_use]
     pub fn procedure_in(
         &self,
@@ -225,13 +225,13 @@ fn procedure_in(
     procedure: &str,
     database: &[u8],
 ) -> Option<DefinitionId> {
-    let found = definitions.iter().position(|definition| {
+    let index = definitions.iter().position(|definition| {
         definition
             .procedure_name(form)
             .eq_ignore_ascii_case(procedure)
             && definition.serves(database)
     });
-    found.map(DefinitionId)
+    index.map(DefinitionId)
 }
 
 fn parse_procedure_name(lexer: &mut Lexer<'_>) -> Option<(Option<String>, String)> {
@@ -243,7 +243,7 @@ fn parse_procedure_name(lexer: &mut Lexer<'_>) -> Option<(Option<String>, String
     Some((Some(first), name(lexer.next()?)?))
 }
 
-/// Without quotes, a keyword is a name in some places and an error in others, and `_latin1` is a character set: left to the server.
+/// Without quotes, a keyword is a name in some places and an error in others, and `_latin1` is a character set: the server decides.
 fn name(token: SqlToken<'_>) -> Option<String> {
     token.name().filter(|name| {
         token.kind == TokenKind::QuotedName || !(name.starts_with('_') || is_keyword(name))
@@ -270,11 +270,11 @@ fn parse_argument(lexer: &mut Lexer<'_>) -> Option<CallArgument> {
     match token.kind {
         TokenKind::Number => parse_digits(token.text).map(CallArgument::Number),
         TokenKind::QuotedText => {
-            let quotes: fn(u64) -> CallArgument = match token.text.first()? {
+            let argument: fn(u64) -> CallArgument = match token.text.first()? {
                 b'"' => CallArgument::DoubleQuoted,
                 _ => CallArgument::Number,
             };
-            parse_digits(token.unquoted()?).map(quotes)
+            parse_digits(token.unquoted()?).map(argument)
         }
         TokenKind::Punct(b'?') => Some(CallArgument::Parameter),
         TokenKind::Punct(b'@') => user_variable(token, lexer.next()?).map(CallArgument::Variable),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_known_whatever_its_dress() {
+    fn a_call_is_recognised_in_any_spelling() {
         let plain = parse("CALL fetch_timeline_ids(7)").unwrap();
         assert_eq!(
             (plain.form, plain.reader, plain.bound),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_beyond_its_parameter_is_left_to_the_server() {
+    fn a_number_beyond_its_parameter_is_no_timeline_call() {
         assert!(parse("CALL fetch_timeline_ids2(4294967295, 4294967295)").is_some());
         assert!(parse("CALL fetch_timeline_ids2(4294967295, 4294967296)").is_none());
         assert!(parse("CALL fetch_timeline_ids2(4294967296, 1)").is_none());
@@ -338,18 +338,21 @@ mod tests {
         }
         let quoted = statement("CALL fetch_timeline_ids2(\"007\", '8')").unwrap();
         assert_eq!(quoted.session_expressions().collect::<Vec<_>>(), ["\"7\""]);
-        let asked = statement("CALL tl.fetch_timeline_ids2(?, @Bound)").unwrap();
-        assert_eq!(asked.parameter_count(), 1);
-        assert_eq!(asked.session_expressions().collect::<Vec<_>>(), ["@Bound"]);
+        let parameterized = statement("CALL tl.fetch_timeline_ids2(?, @Bound)").unwrap();
+        assert_eq!(parameterized.parameter_count(), 1);
+        assert_eq!(
+            parameterized.session_expressions().collect::<Vec<_>>(),
+            ["@Bound"]
+        );
         let definitions = [TimelineDefinition::classic()];
-        let call = asked.bind(&definitions, &[7, 99]).unwrap();
+        let call = parameterized.bind(&definitions, &[7, 99]).unwrap();
         assert_eq!((call.reader, call.bound), (7, Some(99)));
         assert_eq!(
             call.to_sql(&definitions).unwrap(),
             "CALL `tl`.`fetch_timeline_ids2`(7,99)"
         );
         for values in [&[7][..], &[7, 99, 1], &[7, 1 << 32]] {
-            assert_eq!(asked.bind(&definitions, values), None, "{values:?}");
+            assert_eq!(parameterized.bind(&definitions, values), None, "{values:?}");
         }
     }
 

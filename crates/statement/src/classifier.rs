@@ -1,4 +1,4 @@
-//! Classes of texts that were dear to find out, remembered.
+//! Classifies texts, and caches classes that are expensive to compute.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,26 +13,24 @@ use super::statement_class::{
 };
 use headwater_timeline::TimelineDefinition;
 
-/// What each text was found to be: a tail, or none.
+/// The result for each text: a follow-up SELECT, or none.
 type FollowUpCache = LruCache<Box<[u8]>, Option<Arc<FollowUpSelect>>>;
 
-/// Classifies texts as [`statement_class()`](super::classify()) does, and remembers of each that names a result table whether it is a tail.
+/// Classifies texts as [`classify()`](super::classify()) does, and caches for a text with a result table's name whether it is a follow-up.
 ///
-/// It is bound to the definitions that it was made with. Calls differ in their numbers and are read each time; what other texts
-/// may do is found in one pass.
+/// It is bound to its definitions. Calls differ in their numbers and are parsed each time; the effects of other texts take one pass.
 #[derive(Debug)]
 pub struct StatementClassifier {
     definitions: Arc<[TimelineDefinition]>,
-    /// Tables of messages of feeds.
     message_tables: Box<[Box<[u8]>]>,
-    /// SELECTs of other tables may be feeds', too.
+    /// SELECTs of other tables may be feeds' as well.
     any_message_table: bool,
     follow_ups: Mutex<FollowUpCache>,
     max_statement_bytes: usize,
 }
 
 impl StatementClassifier {
-    /// Remembers up to `entries` texts, and looks at no text longer than `max_statement_bytes`: such ones may do anything.
+    /// Caches up to `entries` texts. A text longer than `statement_bytes` is not parsed, and has all effects.
     pub fn new(
         definitions: Arc<[TimelineDefinition]>,
         entries: NonZeroUsize,
@@ -47,7 +45,7 @@ impl StatementClassifier {
         }
     }
 
-    /// The same, where SELECTs of these tables may be feeds', and those of `any` other that look so.
+    /// The same, where SELECTs of these tables may be feeds', and with `any` also SELECTs of others that look alike.
     #[must_use]
     pub fn with_message_tables(self, messages: Box<[Box<[u8]>]>, any: bool) -> Self {
         Self {
@@ -57,7 +55,7 @@ impl StatementClassifier {
         }
     }
 
-    /// What a text means on a server that is known to have `no_functions`, or may have some.
+    /// The class of a text on a server that is known to have `no_functions`, or may have some.
     pub fn classify(&self, text: &[u8], no_functions: bool) -> StatementClass {
         if text.len() > self.max_statement_bytes {
             return StatementClass::Other(StatementEffects::ALL);
@@ -68,20 +66,20 @@ impl StatementClassifier {
         if text.len() > MAX_TEXT_BYTES || !may_name_result_table(text, &self.definitions) {
             return self.classify_other(text, no_functions);
         }
-        let mut tails = self
+        let mut follow_ups = self
             .follow_ups
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let known = match tails.get(text) {
-            Some(known) => known.clone(),
+        let cached = match follow_ups.get(text) {
+            Some(entry) => entry.clone(),
             None => {
-                let found = FollowUpSelect::parse(text, &self.definitions).map(Arc::new);
-                tails.push(text.into(), found.clone());
-                found
+                let parsed = FollowUpSelect::parse(text, &self.definitions).map(Arc::new);
+                follow_ups.push(text.into(), parsed.clone());
+                parsed
             }
         };
-        drop(tails);
-        known.map_or_else(
+        drop(follow_ups);
+        cached.map_or_else(
             || self.classify_other(text, no_functions),
             StatementClass::FollowUp,
         )

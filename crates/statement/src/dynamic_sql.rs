@@ -1,27 +1,27 @@
-//! Dynamic SQL: `PREPARE`, `EXECUTE` and `DEALLOCATE PREPARE` of statements that have a name.
+//! Dynamic SQL: `PREPARE`, `EXECUTE` and `DEALLOCATE PREPARE` of named statements.
 
 use super::call::CallStatement;
 use headwater_sql::lexer::{Lexer, SqlToken, TokenKind, end_of_statement};
 use headwater_sql::user_variable::user_variable;
 use headwater_timeline::TimelineDefinition;
 
-/// A statement of dynamic SQL whose parts stand in its text. Names are in lower case: servers do not tell them apart by it.
+/// A statement of dynamic SQL whose parts are in its text. Names are in lower case: servers ignore their case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DynamicStatement {
     /// `PREPARE name FROM 'text'`
     Prepare {
         /// The statement's name.
         name: String,
-        /// The call that the text is, with parameters alone; `None` is any other text.
+        /// The call in the text, if its values are parameters alone; `None`: any other text.
         call: Option<CallStatement>,
-        /// The text, where it is certain whatever the session's settings.
+        /// The text, if it is certain under all session settings.
         text: Option<Vec<u8>>,
     },
     /// `EXECUTE name [USING @a, @b]`
     Execute {
         /// The statement's name.
         name: String,
-        /// The variables that its parameters are taken from.
+        /// The variables that supply its parameters.
         variables: Vec<String>,
     },
     /// `DEALLOCATE PREPARE name`, `DROP PREPARE name`
@@ -31,11 +31,11 @@ pub enum DynamicStatement {
     },
 }
 
-/// An execution with more is not looked at.
+/// An execution with more is not parsed.
 const MAX_VARIABLES: usize = 1_000;
 
 impl DynamicStatement {
-    /// Reads such a statement; `None` is any other text, and one whose meaning is not beyond doubt.
+    /// Parses such a statement. `None`: any other text, and one whose meaning is in doubt.
     pub fn parse(text: &[u8], definitions: &[TimelineDefinition]) -> Option<Self> {
         let mut lexer = Lexer::new(text);
         let verb = lexer.next()?;
@@ -66,14 +66,14 @@ fn parse_prepare(
         .next()
         .filter(|token| token.kind == TokenKind::QuotedText)?;
     let text = token.text.strip_prefix(b"'")?.strip_suffix(b"'")?;
-    // No call that is owned needs quotes but for digits.
+    // No served call needs quotes except around digits.
     let call = CallStatement::parse(text, definitions)
         .filter(|call| !text.contains(&b'\'') && call.session_expressions().next().is_none());
     let text = call.is_none().then(|| unescape_quotes(text)).flatten();
     Some(DynamicStatement::Prepare { name, call, text })
 }
 
-/// What a string in single quotes means. `None`: that may follow the session's settings.
+/// The value of a string in single quotes. `None`: it may depend on the session's settings.
 fn unescape_quotes(string: &[u8]) -> Option<Vec<u8>> {
     string.is_ascii().then_some(())?;
     let mut text = Vec::with_capacity(string.len());
@@ -90,15 +90,15 @@ fn unescape_quotes(string: &[u8]) -> Option<Vec<u8>> {
 fn parse_execute(lexer: &mut Lexer<'_>) -> Option<DynamicStatement> {
     let name = statement_name(lexer.next()?)?;
     let mut variables = Vec::new();
-    let mut ahead = lexer.clone();
-    let mut next = ahead.next();
+    let mut lookahead = lexer.clone();
+    let mut next = lookahead.next();
     if next.is_some_and(|token| token.is_word("USING")) {
         loop {
-            *lexer = ahead;
-            let at = lexer.next().filter(|token| token.is_punct(b'@'))?;
-            variables.push(user_variable(at, lexer.next()?)?);
-            ahead = lexer.clone();
-            next = ahead.next();
+            *lexer = lookahead;
+            let at_sign = lexer.next().filter(|token| token.is_punct(b'@'))?;
+            variables.push(user_variable(at_sign, lexer.next()?)?);
+            lookahead = lexer.clone();
+            next = lookahead.next();
             if !next.is_some_and(|token| token.is_punct(b',')) || variables.len() > MAX_VARIABLES {
                 break;
             }
@@ -111,7 +111,7 @@ fn expect_word(lexer: &mut Lexer<'_>, word: &str) -> Option<()> {
     lexer.next()?.is_word(word).then_some(())
 }
 
-/// Beyond ASCII the servers have rules of their own for which names are the same.
+/// Beyond ASCII, servers have other rules for which names are equal.
 fn statement_name(token: SqlToken<'_>) -> Option<String> {
     let name = token.name()?;
     let plain = name.is_ascii() && !name.eq_ignore_ascii_case("IMMEDIATE");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_given_up_by_two_words() {
+    fn a_statement_is_deallocated_by_two_verbs() {
         for text in ["DEALLOCATE PREPARE s", "DROP prepare `S`;"] {
             assert_eq!(
                 parse(text),

@@ -1,4 +1,4 @@
-//! What a statement that is relayed may leave behind in its session.
+//! The effects of a relayed statement on its session.
 
 use headwater_sql::lexer::{Lexer, SqlToken, TokenKind};
 use headwater_sql::user_variable::sets_variables_alone;
@@ -7,60 +7,59 @@ use headwater_timeline::TimelineDefinition;
 
 use crate::next_transaction::NextTransaction;
 
-/// What a statement may have done, or may see, besides its own answer. True means *possibly*; false is certain.
+/// What a statement may do or observe, besides its own reply. True means *possibly*; false is certain.
 ///
-/// The server's stored functions and triggers can do nearly all of it out of sight: [`StatementEffects::stored_code`] says whether any
-/// may have run, and the other fields speak of what the text itself asks for.
+/// Stored functions and triggers can do nearly all of it invisibly: [`StatementEffects::stored_code`] is true if any may have run.
+/// The other fields describe the text itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatementEffects {
-    /// Set the next transaction's characteristics alone (`SET TRANSACTION` without a scope, `SET @@transaction_isolation`).
+    /// Sets characteristics of the next transaction only (`SET TRANSACTION` without a scope, `SET @@transaction_isolation`).
     pub next_transaction: bool,
-    /// What it sets for the next transaction lets that read what is committed, without locks: a level that does, or whether it writes.
+    /// The next transaction still reads committed data without locks: it sets a level that does so, or only whether it writes.
     pub next_transaction_reads: bool,
-    /// Created, changed or dropped temporary tables.
+    /// Creates, changes or drops temporary tables.
     pub temp_tables: bool,
-    /// Ran stored functions or triggers (a table that is read may be a view that calls some).
+    /// Runs stored functions or triggers (a table that is read may be a view that calls functions).
     pub stored_code: bool,
-    /// Would have run such, if the server had any functions: none were known of when the text was looked at.
+    /// Would run stored code if the server had functions; none were known when the text was classified.
     pub assumes_no_functions: bool,
-    /// Changed session settings, roles or the current database.
+    /// Changes session settings, roles or the current database.
     pub settings: bool,
-    /// Changed the current database.
+    /// Changes the current database.
     pub database: bool,
-    /// Prepared statements by name, or dropped some (no function and no trigger can).
+    /// Prepares or drops statements by name (no function or trigger can).
     pub dynamic: bool,
-    /// Takes table locks or gives them back.
+    /// Takes or releases table locks.
     pub locks: TableLockEffect,
-    /// Asks for what the statement before it left: row counts, warnings, the last insert id, profiles; or how a result
-    /// table was made.
+    /// Reads the previous statement's row counts, warnings, last insert id or profiles; or how a result table was created.
     pub diagnostics: bool,
-    /// Changed tables, procedures or privileges, so that a definition has to be checked again.
+    /// Changes tables, procedures or privileges, so that definitions must be checked again.
     pub definition: bool,
     /// Reads or changes the result table or the heads table, by name or through stored code.
     pub result_table: bool,
-    /// Certainly only reads (or sets user variables to what stands in it), and nothing of the result tables or of what the
-    /// statement before it left: it may run while they are not written, and may run twice.
+    /// Surely only reads (or sets user variables to values in the text), but neither result tables nor the previous statement's state.
+    /// It may run while result tables are not written, and may run twice.
     pub is_pure_read: bool,
-    /// Leaves some of what the statement before it left: `SET @name = 1` keeps `FOUND_ROWS()`, and warnings on MariaDB.
+    /// Preserves some of the previous statement's state: `SET @name = 1` preserves `FOUND_ROWS()`, and warnings on MariaDB.
     pub preserves_row_counts: bool,
     /// Leaves a user variable or a named lock in the session.
     pub session_values: bool,
 }
 
-/// What a statement's own text does to the session's table locks. What takes some in other ways (several statements at
-/// once) counts as nothing: under locks that were not foreseen, own lookups fail.
+/// The effect of a statement's own text on the session's table locks. Other ways to take locks (several statements at once) do not
+/// count: under unforeseen locks, internal lookups fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableLockEffect {
-    /// Leaves them as they are.
+    /// No change.
     Unchanged,
-    /// Takes some (`LOCK TABLES`).
+    /// Takes locks (`LOCK TABLES`).
     Taken,
-    /// Gives them all back (`UNLOCK TABLES`, or the start of a transaction).
+    /// Releases all locks (`UNLOCK TABLES`, or the start of a transaction).
     Released,
 }
 
 impl StatementEffects {
-    /// Nothing at all.
+    /// No effects.
     pub const NONE: Self = Self {
         next_transaction: false,
         next_transaction_reads: false,
@@ -79,7 +78,7 @@ impl StatementEffects {
         session_values: false,
     };
 
-    /// All that there is: for a text that was not looked at, or not understood.
+    /// All effects: for a text that was not parsed, or not understood.
     pub const ALL: Self = Self {
         next_transaction: true,
         next_transaction_reads: false,
@@ -98,13 +97,12 @@ impl StatementEffects {
         session_values: true,
     };
 
-    /// Gives table locks back.
     const UNLOCKS: Self = Self {
         locks: TableLockEffect::Released,
         ..Self::NONE
     };
 
-    /// May run stored code: what any statement may do that reads or writes tables or calls functions.
+    /// May run stored code, as any statement may that reads or writes tables or calls functions.
     pub const STORED_CODE: Self = Self {
         stored_code: true,
         ..Self::NONE
@@ -133,20 +131,20 @@ impl StatementEffects {
         }
     }
 
-    /// True for what certainly does nothing in a transaction but read: it may begin or end one as well.
+    /// True if it surely only reads in a transaction; it may begin or end one as well.
     #[must_use]
     pub fn only_reads(&self) -> bool {
-        let acts = self.next_transaction
+        let has_effect = self.next_transaction
             || self.temp_tables
             || self.stored_code
             || self.settings
             || self.database
             || self.dynamic
             || self.definition;
-        !acts && self.locks != TableLockEffect::Taken
+        !has_effect && self.locks != TableLockEffect::Taken
     }
 
-    /// True for what may leave something in its session that a new one would lack.
+    /// True if it may leave session state that a new session would lack.
     #[must_use]
     pub fn leaves_session_state(&self) -> bool {
         self.session_values
@@ -157,7 +155,7 @@ impl StatementEffects {
             || self.locks == TableLockEffect::Taken
     }
 
-    /// The effects of a text. One that is not a plain statement may do all that it has the words for.
+    /// The effects of a text. One that is not a plain statement has every effect that it has the words for.
     ///
     /// Where the server is known to have `no_functions`, a SELECT runs no stored code.
     pub fn of(text: &[u8], definitions: &[TimelineDefinition], no_functions: bool) -> Self {
@@ -172,33 +170,38 @@ impl StatementEffects {
         let Some(outline) = StatementOutline::read(text) else {
             return Self::of_unparsed(text);
         };
-        let verb = outline.effects(no_functions);
-        let verb = match verb.next_transaction && outline.word(0, &["SET"]) && !outline.statement {
-            true => verb.with_next_transaction(NextTransaction::of(text)),
-            false => verb,
+        let verb_effects = outline.effects(no_functions);
+        let statement_effects = match verb_effects.next_transaction
+            && outline.word(0, &["SET"])
+            && !outline.statement
+        {
+            true => verb_effects.with_next_transaction(NextTransaction::of(text)),
+            false => verb_effects,
         };
-        let named = names_result_table(text, definitions);
-        // What a result table was made with (engine, character set) only the procedure leaves as it is.
-        let described = named && outline.word(0, &["SHOW"]) && outline.word(1, &["CREATE"]);
-        let result_table = verb.result_table || verb.stored_code || named;
-        let diagnostics = verb.diagnostics || outline.diagnostics || described;
+        let names_table = names_result_table(text, definitions);
+        // Only the procedure itself creates a result table with its own options (engine, character set).
+        let shows_definition =
+            names_table && outline.word(0, &["SHOW"]) && outline.word(1, &["CREATE"]);
+        let result_table =
+            statement_effects.result_table || statement_effects.stored_code || names_table;
+        let diagnostics = statement_effects.diagnostics || outline.diagnostics || shows_definition;
         Self {
             diagnostics,
             result_table,
-            session_values: verb.session_values || outline.session_values,
-            // The server's own views tell of temporary tables: information_schema, performance_schema.
-            is_pure_read: verb.is_pure_read
+            session_values: statement_effects.session_values || outline.session_values,
+            // The server's own views show temporary tables: information_schema, performance_schema.
+            is_pure_read: statement_effects.is_pure_read
                 && !result_table
                 && !diagnostics
                 && !contains_ignoring_case(text, "_SCHEMA"),
-            ..verb
+            ..statement_effects
         }
     }
 }
 
 impl StatementEffects {
-    /// What a text may do whose tokens are not certain (a backslash in a string, a hint, several statements): anything, save
-    /// what no statement does without a word for it, and the text does not hold that word anywhere.
+    /// The effects of a text with uncertain tokens (a backslash in a string, a hint, several statements): all effects, except those that
+    /// need a word which the text does not contain.
     fn of_unparsed(text: &[u8]) -> Self {
         let has = |words: &[&str]| words.iter().any(|word| contains_ignoring_case(text, word));
         let runs_another = has(&["CALL", "EXECUTE"]);
@@ -215,7 +218,7 @@ impl StatementEffects {
     }
 }
 
-/// What is kept of a statement while its tokens pass.
+/// What is collected from a statement's tokens.
 #[derive(Default)]
 struct StatementOutline<'a> {
     start: [Option<SqlToken<'a>>; 3],
@@ -226,9 +229,9 @@ struct StatementOutline<'a> {
     transaction: bool,
     statement: bool,
     diagnostics: bool,
-    /// Something besides reading: a variable that is set, a lock, a file, a function that is not known to have no effect.
+    /// It does more than read: a variable that is set, a lock, a file, a function that is not known to be pure.
     has_side_effects: bool,
-    /// A variable may be set, or a named lock taken.
+    /// It may set a variable, or take a named lock.
     session_values: bool,
     last: Option<SqlToken<'a>>,
 }
@@ -251,8 +254,8 @@ impl<'a> StatementOutline<'a> {
     }
 
     fn add(&mut self, token: SqlToken<'a>) {
-        if let Some(place) = self.start.get_mut(self.tokens) {
-            *place = Some(token);
+        if let Some(slot) = self.start.get_mut(self.tokens) {
+            *slot = Some(token);
         }
         self.tokens += 1;
         match token.kind {
@@ -262,7 +265,7 @@ impl<'a> StatementOutline<'a> {
             TokenKind::Word => self.add_word(&token),
             _ => {}
         }
-        // What is quoted can be a variable's name (@@`warning_count`) or a function's (`row_count`()).
+        // A quoted name can be a variable's (@@`warning_count`) or a function's (`row_count`()).
         if let Some(name) = token.unquoted() {
             self.transaction |= is_one_of(name, TRANSACTION_WORDS);
             self.diagnostics |= is_one_of(name, DIAGNOSTICS_WORDS);
@@ -271,7 +274,7 @@ impl<'a> StatementOutline<'a> {
         self.last = Some(token);
     }
 
-    /// A parenthesis: what stands in front of it may be called.
+    /// A parenthesis: the name before it may be called.
     fn add_parenthesis(&mut self) {
         self.parenthesis = true;
         if let Some(name) = self.last.filter(|last| last.unquoted().is_some()) {
@@ -283,7 +286,7 @@ impl<'a> StatementOutline<'a> {
     fn add_word(&mut self, token: &SqlToken<'_>) {
         self.has_side_effects |= is_one_of(token.text, SIDE_EFFECT_WORDS);
         self.session_values |= token.is_word("INTO") && self.word(0, &["SELECT"]);
-        // MySQL reads a whole table by TABLE as well: SELECT 1 UNION TABLE t.
+        // MySQL also reads a whole table by TABLE: SELECT 1 UNION TABLE t.
         self.from |= token.is_word("FROM") || token.is_word("TABLE");
         self.temporary |= token.is_word("TEMPORARY");
         self.statement |= token.is_word("STATEMENT");
@@ -295,7 +298,7 @@ impl<'a> StatementOutline<'a> {
     }
 
     fn effects(&self, no_functions: bool) -> StatementEffects {
-        let calls = StatementEffects {
+        let base = StatementEffects {
             stored_code: self.parenthesis,
             ..StatementEffects::NONE
         };
@@ -318,11 +321,11 @@ impl<'a> StatementOutline<'a> {
             StatementVerb::Use => StatementEffects {
                 settings: true,
                 database: true,
-                ..calls
+                ..base
             },
             StatementVerb::Show => StatementEffects {
                 result_table: !self.word(1, SHOWS_NO_TABLE),
-                ..calls
+                ..base
             },
             StatementVerb::Begin
                 if self.tokens == 1 || (self.tokens == 2 && self.word(1, &["WORK"])) =>
@@ -359,13 +362,13 @@ impl<'a> StatementOutline<'a> {
 
     fn define(&self) -> StatementEffects {
         let table = self.word(1, &["TABLE", "TABLES", "TEMPORARY", "INDEX", "UNIQUE"]);
-        // A name without TEMPORARY means a temporary table where there is one, save in CREATE TABLE.
+        // Without TEMPORARY, a name means a temporary table if there is one, except in CREATE TABLE.
         let temp_tables = self.temporary
             || !(self.word(0, &["CREATE", "GRANT", "REVOKE"]) && self.word(1, &["TABLE"]));
         StatementEffects {
             temp_tables,
             definition: !self.word(1, &["TEMPORARY"]),
-            // DROP DATABASE leaves no current database; ALTER USER, RENAME USER and the like concern the session's rights.
+            // DROP DATABASE leaves no current database; ALTER USER, RENAME USER and the like affect the session's privileges.
             settings: !table,
             database: self.word(0, &["CREATE", "ALTER", "DROP"])
                 && !table
@@ -398,7 +401,7 @@ enum StatementVerb {
     Define,
 }
 
-/// The statements that are understood. The rest (CALL, EXECUTE, PREPARE, XA, FLUSH, MariaDB's compound ones, ...) may do anything.
+/// The statements that are understood. All others (CALL, EXECUTE, PREPARE, XA, FLUSH, MariaDB's compound ones, ...) may do anything.
 const VERBS: &[(&[&str], StatementVerb)] = &[
     (&["SELECT"], StatementVerb::Read),
     (
@@ -427,7 +430,7 @@ const DEFINITION_VERBS: &[&str] = &[
     "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "GRANT", "REVOKE",
 ];
 
-/// Variables and words by which the next transaction alone may be set.
+/// Variables and words that may set the next transaction only.
 const TRANSACTION_WORDS: &[&str] = &[
     "TRANSACTION",
     "TRANSACTION_ISOLATION",
@@ -436,7 +439,7 @@ const TRANSACTION_WORDS: &[&str] = &[
     "TX_READ_ONLY",
 ];
 
-/// Words, functions and variables that tell of the statement before.
+/// Words, functions and variables that read the previous statement's state.
 const DIAGNOSTICS_WORDS: &[&str] = &[
     "ROW_COUNT",
     "FOUND_ROWS",
@@ -456,7 +459,7 @@ const DIAGNOSTICS_WORDS: &[&str] = &[
 /// Words of a SELECT that does more than read.
 const SIDE_EFFECT_WORDS: &[&str] = &["INTO", "LOCK", "FOR", "NEXT", "PREVIOUS", "PROCEDURE"];
 
-/// What may stand in front of a parenthesis and does nothing but compute.
+/// Words that may precede a parenthesis and only compute.
 #[rustfmt::skip]
 const PURE_BEFORE_PARENTHESIS: &[&[u8]] = &[
     b"ABS", b"AGAINST", b"ALL", b"AND", b"ANY", b"AS", b"AVG", b"BETWEEN", b"BY", b"CAST", b"CEIL", b"CEILING",
@@ -469,7 +472,7 @@ const PURE_BEFORE_PARENTHESIS: &[&[u8]] = &[
     b"YEAR",
 ];
 
-/// What SHOW lists without a look at tables. (`SHOW TABLES` lists temporary ones since MariaDB 11.2.)
+/// What SHOW lists without reading tables. (`SHOW TABLES` lists temporary ones since MariaDB 11.2.)
 const SHOWS_NO_TABLE: &[&str] = &[
     "CHARACTER",
     "CHARSET",
@@ -490,7 +493,7 @@ const SHOWS_NO_TABLE: &[&str] = &[
     "WARNINGS",
 ];
 
-/// Whether a definition's temporary table is named anywhere, a string or a comment included.
+/// Whether a text contains the name of a definition's temporary table anywhere, strings and comments included.
 fn names_result_table(text: &[u8], definitions: &[TimelineDefinition]) -> bool {
     definitions
         .iter()

@@ -1,4 +1,4 @@
-//! Several statements in one command, of which one is a feed's SELECT: the first is taken by itself, and then the rest.
+//! Several statements in one command, one of them a feed's SELECT. The first is handled alone, then the remainder.
 
 use super::effects::{StatementEffects, TableLockEffect};
 use super::statement_class::{has_feed_words, may_be_feed};
@@ -6,32 +6,32 @@ use headwater_sql::contains_ignoring_case;
 use headwater_sql::lexer::{Lexer, TokenKind};
 use headwater_timeline::TimelineDefinition;
 
-/// Such a text.
+/// A text of several statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedBatch {
-    /// What the first statement is.
+    /// The kind of the first statement.
     pub first: FirstStatement,
-    /// Where it ends in the text, in front of its semicolon.
+    /// Where it ends in the text, before its semicolon.
     pub first_end: usize,
-    /// Where the others begin, behind the semicolon.
+    /// Where the others begin, after the semicolon.
     pub remainder_start: usize,
-    /// What all of them may do.
+    /// The effects of all of them.
     pub effects: StatementEffects,
 }
 
-/// What a first statement is.
+/// The kind of a first statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstStatement {
     /// A SELECT that may be a feed's.
     Feed,
-    /// It certainly only reads, or sets user variables: it may run twice.
+    /// It surely only reads, or sets user variables: it may run twice.
     ReadOnly,
     /// Anything else.
     Other,
 }
 
 impl FeedBatch {
-    /// Reads such a text. `None`: another one, or one whose rest would be answered in another way as a command of its own (see
+    /// Parses such a text. `None`: another text, or one whose remainder would get another reply as a command of its own (see
     /// [`CallBatch`](super::CallBatch)).
     pub fn parse(
         text: &[u8],
@@ -50,23 +50,24 @@ impl FeedBatch {
         if others.is_empty() || !statements.iter().any(is_feed) || !has_common_verb(first) {
             return None;
         }
-        let of = |statement: &[u8]| StatementEffects::of(statement, definitions, no_functions);
-        let first_is = match of(first) {
+        let effects_of =
+            |statement: &[u8]| StatementEffects::of(statement, definitions, no_functions);
+        let first_kind = match effects_of(first) {
             _ if is_feed(first) => FirstStatement::Feed,
             effects if effects.is_pure_read => FirstStatement::ReadOnly,
             _ => FirstStatement::Other,
         };
-        let effects: Vec<StatementEffects> = statements.iter().map(|it| of(it)).collect();
+        let effects: Vec<StatementEffects> = statements.iter().map(|it| effects_of(it)).collect();
         Some(Self {
-            first: first_is,
+            first: first_kind,
             first_end: first.len(),
             remainder_start: first.len() + 1,
-            effects: read_only_effects(&effects).unwrap_or_else(|| of(text)),
+            effects: read_only_effects(&effects).unwrap_or_else(|| effects_of(text)),
         })
     }
 }
 
-/// The statements of a text, each of which begins with a word, and all of which are read alike by every server and setting.
+/// The statements of a text, if each begins with a word and every server reads them alike under all settings.
 fn split_statements(text: &[u8]) -> Option<Vec<&[u8]>> {
     let mut lexer = Lexer::new(text);
     let (mut statements, mut begin) = (Vec::new(), 0);
@@ -77,24 +78,25 @@ fn split_statements(text: &[u8]) -> Option<Vec<&[u8]>> {
         }
         at_start = token.is_punct(b';');
         if at_start {
-            let behind = text.len() - lexer.rest().len();
-            statements.push(text.get(begin..behind - 1)?);
-            begin = behind;
+            let next_begin = text.len() - lexer.rest().len();
+            statements.push(text.get(begin..next_begin - 1)?);
+            begin = next_begin;
         }
     }
     let last = text.get(begin..)?;
     if !at_start {
         statements.push(last);
     }
-    // A comment behind the last semicolon is a statement of its own, an empty one.
+    // A comment after the last semicolon is an empty statement of its own.
     let ended = !at_start || Lexer::new(last).is_at_end();
     ended.then_some(statements)
 }
 
-/// What statements may do that certainly do nothing but read.
+/// The effects of statements together, if all of them surely only read.
 fn read_only_effects(effects: &[StatementEffects]) -> Option<StatementEffects> {
-    let reads = |it: &StatementEffects| it.only_reads() && it.locks == TableLockEffect::Unchanged;
-    effects.iter().all(reads).then(|| StatementEffects {
+    let is_read_only =
+        |it: &StatementEffects| it.only_reads() && it.locks == TableLockEffect::Unchanged;
+    effects.iter().all(is_read_only).then(|| StatementEffects {
         assumes_no_functions: effects.iter().any(|it| it.assumes_no_functions),
         diagnostics: effects.iter().any(|it| it.diagnostics),
         result_table: effects.iter().any(|it| it.result_table),
@@ -102,7 +104,7 @@ fn read_only_effects(effects: &[StatementEffects]) -> Option<StatementEffects> {
     })
 }
 
-/// A semicolon ends it wherever one stands: it is no body of a procedure.
+/// True if the first semicolon ends it: it is no body of a procedure.
 fn has_common_verb(statement: &[u8]) -> bool {
     const FIRST: &[&str] = &[
         "SELECT", "SET", "INSERT", "UPDATE", "DELETE", "REPLACE", "DO", "USE", "START", "COMMIT",
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_reads_does_nothing_else_together() {
+    fn read_only_statements_have_read_only_effects() {
         let batch = parse(&format!("{FEED}; SELECT COUNT(*) FROM statuses")).unwrap();
         let reads = StatementEffects {
             assumes_no_functions: true,

@@ -1,7 +1,7 @@
-//! The tail: the client's SELECT that joins the result table with the messages, and the ways to ask it with ids in the table's place.
+//! The follow-up SELECT: the client's join of the result table with the messages. Headwater may send it with ids in the table's place.
 //!
-//! It is recognised from its syntax tree. Then what was recognised is written out again and has to be the client's text,
-//! token by token: so nothing is in the text that was not looked at, whatever a parser lets pass.
+//! It is recognised by its syntax tree. Then the recognised parts are written out again, and must equal the client's text token by
+//! token: so no part of the text goes unchecked, whatever the parser accepts.
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName,
@@ -16,27 +16,25 @@ use headwater_sql::keyword::{is_keyword, is_reserved};
 use headwater_sql::lexer::{Lexer, SqlToken, TokenKind};
 use headwater_timeline::TimelineDefinition;
 
-/// A tail: `SELECT columns of message FROM message JOIN result table ON the ids ORDER BY message.id DESC LIMIT k`.
+/// A follow-up: `SELECT columns of message FROM message JOIN result table ON the ids ORDER BY message.id DESC LIMIT k`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowUpSelect {
     /// Its LIMIT, at least 1.
     pub limit: u64,
-    /// The client's text.
     pub(super) text: String,
-    /// Where the text behind `SELECT` starts, `FROM` starts and `ORDER` starts, in bytes.
+    /// Byte offsets of the end of `SELECT`, of `FROM` and of `ORDER`.
     pub(super) select_end: usize,
     pub(super) from_at: usize,
     pub(super) order_at: usize,
     template: String,
-    /// The message table as it stands in FROM, its alias included.
+    /// The message table as in FROM, with its alias.
     pub(super) message: String,
-    /// The name by which the text calls the message table.
+    /// The name that qualifies the message table's columns.
     pub(super) qualifier: String,
-    /// The names that it was recognised by.
     pub(super) names: FollowUpNames,
 }
 
-/// What a definition has to have for a tail to be its own.
+/// The definition's names that its follow-up SELECTs use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FollowUpNames {
     pub(super) message: String,
@@ -46,13 +44,13 @@ pub(super) struct FollowUpNames {
     pub(super) case: NameCase,
 }
 
-/// Longer texts are not looked at.
+/// Longer texts are not parsed.
 pub(super) const MAX_TEXT_BYTES: usize = 8 * 1024;
 const MAX_TOKENS: usize = 400;
 const MAX_DEPTH: usize = 16;
 
 impl FollowUpSelect {
-    /// Reads a tail; `None` is any other text.
+    /// Parses a follow-up SELECT. `None`: any other text.
     pub fn parse(text: &[u8], definitions: &[TimelineDefinition]) -> Option<Self> {
         if text.len() > MAX_TEXT_BYTES {
             return None;
@@ -62,39 +60,39 @@ impl FollowUpSelect {
             .filter(|text| text.is_ascii())?;
         let tokens = select_tokens(text)?;
         let query = syntax_tree(&tokens)?;
-        let shape = definitions
+        let parts = definitions
             .iter()
             .find_map(|definition| FollowUpParts::of(&query, definition))?;
-        if !are_same_tokens(&tokens, &shape.canonical_sql()) {
+        if !are_same_tokens(&tokens, &parts.canonical_sql()) {
             return None;
         }
-        let place = |word: &str| tokens.iter().find(|token| token.is_word(word));
+        let find_word = |word: &str| tokens.iter().find(|token| token.is_word(word));
         let select = tokens.first()?;
         Some(Self {
-            limit: shape.limit,
+            limit: parts.limit,
             text: text.into(),
             select_end: select.at + select.text.len(),
-            from_at: place("FROM")?.at,
-            order_at: place("ORDER")?.at,
+            from_at: find_word("FROM")?.at,
+            order_at: find_word("ORDER")?.at,
             template: template(&tokens)?,
-            message: shape.message.sql(),
-            qualifier: shape.message.qualifier().to_string(),
-            names: shape.names,
+            message: parts.message.sql(),
+            qualifier: parts.message.qualifier().to_string(),
+            names: parts.names,
         })
     }
 
-    /// Its words up to the number behind LIMIT: tails that differ in that, in comments or in which white space stands between words show each
-    /// message alike. All columns have names of their own, so no part of the text is told.
+    /// Its text up to the number after LIMIT. Texts that differ only in that, in comments or in the kind of white space show each message
+    /// alike. All columns have names of their own, so a reply contains no part of the text.
     pub fn template(&self) -> &str {
         &self.template
     }
 
-    /// The name by which it calls the message table, as it stands there.
+    /// The name that qualifies the message table's columns, as written.
     pub fn qualifier(&self) -> &[u8] {
         self.qualifier.as_bytes()
     }
 
-    /// Whether it is the tail of this definition's calls.
+    /// Whether it follows calls of this definition.
     pub fn belongs_to(&self, definition: &TimelineDefinition) -> bool {
         self.names == FollowUpNames::of(definition)
     }
@@ -112,7 +110,7 @@ impl FollowUpNames {
     }
 }
 
-/// The tokens before the semicolon. `None`: not a SELECT, or with something in it that no tail has.
+/// The tokens before the semicolon. `None`: not a SELECT, or with a token that no follow-up SELECT has.
 fn select_tokens(text: &str) -> Option<Vec<SqlToken<'_>>> {
     let mut lexer = Lexer::new(text.as_bytes());
     let mut tokens = Vec::new();
@@ -135,13 +133,13 @@ fn select_tokens(text: &str) -> Option<Vec<SqlToken<'_>>> {
     Some(tokens)
 }
 
-/// What stands in front of the number behind LIMIT.
+/// The text before the number after LIMIT.
 fn template(tokens: &[SqlToken<'_>]) -> Option<String> {
     let (last, front) = tokens.split_last()?;
     let mut words = String::new();
     let mut end = 0;
     for token in front {
-        // Behind `m. ` a reserved word is none of its columns.
+        // After `m. ` a reserved word is none of its columns.
         if token.at > end && !words.is_empty() {
             words.push(' ');
         }
@@ -151,7 +149,7 @@ fn template(tokens: &[SqlToken<'_>]) -> Option<String> {
     (last.kind == TokenKind::Number).then_some(words)
 }
 
-/// The parser sees the tokens alone, so it cannot read comments or white space in another way.
+/// The parser reads the tokens alone, so it cannot read comments or white space differently.
 fn syntax_tree(tokens: &[SqlToken<'_>]) -> Option<Query> {
     let words: Vec<_> = tokens
         .iter()
@@ -165,7 +163,6 @@ fn syntax_tree(tokens: &[SqlToken<'_>]) -> Option<Query> {
     Some(*parser.parse_query().ok()?)
 }
 
-/// The parts of a tail.
 struct FollowUpParts {
     select_items: Vec<String>,
     first: FollowUpTable,
@@ -190,19 +187,19 @@ impl FollowUpParts {
         };
         let (first, second, condition) = parse_join(select)?;
         let names = FollowUpNames::of(definition);
-        let are = |message: &FollowUpTable, result: &FollowUpTable| {
-            let same = |table: &FollowUpTable, name: &str| {
+        let are_tables = |message: &FollowUpTable, result: &FollowUpTable| {
+            let has_name = |table: &FollowUpTable, name: &str| {
                 names.case.is_same_name(&table.name.value, name)
             };
-            same(message, &names.message) && same(result, &names.result)
+            has_name(message, &names.message) && has_name(result, &names.result)
         };
-        let (message, result) = match (are(&first, &second), are(&second, &first)) {
+        let (message, result) = match (are_tables(&first, &second), are_tables(&second, &first)) {
             (true, _) => (&first, &second),
             (_, true) => (&second, &first),
             _ => return None,
         };
         check_distinct_names(message, result, &names)?;
-        let shape = Self {
+        let parts = Self {
             select_items: select
                 .projection
                 .iter()
@@ -216,10 +213,10 @@ impl FollowUpParts {
             first,
             second,
         };
-        Some(shape)
+        Some(parts)
     }
 
-    /// The whole text, less the words that make no difference.
+    /// The whole text, without words that make no difference.
     fn canonical_sql(&self) -> String {
         let Self {
             select_items: items,
@@ -243,7 +240,7 @@ impl FollowUpParts {
 }
 
 impl FollowUpTable {
-    /// The name by which columns are called.
+    /// The name that qualifies its columns.
     fn qualifier(&self) -> &Ident {
         self.alias.as_ref().unwrap_or(&self.name)
     }
@@ -256,7 +253,6 @@ impl FollowUpTable {
     }
 }
 
-/// What says that the ids are equal.
 enum FollowUpCondition<'q> {
     Using(&'q ObjectName),
     On(&'q Expr),
@@ -273,9 +269,9 @@ impl FollowUpCondition<'_> {
         let (word, expr) = match self {
             Self::Using(column) => {
                 let column = unqualified_name(column)?;
-                let common = column.value.eq_ignore_ascii_case(&names.id)
+                let is_common = column.value.eq_ignore_ascii_case(&names.id)
                     && names.id.eq_ignore_ascii_case(&names.result_id);
-                return common.then(|| format!("USING {column}"));
+                return is_common.then(|| format!("USING {column}"));
             }
             Self::On(expr) => ("ON", expr),
             Self::Where(expr) => ("WHERE", expr),
@@ -288,10 +284,10 @@ impl FollowUpCondition<'_> {
         else {
             return None;
         };
-        let ids = |left, right| {
+        let are_ids = |left, right| {
             is_column(left, message, &names.id) && is_column(right, result, &names.result_id)
         };
-        (ids(left, right) || ids(right, left)).then(|| format!("{word} {left} = {right}"))
+        (are_ids(left, right) || are_ids(right, left)).then(|| format!("{word} {left} = {right}"))
     }
 }
 
@@ -340,33 +336,35 @@ fn parse_table(factor: &TableFactor) -> Option<FollowUpTable> {
     };
     let name = unqualified_name(name)?.clone();
     let alias = alias.as_ref().map(|alias| alias.name.clone());
-    // A parser may take for an alias what the servers take for the next clause.
-    let doubtful = alias
+    // A parser may read as an alias what servers read as the next clause.
+    let is_ambiguous = alias
         .as_ref()
         .is_some_and(|alias| alias.quote_style.is_none() && is_keyword(&alias.value));
-    (!doubtful && is_plain(&name)).then_some(FollowUpTable { name, alias })
+    (!is_ambiguous && is_plain(&name)).then_some(FollowUpTable { name, alias })
 }
 
-/// Whether both servers take it for a name as it stands.
+/// Whether both servers read it as a name, as written.
 fn is_plain(name: &Ident) -> bool {
     name.quote_style.is_some() || !is_reserved(&name.value)
 }
 
-/// Neither table may be called by a name that could mean the other.
+/// Neither table may have a name in the text that could mean the other.
 fn check_distinct_names(
     message: &FollowUpTable,
     result: &FollowUpTable,
     names: &FollowUpNames,
 ) -> Option<()> {
-    let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+    let is_same_name = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
     let message = &message.qualifier().value;
     let result = &result.qualifier().value;
-    (!same(message, result) && !same(message, &names.result) && !same(result, &names.message))
-        .then_some(())
+    (!is_same_name(message, result)
+        && !is_same_name(message, &names.result)
+        && !is_same_name(result, &names.message))
+    .then_some(())
 }
 
-/// A column of the message table. Unqualified, the id could be the result table's; every other name means what it meant in
-/// the join, as the result table has one column only. (`*` would hold the id as well.)
+/// A column of the message table. Unqualified, the id could be the result table's; every other name keeps its meaning without the join,
+/// as the result table has one column only. (`*` would contain the id as well.)
 fn column_sql(item: &SelectItem, message: &FollowUpTable, names: &FollowUpNames) -> Option<String> {
     let is_id = |name: &Ident| {
         [&names.id, &names.result_id]
@@ -378,7 +376,7 @@ fn column_sql(item: &SelectItem, message: &FollowUpTable, names: &FollowUpNames)
         SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias)),
         _ => return None,
     };
-    let own = match expr {
+    let is_message_column = match expr {
         Expr::Identifier(name) => is_plain(name) && !is_id(name),
         Expr::CompoundIdentifier(parts) => match parts.as_slice() {
             [table, _] => table.value == message.qualifier().value,
@@ -386,7 +384,7 @@ fn column_sql(item: &SelectItem, message: &FollowUpTable, names: &FollowUpNames)
         },
         _ => false,
     };
-    if !own || alias.is_some_and(|alias| is_id(alias) || !is_plain(alias)) {
+    if !is_message_column || alias.is_some_and(|alias| is_id(alias) || !is_plain(alias)) {
         return None;
     }
     Some(alias.map_or_else(|| expr.to_string(), |alias| format!("{expr} {alias}")))
@@ -422,7 +420,7 @@ fn is_column(expr: &Expr, table: &FollowUpTable, name: &str) -> bool {
         return false;
     };
     match parts.as_slice() {
-        // Aliases of tables are told apart by case, names of columns are not.
+        // Table aliases compare with case, column names without.
         [qualifier, column] => {
             qualifier.value == table.qualifier().value && column.value.eq_ignore_ascii_case(name)
         }
@@ -437,7 +435,6 @@ fn within_parentheses(expr: &Expr) -> &Expr {
     }
 }
 
-/// A name without a database in front.
 fn unqualified_name(name: &ObjectName) -> Option<&Ident> {
     match name.0.as_slice() {
         [part] => part.as_ident(),
@@ -445,18 +442,21 @@ fn unqualified_name(name: &ObjectName) -> Option<&Ident> {
     }
 }
 
-/// Whether both are the same tokens, whatever the case of words; `AS`, `INNER`, `CROSS` and parentheses make no difference.
-fn are_same_tokens(tokens: &[SqlToken<'_>], written_out: &str) -> bool {
-    let counts = |token: &&SqlToken<'_>| {
-        let idle = ["AS", "INNER", "CROSS"]
+/// Whether both have the same tokens, ignoring the case of words; `AS`, `INNER`, `CROSS` and parentheses make no difference.
+fn are_same_tokens(tokens: &[SqlToken<'_>], canonical: &str) -> bool {
+    let is_significant = |token: &&SqlToken<'_>| {
+        let is_optional = ["AS", "INNER", "CROSS"]
             .iter()
             .any(|word| token.is_word(word));
-        !(idle || token.is_punct(b'(') || token.is_punct(b')'))
+        !(is_optional || token.is_punct(b'(') || token.is_punct(b')'))
     };
-    let other: Vec<_> = Lexer::new(written_out.as_bytes()).collect();
+    let other: Vec<_> = Lexer::new(canonical.as_bytes()).collect();
     let equal = |(a, b): (&SqlToken<'_>, &SqlToken<'_>)| {
         a.kind == b.kind && a.text.eq_ignore_ascii_case(b.text)
     };
-    let (ours, theirs) = (tokens.iter().filter(counts), other.iter().filter(counts));
+    let (ours, theirs) = (
+        tokens.iter().filter(is_significant),
+        other.iter().filter(is_significant),
+    );
     ours.clone().count() == theirs.clone().count() && ours.zip(theirs).all(equal)
 }

@@ -1,25 +1,23 @@
-//! A tail with the ids of its call in the result table's place.
+//! A follow-up SELECT with its call's ids in place of the result table.
 
 use super::follow_up::FollowUpSelect;
 use headwater_sql::{push_list, quoted};
 
-/// How the ids are put into a tail, so that its reply has the column definitions of the real join.
+/// How the ids are put into a follow-up SELECT, so that its reply has the column definitions of the real join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FollowUpForm {
     /// As a list, without the join: read by key and in order, without a temporary table.
     List,
-    /// The same through a temporary table, where the real join sorts through one: there the server
-    /// reports columns without their key flags.
+    /// The same through a temporary table, if the real join sorts through one: there the server reports columns without key flags.
     BufferedList,
-    /// As a list where Spider keeps the messages on data nodes: each of them is sent the whole list once.
+    /// As a list where Spider keeps the messages on data nodes: each node receives the whole list once.
     SpreadList,
 }
 
 impl FollowUpSelect {
-    /// The text that asks the same of these ids: `SELECT ... FROM message WHERE message.id IN (...) ...`, and the
-    /// client's own words everywhere else.
+    /// The same SELECT for these ids: `SELECT ... FROM message WHERE message.id IN (...) ...`. The rest is the client's text.
     ///
-    /// `None`: there are no ids, and no form of it says so.
+    /// `None`: there are no ids, and no form can express that.
     pub fn rewrite(&self, form: FollowUpForm, ids: &[u64]) -> Option<String> {
         if ids.is_empty() {
             return None;

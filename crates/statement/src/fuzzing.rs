@@ -8,11 +8,11 @@ use super::{
 };
 use headwater_timeline::TimelineDefinition;
 
-/// Any text has a class; what is remembered is what is found; a call's reader is of its type.
+/// Any text has a class; the cached class equals the computed one; a call's reader is of its type.
 pub fn text(data: &[u8]) {
     let definitions: Arc<[TimelineDefinition]> = [TimelineDefinition::classic()].into();
     let classes = StatementClassifier::new(Arc::clone(&definitions), NonZeroUsize::MIN, usize::MAX);
-    // Whether the server has functions may change while the class is remembered.
+    // Whether the server has functions may change while the class is cached.
     for no_functions in [false, true, false] {
         let class = classify(data, &definitions, no_functions);
         assert_eq!(classes.classify(data, no_functions), class);
@@ -21,7 +21,7 @@ pub fn text(data: &[u8]) {
     let [some, none] = [false, true].map(|none| classify(data, &definitions, none));
     match (some, none) {
         (StatementClass::Other(some), StatementClass::Other(none)) => {
-            // Where there are none, a statement is only suspected of less.
+            // Without functions, a statement has at most the same effects.
             assert!(some.stored_code || !none.stored_code);
             assert!(some.result_table || !none.result_table);
             assert!(none.is_pure_read || !some.is_pure_read);
@@ -44,25 +44,25 @@ fn check_class(data: &[u8], definitions: &[TimelineDefinition], no_functions: bo
                     .any(|definition| definition.user_type.holds(call.reader))
             );
         }
-        StatementClass::FollowUp(tail) => {
-            assert!(tail.limit > 0);
-            assert!(tail.rewrite(FollowUpForm::List, &[]).is_none());
-            let asked = tail.rewrite(FollowUpForm::BufferedList, &[7]);
-            // With the ids in it, it is an ordinary SELECT that no longer looks at the result table.
-            let asked = asked.unwrap_or_default();
+        StatementClass::FollowUp(follow_up) => {
+            assert!(follow_up.limit > 0);
+            assert!(follow_up.rewrite(FollowUpForm::List, &[]).is_none());
+            let rewritten = follow_up.rewrite(FollowUpForm::BufferedList, &[7]);
+            // With the ids in it, it is an ordinary SELECT that no longer reads the result table.
+            let rewritten_text = rewritten.unwrap_or_default();
             assert!(matches!(
-                classify(asked.as_bytes(), definitions, no_functions),
+                classify(rewritten_text.as_bytes(), definitions, no_functions),
                 StatementClass::Other(StatementEffects {
                     next_transaction: false,
                     ..
                 })
             ));
         }
-        StatementClass::CallBatch(several, _) => {
-            assert!(several.remainder_start < data.len());
-            let alone = data.get(..several.remainder_start).unwrap_or_default();
+        StatementClass::CallBatch(batch, _) => {
+            assert!(batch.remainder_start < data.len());
+            let first = data.get(..batch.remainder_start).unwrap_or_default();
             assert!(matches!(
-                classify(alone, definitions, no_functions),
+                classify(first, definitions, no_functions),
                 StatementClass::Call(_) | StatementClass::UnboundCall(_) | StatementClass::Other(_)
             ));
         }
@@ -73,7 +73,7 @@ fn check_class(data: &[u8], definitions: &[TimelineDefinition], no_functions: bo
             let unknown = statement.session_expressions().count() + statement.parameter_count();
             assert!((1..=2).contains(&unknown));
             let call = statement.bind(definitions, &vec![7; unknown]);
-            // Written out, it is that call.
+            // Its plain SQL is that call.
             if let Some(call) = call {
                 let text = call.to_sql(definitions).unwrap_or_default();
                 assert_eq!(

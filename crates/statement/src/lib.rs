@@ -1,4 +1,4 @@
-//! The text of a command, and what it means for a timeline: a call, its tail, or something else with effects.
+//! The text of a command, and its meaning for a timeline: a call, its follow-up SELECT, or another statement with effects.
 //!
 //! No IO: a text and definitions in, a class out.
 

@@ -1,25 +1,23 @@
-//! What a SET statement leaves to the next transaction alone: `SET TRANSACTION` without a scope, and `SET @@transaction_isolation`.
+//! What a SET statement sets for the next transaction only: `SET TRANSACTION` without a scope, and `SET @@transaction_isolation`.
 //!
-//! The same variable without its two signs, or with a scope, is the session's: `SET transaction_isolation = ...`,
+//! The same variable without the two `@`, or with a scope, is the session's: `SET transaction_isolation = ...`,
 //! `SET SESSION transaction_isolation = ...`, `SET @@SESSION.transaction_isolation = ...`. Rules: MySQL 9.7's manual ("SET TRANSACTION"),
 //! and MariaDB 10.11, whose `sys_vars.cc` has the same.
 
 use headwater_sql::lexer::{Lexer, SqlToken, TokenKind};
 
-/// What is set for the next transaction alone.
+/// What is set for the next transaction only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextTransaction {
-    /// Nothing.
     Unchanged,
-    /// It reads what is committed, without locks, or as the session's own level says.
+    /// It reads committed data without locks, or as the session's own level does.
     Snapshot,
-    /// Something else, or what is not understood.
+    /// Something else, or an unknown text.
     Other,
 }
 
-/// Words behind which a variable, or TRANSACTION, is not the next transaction's.
+/// Words after which a variable, or TRANSACTION, is not the next transaction's.
 const SCOPES: [&str; 5] = ["SESSION", "LOCAL", "GLOBAL", "PERSIST", "PERSIST_ONLY"];
-/// Variables of transactions.
 const VARIABLES: [&str; 4] = [
     "TRANSACTION_ISOLATION",
     "TRANSACTION_READ_ONLY",
@@ -28,7 +26,7 @@ const VARIABLES: [&str; 4] = [
 ];
 
 impl NextTransaction {
-    /// Of a statement that begins with SET.
+    /// For a statement that begins with SET.
     pub(crate) fn of(text: &[u8]) -> NextTransaction {
         let mut tokens = Lexer::new(text).peekable();
         tokens.next();
@@ -49,7 +47,7 @@ impl NextTransaction {
     }
 }
 
-/// Of the words behind SET TRANSACTION.
+/// For the words after SET TRANSACTION.
 fn parse_characteristics<'a>(tokens: impl Iterator<Item = SqlToken<'a>>) -> NextTransaction {
     const SNAPSHOTS: [&[&str]; 4] = [
         &["ISOLATION", "LEVEL", "READ", "COMMITTED"],
@@ -62,18 +60,22 @@ fn parse_characteristics<'a>(tokens: impl Iterator<Item = SqlToken<'a>>) -> Next
         Some((last, before)) if last.is_punct(b';') => before,
         _ => &all,
     };
-    let is = |words: &&[&str], said: &[SqlToken<'_>]| {
-        let mut pairs = words.iter().zip(said);
-        words.len() == said.len() && pairs.all(|(word, token)| token.is_word(word))
+    let matches_words = |words: &&[&str], clause: &[SqlToken<'_>]| {
+        let mut pairs = words.iter().zip(clause);
+        words.len() == clause.len() && pairs.all(|(word, token)| token.is_word(word))
     };
-    let mut each = all.split(|token| token.is_punct(b','));
-    match each.all(|said| SNAPSHOTS.iter().any(|words| is(words, said))) {
+    let mut clauses = all.split(|token| token.is_punct(b','));
+    match clauses.all(|characteristic| {
+        SNAPSHOTS
+            .iter()
+            .any(|words| matches_words(words, characteristic))
+    }) {
         true => NextTransaction::Snapshot,
         false => NextTransaction::Other,
     }
 }
 
-/// Looks at what is given a value, one by one. `None`: one may be the next transaction's. `scoped`: a scope stood in front of the first.
+/// Scans the assignments one by one. `None`: one may be the next transaction's. `scoped`: a scope precedes the first.
 fn scan_assignments<'a>(
     mut tokens: std::iter::Peekable<impl Iterator<Item = SqlToken<'a>>>,
     mut scoped: bool,
@@ -85,25 +87,25 @@ fn scan_assignments<'a>(
             signs += 1;
         }
         let name = tokens.next()?;
-        let named = tokens
+        let after_dot = tokens
             .next_if(|token| token.is_punct(b'.'))
             .and_then(|_| tokens.next());
-        let (scoped_here, name) = match named {
-            Some(behind) => (is_scope(&name), behind),
+        let (scoped_here, name) = match after_dot {
+            Some(variable) => (is_scope(&name), variable),
             None => (false, name),
         };
         let name = name.unquoted()?;
-        let is_transactions = VARIABLES
+        let is_transaction_variable = VARIABLES
             .iter()
-            .any(|own| name.eq_ignore_ascii_case(own.as_bytes()));
-        if is_transactions && signs == 2 && !scoped && !scoped_here {
+            .any(|candidate| name.eq_ignore_ascii_case(candidate.as_bytes()));
+        if is_transaction_variable && signs == 2 && !scoped && !scoped_here {
             return None;
         }
-        // What has no value is a statement of its own: SET TRANSACTION.
+        // A name without a value is a statement of its own: SET TRANSACTION.
         let sign = tokens.next()?;
-        let gives = sign.is_punct(b'=')
+        let assigns = sign.is_punct(b'=')
             || sign.is_punct(b':') && tokens.next().is_some_and(|next| next.is_punct(b'='));
-        if !gives {
+        if !assigns {
             return None;
         }
         let mut depth = 0_usize;

@@ -1,32 +1,32 @@
-//! Questions to Headwater itself, which no server knows: `SHOW HEADWATER ...`.
+//! Requests to Headwater itself, which no server knows: `SHOW HEADWATER ...`.
 
 use std::ops::Range;
 
 use headwater_sql::lexer::{Lexer, end_of_statement};
 
-/// What is asked for.
+/// What is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShowHeadwater {
-    /// One of the tables that say how Headwater is, and a `LIKE` pattern for its first column.
+    /// A table of Headwater's state, and a `LIKE` pattern for its first column.
     Table(HeadwaterTable, Option<String>),
-    /// What would become of this statement, which stands there in the text.
+    /// How this statement would be handled; its range in the text.
     Explanation(Range<usize>),
-    /// Something that there is not.
+    /// Something that does not exist.
     Unknown,
 }
 
-/// Tables that say how Headwater is.
+/// The tables of Headwater's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadwaterTable {
-    /// Everything that is counted.
+    /// All counters.
     Status,
-    /// Definitions and feeds, and whether each is answered from memory.
+    /// Definitions and feeds, and whether each is served from memory.
     Feeds,
-    /// Templates of statements, and what became of them.
+    /// Templates of statements, and how they were handled.
     Statements,
     /// Client sessions.
     Sessions,
-    /// What memory holds, and its bounds.
+    /// What memory holds, and its limits.
     Memory,
     /// Settings.
     Settings,
@@ -35,7 +35,7 @@ pub enum HeadwaterTable {
 }
 
 impl HeadwaterTable {
-    /// Every one.
+    /// All of them.
     pub const ALL: [HeadwaterTable; 7] = [
         HeadwaterTable::Status,
         HeadwaterTable::Feeds,
@@ -62,11 +62,11 @@ impl HeadwaterTable {
 }
 
 impl ShowHeadwater {
-    /// Reads a text; `None`: it is no question to Headwater.
+    /// Parses a text. `None`: it is no request to Headwater.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<ShowHeadwater> {
         let mut lexer = Lexer::new(text);
-        let mut word = |wanted: &str| lexer.next().filter(|token| token.is_word(wanted));
+        let mut word = |expected: &str| lexer.next().filter(|token| token.is_word(expected));
         word("SHOW")?;
         word("HEADWATER")?;
         Some(parse_request(text, lexer).unwrap_or(ShowHeadwater::Unknown))
@@ -74,20 +74,20 @@ impl ShowHeadwater {
 }
 
 fn parse_request(text: &[u8], mut lexer: Lexer<'_>) -> Option<ShowHeadwater> {
-    let what = lexer.next()?;
-    if what.is_word("WHY") {
+    let request = lexer.next()?;
+    if request.is_word("WHY") {
         lexer.next().filter(|token| token.is_word("FOR"))?;
         let statement = lexer.clone().next()?.at..text.len();
         return Some(ShowHeadwater::Explanation(statement));
     }
     let mut tables = HeadwaterTable::ALL.into_iter();
-    let table = tables.find(|table| what.is_word(table.name()))?;
-    let mut behind = lexer.clone();
-    let like = match behind.next() {
+    let table = tables.find(|table| request.is_word(table.name()))?;
+    let mut lookahead = lexer.clone();
+    let like = match lookahead.next() {
         Some(token) if token.is_word("LIKE") => {
-            let pattern = behind.next()?;
+            let pattern = lookahead.next()?;
             let pattern = std::str::from_utf8(pattern.unquoted()?).ok()?.to_owned();
-            lexer = behind;
+            lexer = lookahead;
             Some(pattern)
         }
         _ => None,
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_mean_what_they_say() {
+    fn texts_are_parsed_as_requests() {
         let table =
             |table, like: Option<&str>| Some(ShowHeadwater::Table(table, like.map(str::to_owned)));
         for (text, expected) in [

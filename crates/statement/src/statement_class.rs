@@ -1,4 +1,4 @@
-//! What the text of a command means for a timeline: total, and `Other` wherever there is doubt.
+//! The meaning of a command's text for a timeline: total, and `Other` wherever there is doubt.
 
 use std::sync::Arc;
 
@@ -13,30 +13,31 @@ use headwater_sql::lexer::Lexer;
 use headwater_sql::{contains_ignoring_case, contains_name};
 use headwater_timeline::TimelineDefinition;
 
-/// What a text means.
+/// The class of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatementClass {
     /// A call that may be answered.
     Call(TimelineCall),
-    /// A call whose values have to be found first: user variables, or the parameters of a statement to be prepared.
+    /// A call whose values must be looked up first: user variables, or the parameters of a statement to be prepared.
     UnboundCall(CallStatement),
-    /// A call with more statements behind it, and what those may do.
+    /// A call followed by more statements, and their effects.
     CallBatch(CallBatch, StatementEffects),
     /// A statement that is prepared or executed by name.
     Dynamic(DynamicStatement),
-    /// A tail. Where it is relayed as it is, it reads the result table and no more.
+    /// A follow-up SELECT. If it is relayed unchanged, it reads the result table and no more.
     FollowUp(Arc<FollowUpSelect>),
-    /// A SELECT that may be a feed's: it names a table of messages, and has an order and a limit. What it may do where it is relayed.
+    /// A SELECT that may be a feed's: it names a message table, and has an order and a limit. The effects apply if it is relayed.
     Feed(StatementEffects),
     /// Several statements, of which one may be a feed's.
     FeedBatch(FeedBatch),
-    /// A question to Headwater itself.
+    /// A request to Headwater itself.
     ShowHeadwater(ShowHeadwater),
-    /// Any other text, and what it may do to the session.
+    /// Any other text, and its effects on the session.
     Other(StatementEffects),
 }
 
-/// Classifies a text, for a server that is known to have `no_functions` or may have some. Never fails, never panics; a text that is not understood is [`StatementClass::Other`] with all effects.
+/// Classifies a text, for a server that is known to have `no_functions` or may have some. Never fails, never panics; a text that is not
+/// understood is [`StatementClass::Other`] with all effects.
 pub fn classify(
     text: &[u8],
     definitions: &[TimelineDefinition],
@@ -46,14 +47,14 @@ pub fn classify(
         return class;
     }
     if may_name_result_table(text, definitions)
-        && let Some(tail) = FollowUpSelect::parse(text, definitions)
+        && let Some(follow_up) = FollowUpSelect::parse(text, definitions)
     {
-        return StatementClass::FollowUp(Arc::new(tail));
+        return StatementClass::FollowUp(Arc::new(follow_up));
     }
     classify_other(text, definitions, no_functions)
 }
 
-/// The classes of texts that begin with the words of a call, of dynamic SQL, or of a question to Headwater.
+/// The classes of texts that begin with the words of a call, of dynamic SQL, or of a request to Headwater.
 pub(super) fn classify_by_verb(
     text: &[u8],
     definitions: &[TimelineDefinition],
@@ -69,13 +70,13 @@ pub(super) fn classify_by_verb(
             .flatten();
     }
     let Some(statement) = CallStatement::parse(text, definitions) else {
-        let several = CallBatch::parse(text, definitions)?;
-        let rest = text.get(several.remainder_start..).unwrap_or_default();
-        let effects = StatementEffects::of(rest, definitions, false);
-        return Some(StatementClass::CallBatch(several, effects));
+        let batch = CallBatch::parse(text, definitions)?;
+        let remainder = text.get(batch.remainder_start..).unwrap_or_default();
+        let effects = StatementEffects::of(remainder, definitions, false);
+        return Some(StatementClass::CallBatch(batch, effects));
     };
-    let known = |argument: &CallArgument| matches!(argument, CallArgument::Number(_));
-    if statement.arguments().all(known) {
+    let is_known = |argument: &CallArgument| matches!(argument, CallArgument::Number(_));
+    if statement.arguments().all(is_known) {
         return statement.bind(definitions, &[]).map(StatementClass::Call);
     }
     Some(StatementClass::UnboundCall(statement))
@@ -92,24 +93,24 @@ pub(super) fn classify_other(
     StatementClass::Other(StatementEffects::of(text, definitions, no_functions))
 }
 
-/// True for a SELECT that names one of these tables, or any `classify_other`, and has an order and a limit, as far as a glance tells.
-pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], other: bool) -> bool {
-    (other || !messages.is_empty())
+/// True for a SELECT that seems to name one of these tables (with `any_table`: any), and to have an order and a limit.
+pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], any_table: bool) -> bool {
+    (any_table || !messages.is_empty())
         && Lexer::new(text)
             .next()
             .is_some_and(|verb| verb.is_word("SELECT"))
-        && has_feed_words(text, messages, other)
+        && has_feed_words(text, messages, any_table)
 }
 
-/// True for a text that has the words of a feed's SELECT somewhere.
-pub(super) fn has_feed_words(text: &[u8], messages: &[Box<[u8]>], other: bool) -> bool {
+/// True for a text that contains the words of a feed's SELECT.
+pub(super) fn has_feed_words(text: &[u8], messages: &[Box<[u8]>], any_table: bool) -> bool {
     contains_ignoring_case(text, "LIMIT")
         && contains_ignoring_case(text, "ORDER")
         && (messages.iter().any(|table| contains_name(text, table))
-            || other && contains_ignoring_case(text, "DESC"))
+            || any_table && contains_ignoring_case(text, "DESC"))
 }
 
-/// Without a result table's name in it, a text is no tail.
+/// False: the text has no result table's name, so it is no follow-up SELECT.
 pub(super) fn may_name_result_table(text: &[u8], definitions: &[TimelineDefinition]) -> bool {
     definitions.iter().any(|definition| {
         let first_part = definition

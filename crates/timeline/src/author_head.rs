@@ -1,9 +1,9 @@
-//! Where an author's messages begin.
+//! The newest message of an author.
 
-/// An author and the newest of its message ids, at or below the page's bound.
+/// An author and the newest of its message ids at or below the page's bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthorHead {
-    /// The author followed.
+    /// The followed author.
     pub author: u64,
     /// Its newest message id.
     pub id: u64,

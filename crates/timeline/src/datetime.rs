@@ -1,8 +1,8 @@
-//! A date with a time, as a server writes it, sorts it and logs it.
+//! A date with a time, as a server writes, sorts and logs it.
 
 use std::fmt;
 
-/// A DATETIME: fields as they are, which need be no date (`0000-00-00`, and with ALLOW_INVALID_DATES `2026-02-31`).
+/// A DATETIME. The fields may form no valid date (`0000-00-00`, and with ALLOW_INVALID_DATES `2026-02-31`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DatetimeValue {
     year: u32,
@@ -14,18 +14,16 @@ pub struct DatetimeValue {
     microsecond: u32,
 }
 
-/// In microseconds.
 const MICROSECONDS_PER_SECOND: u64 = 1_000_000;
 const MICROSECONDS_PER_DAY: u64 = 86_400 * MICROSECONDS_PER_SECOND;
-/// Days from the year 0 on to 1970-01-01.
+/// Days from year 0 to 1970-01-01.
 const UNIX_EPOCH_DAYS: u64 = 719_528;
 
-/// The most digits behind a second.
+/// The most fraction digits of a second.
 pub const MAX_FRACTION_DIGITS: u8 = 6;
 
 impl DatetimeValue {
-    /// Reads what is written as servers write it: `2026-11-23 10:00:00.5`, or the date alone; with at most so many digits behind the
-    /// second.
+    /// Parses a server's text: `2026-11-23 10:00:00.5`, or the date alone, with at most this many fraction digits.
     #[must_use]
     pub fn parse(text: &[u8], digits: u8) -> Option<DatetimeValue> {
         let number = |from: usize, to: usize| -> Option<u32> {
@@ -56,10 +54,10 @@ impl DatetimeValue {
         }
         let microsecond = match text.get(19..)? {
             [] => 0,
-            [b'.', behind @ ..]
-                if (1..=usize::from(digits.min(MAX_FRACTION_DIGITS))).contains(&behind.len()) =>
+            [b'.', fraction @ ..]
+                if (1..=usize::from(digits.min(MAX_FRACTION_DIGITS))).contains(&fraction.len()) =>
             {
-                let places = u32::try_from(6 - behind.len()).ok()?;
+                let places = u32::try_from(6 - fraction.len()).ok()?;
                 number(20, text.len())? * 10u32.pow(places)
             }
             _ => return None,
@@ -74,7 +72,7 @@ impl DatetimeValue {
         moment.validated()
     }
 
-    /// The one that is told in parts: year, month and day; hour, minute and second; microseconds. `None`: it is none.
+    /// Builds a value from year, month, day; hour, minute, second; microseconds. `None`: a field is out of range.
     #[must_use]
     pub fn from_parts(date: [u32; 3], time: [u32; 3], microsecond: u32) -> Option<DatetimeValue> {
         let ([year, month, day], [hour, minute, second]) = (date, time);
@@ -90,14 +88,14 @@ impl DatetimeValue {
         moment.validated()
     }
 
-    /// True where it has no more digits behind the second than these.
+    /// True if it has at most this many fraction digits.
     #[must_use]
     pub fn has_at_most_digits(self, digits: u8) -> bool {
         let step = 10u32.checked_pow(u32::from(MAX_FRACTION_DIGITS.saturating_sub(digits)));
         step.is_some_and(|step| self.microsecond.is_multiple_of(step))
     }
 
-    /// Every field within what a server keeps.
+    /// `None`: a field is out of the range that servers store.
     fn validated(self) -> Option<DatetimeValue> {
         let fits = self.year <= 9_999
             && self.month <= 12
@@ -109,7 +107,7 @@ impl DatetimeValue {
         fits.then_some(self)
     }
 
-    /// Its place among all, in the order of servers: as they pack it (`my_datetime_packed_to_binary`), below 2^63.
+    /// A number that sorts as servers do: their packed format (`my_datetime_packed_to_binary`), below 2^63.
     #[must_use]
     pub fn packed(self) -> u64 {
         let DatetimeValue {
@@ -126,13 +124,13 @@ impl DatetimeValue {
         (days << 17 | time) << 24 | u64::from(microsecond)
     }
 
-    /// The moment at a place.
+    /// The inverse of [`Self::packed`].
     #[must_use]
     pub fn from_packed(packed: u64) -> Option<DatetimeValue> {
         let bits = |from: u32, count: u32| {
             u32::try_from(packed >> from & ((1 << count) - 1)).unwrap_or_default()
         };
-        // Beyond the year 9999 nothing is kept.
+        // Servers store no year beyond 9999.
         let months = u32::try_from(packed >> 46).ok()?;
         let moment = DatetimeValue {
             year: months / 13,
@@ -146,7 +144,7 @@ impl DatetimeValue {
         moment.validated()
     }
 
-    /// In microseconds from 1970 on; `None`: it was before, or is no date.
+    /// Microseconds since 1970; `None`: earlier, or no valid date.
     #[must_use]
     pub fn unix_microseconds(self) -> Option<u64> {
         let days = self.day_number()?.checked_sub(UNIX_EPOCH_DAYS)?;
@@ -159,7 +157,7 @@ impl DatetimeValue {
         )
     }
 
-    /// So many microseconds after the beginning of 1970.
+    /// The value this many microseconds after the start of 1970.
     #[must_use]
     pub fn from_unix_microseconds(microseconds: u64) -> Option<DatetimeValue> {
         let (year, month, day) =
@@ -177,13 +175,13 @@ impl DatetimeValue {
         })
     }
 
-    /// `0000-00-00 00:00:00`.
+    /// True for `0000-00-00 00:00:00`.
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.packed() == 0
     }
 
-    /// Days from the year 0 on, as both servers' TO_DAYS() counts them; `None`: it is no date.
+    /// Days since year 0, as TO_DAYS() of both servers counts them; `None`: no valid date.
     #[must_use]
     pub fn day_number(self) -> Option<u64> {
         let DatetimeValue {
@@ -199,7 +197,7 @@ impl DatetimeValue {
     }
 }
 
-/// `2026-11-23 10:00:00`, and behind that a fraction where there is one.
+/// `2026-11-23 10:00:00`, followed by the fraction unless it is 0.
 impl fmt::Display for DatetimeValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DatetimeValue {
@@ -226,7 +224,6 @@ fn is_leap(year: u32) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
-/// Days of a month.
 fn days_in_month(year: u32, month: u32) -> Option<u32> {
     match month {
         4 | 6 | 9 | 11 => Some(30),
@@ -236,13 +233,13 @@ fn days_in_month(year: u32, month: u32) -> Option<u32> {
     }
 }
 
-/// Days before a year, from 1 on.
+/// Days before a year; years start at 1.
 fn days_before_year(year: u32) -> u32 {
     let years = year - 1;
     years * 365 + years / 4 - years / 100 + years / 400 + 365
 }
 
-/// The date of a day that TO_DAYS() counts so, from the year 1 on.
+/// The inverse of TO_DAYS(), from year 1 on.
 fn date_of_day_number(days: u64) -> Option<(u32, u32, u32)> {
     let days = u32::try_from(days).ok()?;
     let mut year = (days / 366).clamp(1, 9_999);
@@ -270,7 +267,7 @@ mod tests {
 
     #[test]
     fn days_are_counted_as_the_servers_do() {
-        // SELECT TO_DAYS(...) on both.
+        // From SELECT TO_DAYS(...) on both servers.
         for (date, count) in [
             ("1970-01-01", 719_528),
             ("2000-02-29", 730_544),
@@ -317,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_has_its_place_all_the_same() {
+    fn invalid_dates_sort_as_on_the_server() {
         let texts = [
             "0000-00-00 00:00:00",
             "0000-00-01 00:00:00",

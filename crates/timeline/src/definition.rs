@@ -1,16 +1,16 @@
-//! A timeline's definition: the names of its tables, columns and procedures, its types and its n.
+//! The definition of a timeline: names of tables, columns and procedures, types, and n.
 
 use std::fmt;
 
 use headwater_sql::NameCase;
 use serde::{Deserialize, Serialize};
 
-/// Which one of the definitions that the settings name: by its number among them.
+/// The index of a definition in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DefinitionId(pub usize);
 
 impl DefinitionId {
-    /// The definition itself.
+    /// Looks the definition up.
     #[must_use]
     pub fn resolve(self, definitions: &[TimelineDefinition]) -> Option<&TimelineDefinition> {
         definitions.get(self.0)
@@ -19,33 +19,33 @@ impl DefinitionId {
 
 /// The names, types and page size of one timeline.
 ///
-/// [`TimelineDefinition::classic`] is the one of 2008; each key left out of a file has its value there.
+/// A key left out of a file has its value in [`TimelineDefinition::classic`], the timeline of 2008.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TimelineDefinition {
-    /// What logs and counts call this timeline.
+    /// The timeline's name in logs and counters.
     pub name: String,
-    /// The only database it is served in; `None` means any database in which the check passes.
+    /// The only database it is served in; `None`: any database that passes the check.
     pub database: Option<String>,
-    /// Rows of each list that the procedures look at: n authors, n messages of each.
+    /// Rows of each list that the procedures read: n authors, n messages of each.
     pub n: u32,
     /// The type of message ids: of the columns, the local variables and the bound's parameter.
     pub id_type: IdType,
     /// The type of user ids, readers and authors alike.
     pub user_type: IdType,
-    /// Serve it though no account may see the procedures' bodies (they are then taken to be as known).
+    /// Serve it even if no account may see the procedures' bodies; they are then assumed to be the known ones.
     pub trust_unseen_body: bool,
     /// Who follows whom.
     pub follower: FollowerTable,
     /// The messages.
     pub message: MessageTable,
-    /// The procedures that are answered, and the one they call.
+    /// The procedures that Headwater answers, and the one they call.
     pub procedures: ProcedureNames,
-    /// The temporary table that a call leaves behind.
+    /// The temporary table that a call fills.
     pub result: ResultTable,
-    /// The temporary table that the bounded call leaves behind as well.
+    /// The temporary table that the bounded call fills as well.
     pub heads: HeadsTable,
-    /// The settings do not name it any more: no call is one of it, and what its calls have left in a session is still known.
+    /// The settings no longer name it: no call matches it, but the tables that its calls filled in a session are still recognised.
     #[serde(skip)]
     pub retired: bool,
     /// How the server compares names of databases and tables.
@@ -53,7 +53,7 @@ pub struct TimelineDefinition {
     pub name_case: NameCase,
 }
 
-/// The table of who follows whom, one row an edge.
+/// The table of follows, one row per edge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FollowerTable {
@@ -61,7 +61,7 @@ pub struct FollowerTable {
     pub table: String,
     /// The column that holds the reader (`user_id` in the classic schema).
     pub reader: String,
-    /// The column that holds the author being followed (`follower_id` in the classic schema, despite its name).
+    /// The column that holds the followed author (`follower_id` in the classic schema, despite its name).
     pub author: String,
 }
 
@@ -83,13 +83,13 @@ pub struct MessageTable {
 pub struct ProcedureNames {
     /// The newest page: one parameter, the reader.
     pub newest: String,
-    /// A page at or below a message id: two parameters, the reader and the greatest id wanted.
+    /// A page at or below a message id: two parameters, the reader and the greatest id requested.
     pub bounded: String,
-    /// The helper that the bounded one calls to fill the heads table.
+    /// The helper that the bounded procedure calls to fill the heads table.
     pub heads: String,
 }
 
-/// The temporary table of message ids that a call leaves behind.
+/// The temporary table of message ids that a call fills.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResultTable {
@@ -99,7 +99,7 @@ pub struct ResultTable {
     pub id: String,
 }
 
-/// The temporary table of each author's head that the bounded call leaves behind.
+/// The temporary table of each author's head that the bounded call fills.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HeadsTable {
@@ -128,7 +128,7 @@ pub enum IdType {
     BigIntUnsigned,
 }
 
-/// Which of a definition's procedures.
+/// One of a definition's procedures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProcedureForm {
     /// `fetch_timeline_ids(reader)`: the newest page.
@@ -140,36 +140,36 @@ pub enum ProcedureForm {
 }
 
 impl ProcedureForm {
-    /// All of them.
+    /// All three.
     pub const ALL: [ProcedureForm; 3] = [
         ProcedureForm::Newest,
         ProcedureForm::Bounded,
         ProcedureForm::Heads,
     ];
 
-    /// Whether its procedure fills the result table anew.
+    /// Whether its procedure empties and fills the result table.
     #[must_use]
     pub fn fills_result(self) -> bool {
         self != ProcedureForm::Heads
     }
 
-    /// Whether its procedure fills the heads table anew.
+    /// Whether its procedure empties and fills the heads table.
     #[must_use]
     pub fn fills_heads(self) -> bool {
         self != ProcedureForm::Newest
     }
 
-    /// Whether its procedure has a second parameter, the greatest message id wanted.
+    /// Whether its procedure has a second parameter, the greatest message id requested.
     #[must_use]
     pub fn is_bounded(self) -> bool {
         self != ProcedureForm::Newest
     }
 }
 
-/// A definition that cannot be used; the message names the key.
+/// An invalid definition; the message names the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
-    /// A name is empty, too long, or holds what a name may not.
+    /// A name is empty, too long, or contains a character that names may not have.
     #[error(
         "timeline {timeline:?}: {key} = {value:?}: a name is 1 to 64 printable ASCII characters and does not end in a space"
     )]
@@ -178,10 +178,10 @@ pub enum DefinitionError {
         timeline: String,
         /// The key in the file.
         key: &'static str,
-        /// What it holds.
+        /// Its value.
         value: String,
     },
-    /// Two names that must differ are the same (names compare without case here).
+    /// Two names that must differ are equal (compared without case).
     #[error("timeline {timeline:?}: {key} and {other} are both {value:?}")]
     Same {
         /// The timeline's name.
@@ -190,7 +190,7 @@ pub enum DefinitionError {
         key: &'static str,
         /// The second key.
         other: &'static str,
-        /// The name that both hold.
+        /// The name in both.
         value: String,
     },
     /// n is out of range.
@@ -201,13 +201,13 @@ pub enum DefinitionError {
     PageSize {
         /// The timeline's name.
         timeline: String,
-        /// What n holds.
+        /// The value of n.
         n: u32,
     },
 }
 
 impl TimelineDefinition {
-    /// The greatest n that is accepted: a call may leave n x n ids.
+    /// The greatest accepted n: a call may fill in n x n ids.
     pub const MAX_N: u32 = 1_000;
 
     /// The timeline of 2008: `fetch_timeline_ids` over `follower` and `message`, 20 rows a page.
@@ -238,13 +238,13 @@ impl TimelineDefinition {
         }
     }
 
-    /// The most ids that a call can leave in the result table: n messages of each of n authors.
+    /// The most ids that a call can put into the result table: n messages of each of n authors.
     pub fn max_ids(&self) -> usize {
         let n = usize::try_from(self.n).unwrap_or(usize::MAX);
         n.saturating_mul(n)
     }
 
-    /// The same, with names as a server has them that compares them so.
+    /// The same definition for a server that compares names this way.
     #[must_use]
     pub fn with_name_case(&self, case: NameCase) -> TimelineDefinition {
         let mut folded = self.clone();
@@ -261,16 +261,17 @@ impl TimelineDefinition {
         folded
     }
 
-    /// Whether it may be served in this database (names compare byte by byte).
+    /// Whether it may be served in this database. Names compare byte by byte.
     pub fn serves(&self, database: &[u8]) -> bool {
-        let own = self.database.as_ref();
-        !self.retired && own.is_none_or(|own| own.as_bytes() == &*self.name_case.fold(database))
+        let only_database = self.database.as_ref();
+        !self.retired
+            && only_database.is_none_or(|own| own.as_bytes() == &*self.name_case.fold(database))
     }
 
     /// Checks names and limits.
     ///
     /// # Errors
-    /// The first key that cannot be used.
+    /// The first invalid key.
     pub fn validate(&self) -> Result<(), DefinitionError> {
         let names = self.named_keys();
         for &(key, value) in &names {
@@ -331,7 +332,7 @@ impl TimelineDefinition {
     }
 }
 
-/// Two tables, two procedures, or two columns of one table.
+/// True for two tables, two procedures, or two columns of one table.
 fn must_differ(key: &str, other: &str) -> bool {
     match (key.split_once('.'), other.split_once('.')) {
         (Some((_, "table")), Some((_, "table"))) => true,
@@ -341,7 +342,7 @@ fn must_differ(key: &str, other: &str) -> bool {
     }
 }
 
-/// Longer names, and ones beyond ASCII, exist; a client's text that holds one is relayed, so they would serve nothing.
+/// Longer names and names beyond ASCII exist. But a client's text that contains one is relayed, so they would serve nothing.
 fn is_valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|byte| (b' '..=b'~').contains(&byte))
@@ -359,7 +360,7 @@ impl IdType {
         }
     }
 
-    /// The same as MariaDB shows it, with a width for display.
+    /// The same as MariaDB shows it, with a display width.
     pub fn sql_with_width(self) -> &'static str {
         match self {
             Self::Int => "int(11)",
@@ -369,7 +370,7 @@ impl IdType {
         }
     }
 
-    /// The greatest value that the type holds.
+    /// The greatest value of the type.
     pub fn max(self) -> u64 {
         match self {
             Self::Int => 0x7fff_ffff,
@@ -379,7 +380,7 @@ impl IdType {
         }
     }
 
-    /// Whether it has values below 0.
+    /// Whether it has negative values.
     #[must_use]
     pub fn is_signed(self) -> bool {
         matches!(self, Self::Int | Self::BigInt)

@@ -1,6 +1,6 @@
-//! Integer types of columns, and the order of their values.
+//! Integer column types, and the order of their values.
 
-/// An integer type.
+/// An integer column type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerColumnType {
     /// 8, 16, 24, 32 or 64.
@@ -9,18 +9,17 @@ pub struct IntegerColumnType {
     pub signed: bool,
 }
 
-/// Above all negative values.
+/// The number of 0 in signed types: negative values are below it.
 const SIGNED_ZERO: u64 = 1 << 63;
 
 impl IntegerColumnType {
-    /// The same with as many values as there can be. Each has the same place in both: what is told may be from before a column was made
-    /// wider, or from behind that.
+    /// The 64-bit type of the same signedness. It encodes every value alike, so rows from before and after a widening agree.
     #[must_use]
     pub fn widest(self) -> IntegerColumnType {
         IntegerColumnType { bits: 64, ..self }
     }
 
-    /// The value of plain digits, behind a minus or not, if the type holds it.
+    /// Encodes plain digits, negated if `negative`. `None`: the type does not hold the value.
     #[must_use]
     pub fn parse(self, digits: &[u8], negative: bool) -> Option<u64> {
         let digits = std::str::from_utf8(digits).ok()?;
@@ -33,7 +32,7 @@ impl IntegerColumnType {
         self.encode(value)
     }
 
-    /// The place of a number in the order of the type's values, if it is one of them.
+    /// Maps a value to a number that sorts alike. `None`: the type does not hold it.
     #[must_use]
     pub fn encode(self, value: i128) -> Option<u64> {
         let (least, most) = match self.signed {
@@ -49,12 +48,12 @@ impl IntegerColumnType {
         }
     }
 
-    /// The number at a place.
+    /// The inverse of [`Self::encode`].
     #[must_use]
-    pub fn decode(self, place: u64) -> i128 {
+    pub fn decode(self, encoded: u64) -> i128 {
         match self.signed {
-            true => i128::from(place) - i128::from(SIGNED_ZERO),
-            false => i128::from(place),
+            true => i128::from(encoded) - i128::from(SIGNED_ZERO),
+            false => i128::from(encoded),
         }
     }
 }
@@ -78,13 +77,13 @@ mod tests {
     fn a_type_holds_its_own_values_only() {
         assert_eq!(
             INT.parse(b"2147483647", false)
-                .map(|place| INT.decode(place)),
+                .map(|encoded| INT.decode(encoded)),
             Some(2_147_483_647)
         );
         assert_eq!(INT.parse(b"2147483648", false), None);
         assert_eq!(
             INT.parse(b"2147483648", true)
-                .map(|place| INT.decode(place)),
+                .map(|encoded| INT.decode(encoded)),
             Some(-2_147_483_648)
         );
         assert_eq!(

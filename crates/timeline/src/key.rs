@@ -1,6 +1,6 @@
-//! Keys that pages are ordered by in front of the id: a number each, whose order is the server's.
+//! Sort keys: each value has a number, and the numbers sort as the server sorts the values. Pages sort by key, then by id.
 //!
-//! NULL is 0, since servers sort it below all values. A value that has no number is refused: it is never taken for another one.
+//! NULL is 0, because servers sort it below all values. A value without a number is refused, never approximated.
 
 use crate::datetime::{DatetimeValue, MAX_FRACTION_DIGITS};
 use crate::integer::IntegerColumnType;
@@ -8,23 +8,25 @@ use crate::integer::IntegerColumnType;
 /// The number of NULL.
 pub const NULL: u64 = 0;
 
-/// The type of a key.
+/// The type of a key column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyType {
-    /// A whole number.
+    /// An integer.
     Integer(IntegerColumnType),
-    /// DATETIME, with so many digits behind the second.
+    /// DATETIME with this many fraction digits.
     Datetime(u8),
-    /// TIMESTAMP, likewise: told in the session's time zone, kept in UTC.
+    /// TIMESTAMP with this many fraction digits: shown in the session's time zone, stored in UTC.
     Timestamp(u8),
 }
 
 impl KeyType {
-    /// True where a value has the same number under both, whatever the width.
+    /// True if a value has the same number under both types, whatever the width.
     #[must_use]
     pub fn has_same_encoding(self, other: KeyType) -> bool {
         match (self, other) {
-            (KeyType::Integer(own), KeyType::Integer(other)) => own.signed == other.signed,
+            (KeyType::Integer(this_type), KeyType::Integer(other)) => {
+                this_type.signed == other.signed
+            }
             (KeyType::Datetime(_), KeyType::Datetime(_))
             | (KeyType::Timestamp(_), KeyType::Timestamp(_)) => true,
             _ => false,
@@ -35,29 +37,29 @@ impl KeyType {
     #[must_use]
     pub fn encode_integer(self, value: i128) -> Option<u64> {
         match self {
-            KeyType::Integer(of) => of.encode(value)?.checked_add(1),
+            KeyType::Integer(integer_type) => integer_type.encode(value)?.checked_add(1),
             KeyType::Datetime(_) | KeyType::Timestamp(_) => None,
         }
     }
 
-    /// The number of a date with a time that a statement compares the key with; `ahead`: how far its session is ahead of UTC, in
-    /// microseconds, if that is always the same. `None`: it is no date, or there is no such value.
+    /// The number of a datetime that a statement compares the key with. `ahead`: the session's offset from UTC in microseconds, if it is
+    /// fixed. `None`: the value is no valid date, or the type does not hold it.
     #[must_use]
     pub fn encode_datetime(self, moment: DatetimeValue, ahead: Option<i64>) -> Option<u64> {
         match self {
             KeyType::Integer(_) => None,
-            // What is no date is compared by rules of its own.
+            // An invalid date compares by other rules.
             KeyType::Datetime(_) => moment.day_number().map(|_| moment.packed())?.checked_add(1),
             KeyType::Timestamp(_) => {
-                let told = i64::try_from(moment.unix_microseconds()?).ok()?;
-                let utc = u64::try_from(told.checked_sub(ahead?)?).ok()?;
-                // 1970 itself stands for 0000-00-00.
+                let local_microseconds = i64::try_from(moment.unix_microseconds()?).ok()?;
+                let utc = u64::try_from(local_microseconds.checked_sub(ahead?)?).ok()?;
+                // 1970-01-01 00:00:00 itself stands for 0000-00-00.
                 utc.checked_add(1).filter(|_| utc > 0)
             }
         }
     }
 
-    /// How many digits a literal may have behind the second.
+    /// How many fraction digits a literal may have.
     #[must_use]
     pub fn fraction_digits(self) -> Option<u8> {
         match self {
@@ -66,16 +68,16 @@ impl KeyType {
         }
     }
 
-    /// The number of a value as the server itself writes it, in a session in UTC.
+    /// The number of a value that the server writes as text in a UTC session.
     #[must_use]
     pub fn encode_text(self, text: &[u8]) -> Option<u64> {
-        if let KeyType::Integer(of) = self {
-            let of = of.widest();
-            let place = match text.strip_prefix(b"-") {
-                Some(digits) => of.parse(digits, true),
-                None => of.parse(text, false),
+        if let KeyType::Integer(integer_type) = self {
+            let widest = integer_type.widest();
+            let encoded = match text.strip_prefix(b"-") {
+                Some(digits) => widest.parse(digits, true),
+                None => widest.parse(text, false),
             };
-            return place?.checked_add(1);
+            return encoded?.checked_add(1);
         }
         let moment = DatetimeValue::parse(text, MAX_FRACTION_DIGITS)?;
         match self {
@@ -86,17 +88,17 @@ impl KeyType {
         }
     }
 
-    /// The number of a value as it stands in a row of the log: an integer with its lowest byte first; of the others the format that
-    /// has a fraction (`my_datetime_packed_to_binary`, `my_timestamp_to_binary`).
+    /// The number of a value in a row event: an integer is little-endian; the other types have the format with a fraction
+    /// (`my_datetime_packed_to_binary`, `my_timestamp_to_binary`).
     #[must_use]
     pub fn encode_row_image(self, bytes: &[u8]) -> Option<u64> {
         match self {
-            KeyType::Integer(of) => {
+            KeyType::Integer(integer_type) => {
                 let mut value = little_endian(bytes)?;
-                if of.signed && bytes.last().is_some_and(|highest| highest & 0x80 != 0) {
+                if integer_type.signed && bytes.last().is_some_and(|highest| highest & 0x80 != 0) {
                     value -= 1i128 << (8 * bytes.len());
                 }
-                of.widest().encode(value)?.checked_add(1)
+                integer_type.widest().encode(value)?.checked_add(1)
             }
             KeyType::Datetime(_) => {
                 const SIGN: u64 = 1 << 39;
@@ -113,16 +115,18 @@ impl KeyType {
         }
     }
 
-    /// SQL of the value with a number, for a session in UTC that takes any date.
+    /// The SQL literal for a number, for a UTC session that accepts any date.
     #[must_use]
     pub fn literal(self, key: u64) -> Option<String> {
-        let Some(place) = key.checked_sub(1) else {
+        let Some(encoded) = key.checked_sub(1) else {
             return Some("NULL".into());
         };
         let moment = match self {
-            KeyType::Integer(of) => return Some(of.decode(place).to_string()),
-            KeyType::Timestamp(_) if place > 0 => DatetimeValue::from_unix_microseconds(place),
-            KeyType::Timestamp(_) | KeyType::Datetime(_) => DatetimeValue::from_packed(place),
+            KeyType::Integer(integer_type) => {
+                return Some(integer_type.decode(encoded).to_string());
+            }
+            KeyType::Timestamp(_) if encoded > 0 => DatetimeValue::from_unix_microseconds(encoded),
+            KeyType::Timestamp(_) | KeyType::Datetime(_) => DatetimeValue::from_packed(encoded),
         };
         Some(format!("'{}'", moment?))
     }
@@ -140,16 +144,16 @@ fn big_endian(bytes: &[u8]) -> u64 {
     all.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// In microseconds: two digits in a byte, four in two, six in three.
+/// In microseconds: one byte holds two digits, two bytes hold four, three bytes hold six.
 fn fraction_microseconds(bytes: &[u8]) -> Option<u64> {
-    let places = match bytes.len() {
+    let microseconds_per_unit = match bytes.len() {
         0 => 0,
         1 => 10_000,
         2 => 100,
         3 => 1,
         _ => return None,
     };
-    Some(big_endian(bytes) * places).filter(|microseconds| *microseconds < 1_000_000)
+    Some(big_endian(bytes) * microseconds_per_unit).filter(|microseconds| *microseconds < 1_000_000)
 }
 
 #[cfg(test)]
@@ -169,13 +173,13 @@ mod tests {
     const DATETIME: KeyType = KeyType::Datetime(6);
     const TIMESTAMP: KeyType = KeyType::Timestamp(3);
 
-    /// As both servers pack them: the stories of the binary compare what they log with what they tell.
+    /// As both servers pack them; the binary's scenarios compare logged rows with the servers' text.
     #[test]
-    fn rows_of_the_log_tell_the_same_as_texts() {
+    fn row_images_and_texts_have_the_same_number() {
         for (kind, image, text) in [
             (INT, &[0xff, 0xff, 0xff, 0xff][..], "-1"),
             (INT, &[0x2a, 0, 0, 0], "42"),
-            // A TINYINT that was made an INT since.
+            // A TINYINT column that was altered to INT later.
             (INT, &[0x80], "-128"),
             (BIG, &[0, 0, 0, 0, 0, 0, 0, 0x80], "-9223372036854775808"),
             (DATETIME, &[0x80, 0, 0, 0, 0], "0000-00-00 00:00:00"),
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_number_is_refused() {
+    fn values_without_a_number_are_refused() {
         assert_eq!(BIG.encode_text(b"9223372036854775807"), None);
         assert_eq!(
             BIG.encode_row_image(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]),

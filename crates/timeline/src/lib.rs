@@ -1,6 +1,6 @@
-//! Timelines as values: what one is made of, whether a server has it as Headwater knows it, and pages from memory.
+//! Timelines without IO: their definitions, checks of a server against them, and pages from memory.
 //!
-//! No IO: the queries of a check go out and their answers come in as values; [`index`] is told of changes and asked for pages.
+//! The queries and results of a check are plain values; [`index`] receives changes and serves pages.
 
 pub mod author_head;
 pub mod body;

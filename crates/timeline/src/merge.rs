@@ -1,6 +1,6 @@
-//! Merging authors' lists: the page, and the procedure's result set.
+//! Merges authors' id lists into the page and the procedure's result set.
 
-/// The newest `n` of these ids, descending.
+/// The newest `n` distinct ids, descending.
 #[must_use]
 pub fn newest(mut ids: Vec<u64>, n: usize) -> Vec<u64> {
     ids.sort_unstable_by(|a, b| b.cmp(a));
@@ -9,7 +9,7 @@ pub fn newest(mut ids: Vec<u64>, n: usize) -> Vec<u64> {
     ids
 }
 
-/// The union of lists, descending: what the procedure leaves when each list is an author's newest n.
+/// The union of lists, descending: the procedure's result set if each list holds an author's newest n.
 #[must_use]
 pub fn result_set(lists: Vec<Vec<u64>>) -> Vec<u64> {
     newest(lists.concat(), usize::MAX)

@@ -1,13 +1,13 @@
-//! The procedures of a definition, written out: for a server that has none yet, and for tests of other names, types and n.
+//! A definition's procedures as SQL: for a server that has none yet, and for tests with other names, types and n.
 
 use super::definition::TimelineDefinition;
 use headwater_sql::quoted;
 
 impl TimelineDefinition {
-    /// The `CREATE PROCEDURE` statements of the definition's three procedures, in an order in which each finds what it calls.
+    /// The `CREATE PROCEDURE` statements of the definition's three procedures, callees first.
     ///
-    /// They do what the procedures of 2008 do; [`super::body::compare`] takes them for the known form. Each is one statement
-    /// without a delimiter. `fixtures/sql/procedures.sql` holds the classic ones.
+    /// They do what the procedures of 2008 do, and [`super::body::compare`] accepts them. Each is one statement without a delimiter.
+    /// `fixtures/sql/procedures.sql` holds the classic ones.
     pub fn procedures_sql(&self) -> [String; 3] {
         [self.heads_sql(), self.newest_sql(), self.bounded_sql()]
     }
@@ -170,7 +170,7 @@ END",
     }
 }
 
-/// Where one procedure differs from the others.
+/// The parts in which the procedures differ.
 struct ProcedureParts<'a> {
     name: &'a str,
     bounded: bool,

@@ -68,7 +68,7 @@ flags! {
     CAN_HANDLE_EXPIRED_PASSWORDS = 22;
     /// OK packets carry session state trackers.
     SESSION_TRACK = 23;
-    /// Result sets end with an OK packet (header 0xFE), and no EOF stands between columns and rows.
+    /// Result sets end with an OK packet (header 0xFE), and there is no EOF between columns and rows.
     DEPRECATE_EOF = 24;
     /// Result sets may come without column definitions (MySQL).
     OPTIONAL_RESULTSET_METADATA = 25;
@@ -126,7 +126,7 @@ impl Capabilities {
         Self(self.0 | other.0)
     }
 
-    /// The flags of both: what two sides use when each says what it can.
+    /// The flags of both sets: what two sides use when each sends what it supports.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)

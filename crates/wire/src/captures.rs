@@ -1,4 +1,4 @@
-//! Replays the bytes in `fixtures/wire` (see its README): what real servers sent, and what nobody should.
+//! Replays the bytes in `fixtures/wire` (see its README): captures of real servers, and malformed packets.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -17,7 +17,7 @@ use crate::capability::Capabilities;
 /// The servers whose bytes are in the folder.
 const SERVERS: [&str; 2] = ["mariadb-10.11.19", "mysql-9.7.4"];
 
-/// One story of a fixture file: its lines as keys and values.
+/// One scenario of a fixture file: its lines as keys and values.
 struct WireScenario {
     /// Folder, file and name.
     location: String,
@@ -25,7 +25,7 @@ struct WireScenario {
 }
 
 impl WireScenario {
-    /// All stories of a folder.
+    /// All scenarios of a folder.
     fn load_all(folder: &str) -> Vec<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../fixtures/wire")
@@ -50,15 +50,12 @@ impl WireScenario {
                 location: file.display().to_string(),
                 lines,
             };
-            let place = format!(
+            let location = format!(
                 "{}: {}",
                 story.location,
                 story.get("story").unwrap_or_default()
             );
-            Self {
-                location: place,
-                ..story
-            }
+            Self { location, ..story }
         });
         stories
             .filter(|story| story.get("story").is_some())
@@ -83,7 +80,7 @@ impl WireScenario {
         Capabilities(u64::from_str_radix(value.unwrap_or("0"), 16).unwrap())
     }
 
-    /// The bytes of every line with this key, one behind the other.
+    /// The bytes of every line with this key, concatenated.
     fn bytes(&self, key: &str) -> Vec<u8> {
         let values = self.lines.iter().filter(|(name, _)| name == key);
         values.flat_map(|(_, value)| unhex(value)).collect()

@@ -1,4 +1,4 @@
-//! What a client asks: the command byte, how it is answered, and where the SQL text of a query stands.
+//! A client's command: its byte, the kind of its reply, and where the SQL text of a query is.
 
 mod execute_packet;
 mod execute_parameters;
@@ -47,9 +47,9 @@ macro_rules! commands {
 commands! {
     /// COM_QUIT: the client leaves.
     Quit = 0x01,
-    /// COM_INIT_DB: the rest is a database name.
+    /// COM_INIT_DB: followed by a database name.
     InitDb = 0x02,
-    /// COM_QUERY: SQL text, behind query attributes where they were agreed on.
+    /// COM_QUERY: SQL text, after query attributes where they were negotiated.
     Query = 0x03,
     /// COM_FIELD_LIST: the columns of a table.
     FieldList = 0x04,
@@ -73,7 +73,7 @@ commands! {
     BinlogDump = 0x12,
     /// COM_REGISTER_SLAVE: a replica names itself.
     RegisterReplica = 0x15,
-    /// COM_STMT_PREPARE: the rest is SQL text.
+    /// COM_STMT_PREPARE: followed by SQL text.
     StmtPrepare = 0x16,
     /// COM_STMT_EXECUTE.
     StmtExecute = 0x17,
@@ -89,7 +89,7 @@ commands! {
     StmtFetch = 0x1C,
     /// COM_BINLOG_DUMP_GTID (MySQL): an endless stream of events.
     BinlogDumpGtid = 0x1E,
-    /// COM_RESET_CONNECTION: the session starts anew.
+    /// COM_RESET_CONNECTION: resets the session.
     ResetConnection = 0x1F,
     /// COM_CLONE (MySQL): a protocol of its own when the plugin is there.
     Clone = 0x20,
@@ -99,11 +99,11 @@ commands! {
     StmtBulkExecute = 0xFA,
 }
 
-/// How a command is answered. Source: the manual's chapter of each command, checked against MySQL 9.7, MariaDB 10.11
+/// The kind of reply to a command. Source: the manual's chapter of each command, checked against MySQL 9.7, MariaDB 10.11
 /// and 11.8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyKind {
-    /// Not at all.
+    /// No reply.
     Silent,
     /// One packet: OK, ERR or, for some, an EOF.
     OnePacket,
@@ -119,12 +119,12 @@ pub enum ReplyKind {
     Rows,
     /// The authentication dialogue.
     Login,
-    /// A stream whose end nothing but the connection's end shows.
+    /// A stream that ends only with the connection.
     Stream,
 }
 
 impl Command {
-    /// How this command is answered. An unknown one is taken to be refused: [`ReplyKind::OnePacket`].
+    /// The kind of reply to this command. An unknown command is expected to be refused: [`ReplyKind::OnePacket`].
     #[must_use]
     pub const fn reply_kind(self) -> ReplyKind {
         match self {

@@ -2,7 +2,7 @@
 //!
 //! A frame has a header of seven bytes (length in three, sequence number, length before compression in three; 0: the body is
 //! not compressed) and may hold any part of the stream, but each command has to begin a frame with number 0: servers drop
-//! what stands behind a command in its frame (MySQL manual, "Compressed Packet"; both servers' `net_serv.cc`).
+//! the bytes after a command in its frame (MySQL manual, "Compressed Packet"; both servers' `net_serv.cc`).
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use zstd::stream::raw::{Decoder, Operation};
@@ -13,29 +13,29 @@ use super::packet::PacketSplitter;
 
 /// Bytes of a frame's header.
 pub const COMPRESSED_HEADER_BYTES: usize = 7;
-/// Shorter bodies are left as they are, as both servers do (`MIN_COMPRESS_LENGTH`).
+/// Shorter bodies are not compressed, as in both servers (`MIN_COMPRESS_LENGTH`).
 const MIN_COMPRESS_LENGTH: usize = 50;
-/// Most bytes in a frame.
+/// Maximum body of a frame, in bytes.
 const MAX_FRAME_BODY: usize = 0xFF_FFFF;
 /// A frame holds 16 MiB at most, so no window need be larger.
 const WINDOW_LOG: u32 = 24;
-/// zstd's level where none is asked for, as MySQL's clients have it.
+/// The zstd level where the client requests none, as in MySQL's clients.
 pub const DEFAULT_ZSTD_LEVEL: u8 = 3;
 
-/// How bodies are compressed.
+/// The compression algorithm of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompressionAlgorithm {
-    /// Both servers have it.
+    /// Supported by both servers.
     Zlib,
-    /// MySQL's; with the level that the client asks for.
+    /// MySQL's, with the level that the client requests.
     Zstd(i32),
 }
 
 impl CompressionAlgorithm {
-    /// The flags by which two sides agree on one.
+    /// The flags that negotiate an algorithm.
     pub const FLAGS: Capabilities = Capabilities::COMPRESS.union(Capabilities::ZSTD_COMPRESSION);
 
-    /// What two sides use that agreed on these capabilities; `level` is the login's. zlib goes first, as in MySQL.
+    /// The algorithm of these negotiated capabilities; `level` is the login's. zlib is preferred, as in MySQL.
     #[must_use]
     pub fn negotiated(
         capabilities: Capabilities,
@@ -54,18 +54,18 @@ impl CompressionAlgorithm {
     }
 }
 
-/// A frame that cannot be read.
+/// Why a frame cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompressionError {
-    /// The body is no stream of the algorithm that was agreed on.
+    /// The body is not of the negotiated algorithm.
     #[error("a compressed frame is malformed")]
     Body,
-    /// The body is longer or shorter than its header says.
+    /// The body's length differs from the one in its header.
     #[error("a compressed frame is not as long as its header says")]
     Length,
 }
 
-/// Reads frames, in whatever pieces they arrive; holds what was given and not asked for yet, and a window.
+/// Reads frames from pieces of any size. Holds the input not read yet, and a decoder's window.
 #[derive(Debug)]
 pub struct CompressionFrameReader {
     algorithm: CompressionAlgorithm,
@@ -99,7 +99,7 @@ impl std::fmt::Debug for FrameReaderState {
     }
 }
 
-/// One algorithm's decoder: takes some input, gives some output.
+/// One algorithm's decoder: consumes some input, and produces some output.
 trait BlockDecoder: Send + Sync {
     fn decode(&mut self, input: &[u8], into: &mut [u8]) -> Result<DecodedBlock, CompressionError>;
 }
@@ -156,32 +156,32 @@ impl CompressionFrameReader {
         }
     }
 
-    /// The sequence number of the last frame that was begun.
+    /// The sequence number of the last frame whose header was read.
     #[must_use]
     pub fn seq(&self) -> u8 {
         self.seq
     }
 
-    /// Takes bytes as they come from the other side.
+    /// Takes the next bytes from the other side.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.input.drain(..self.consumed);
         self.consumed = 0;
         self.input.extend_from_slice(bytes);
     }
 
-    /// Unpacks into `into`; 0 bytes: more has to be fed.
+    /// Decompresses into `into`; returns 0 when more bytes have to be fed.
     ///
     /// # Errors
-    /// When a frame cannot be read: nothing behind it can.
+    /// When a frame cannot be read. No later frame can be.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, CompressionError> {
         if into.is_empty() {
             return Ok(0);
         }
         loop {
-            let waiting = self.input.get(self.consumed..).unwrap_or_default();
+            let unread = self.input.get(self.consumed..).unwrap_or_default();
             let mut stuck = false;
-            let (taken, given) = match &mut self.state {
-                FrameReaderState::Header => match parse_frame_header(waiting) {
+            let (consumed, produced) = match &mut self.state {
+                FrameReaderState::Header => match parse_frame_header(unread) {
                     Some((len, seq, plain)) => {
                         self.seq = seq;
                         self.state = match plain {
@@ -204,14 +204,14 @@ impl CompressionFrameReader {
                     self.state = FrameReaderState::Header;
                     continue;
                 }
-                FrameReaderState::Uncompressed { remaining: left } => {
-                    let len = (*left).min(waiting.len()).min(into.len());
+                FrameReaderState::Uncompressed { remaining } => {
+                    let len = (*remaining).min(unread.len()).min(into.len());
                     stuck = len == 0;
-                    let from = waiting.get(..len).unwrap_or_default();
+                    let from = unread.get(..len).unwrap_or_default();
                     into.get_mut(..len)
                         .unwrap_or_default()
                         .copy_from_slice(from);
-                    *left -= len;
+                    *remaining -= len;
                     (len, len)
                 }
                 FrameReaderState::Compressed {
@@ -225,41 +225,43 @@ impl CompressionFrameReader {
                 }
                 FrameReaderState::Compressed {
                     decoder,
-                    input_remaining: left_in,
-                    output_remaining: left_out,
+                    input_remaining,
+                    output_remaining,
                     ended,
                 } => {
-                    let input = waiting
-                        .get(..(*left_in).min(waiting.len()))
+                    let input = unread
+                        .get(..(*input_remaining).min(unread.len()))
                         .unwrap_or_default();
-                    // Behind the last byte the stream has an end of its own, and nothing else.
+                    // After the last output byte only the end of the compressed stream follows.
                     let mut none = [0];
-                    let len = (*left_out).min(into.len());
+                    let len = (*output_remaining).min(into.len());
                     let room = match len {
                         0 => &mut none[..],
                         _ => into.get_mut(..len).unwrap_or_default(),
                     };
                     let decoded = decoder.decode(input, room)?;
-                    let stands = decoded.consumed + decoded.produced == 0;
-                    if decoded.produced > *left_out || stands && !decoded.ended && *left_in == 0 {
+                    let no_progress = decoded.consumed + decoded.produced == 0;
+                    if decoded.produced > *output_remaining
+                        || no_progress && !decoded.ended && *input_remaining == 0
+                    {
                         return Err(CompressionError::Length);
                     }
-                    if stands && !input.is_empty() {
+                    if no_progress && !input.is_empty() {
                         return Err(CompressionError::Body);
                     }
-                    *left_in -= decoded.consumed;
-                    *left_out -= decoded.produced;
+                    *input_remaining -= decoded.consumed;
+                    *output_remaining -= decoded.produced;
                     *ended |= decoded.ended;
                     stuck = decoded.consumed == 0 && !*ended;
-                    if *ended && *left_out > 0 {
+                    if *ended && *output_remaining > 0 {
                         return Err(CompressionError::Length);
                     }
                     (decoded.consumed, decoded.produced)
                 }
             };
-            self.consumed += taken;
-            if given > 0 {
-                return Ok(given);
+            self.consumed += consumed;
+            if produced > 0 {
+                return Ok(produced);
             }
             if stuck {
                 if self.consumed == self.input.len() {
@@ -295,26 +297,26 @@ fn new_decoder(algorithm: CompressionAlgorithm) -> Result<Box<dyn BlockDecoder>,
     }
 }
 
-/// Makes frames.
+/// Writes frames.
 #[derive(Debug)]
 pub struct CompressionFrameWriter {
     algorithm: CompressionAlgorithm,
-    /// Where the stream holds commands, the packets that each begin a frame.
+    /// Splits a stream of commands into packets; each command begins a frame. `None` for a stream of replies.
     command_packets: Option<PacketSplitter>,
-    /// The last packet's sequence number, if the other side has not spoken since.
+    /// The last packet's sequence number, if the other side has not sent since.
     last_packet_seq: Option<u8>,
     seq: u8,
     origins: FrameOrigins,
 }
 
-/// From which frames of another connection the last frames were made.
+/// The frames of the other connection from which the last frames were made.
 #[derive(Clone, Debug)]
 struct FrameOrigins {
     by_seq: [u8; 256],
     current: u8,
 }
 
-/// What compresses, kept from frame to frame.
+/// Compressors, reused from frame to frame.
 #[derive(Default)]
 pub struct FrameCompressor {
     zlib: Option<Compress>,
@@ -327,7 +329,7 @@ impl std::fmt::Debug for FrameCompressor {
 }
 
 impl CompressionFrameWriter {
-    /// Starts between two packets; `command_packets`: the stream goes to a server.
+    /// Starts between two packets; `commands`: the stream goes to a server.
     #[must_use]
     pub fn new(algorithm: CompressionAlgorithm, commands: bool) -> CompressionFrameWriter {
         CompressionFrameWriter {
@@ -342,13 +344,13 @@ impl CompressionFrameWriter {
         }
     }
 
-    /// What is packed from here on came in the frame with this number.
+    /// Sets the sequence number of the frame that the following bytes came in.
     pub fn set_origin_seq(&mut self, seq: u8) {
         self.origins.current = seq;
     }
 
-    /// A side that answers goes on from the number of the last frame that it has read. With which number it would have answered
-    /// whoever sent what was packed here, where it answers with this one.
+    /// A replying side continues from the number of the last frame it has read. Translates its number `seq` to the one that it would have
+    /// used towards the sender of the bytes packed here.
     #[must_use]
     pub fn origin_reply_seq(&self, seq: u8) -> u8 {
         let read = usize::from(seq.wrapping_sub(1));
@@ -356,13 +358,13 @@ impl CompressionFrameWriter {
         origin.wrapping_add(1)
     }
 
-    /// The next frame gets this number.
+    /// Sets the sequence number of the next frame.
     pub fn set_next_seq(&mut self, seq: u8) {
         self.seq = seq;
     }
 
-    /// The other side has spoken, last in a frame with this number. In the middle of a command that is no answer to it, and its
-    /// frames go on from each other.
+    /// The other side has sent, last in a frame with this number. In the middle of a command that is no reply to it, so the command's
+    /// frames keep counting.
     pub fn received(&mut self, seq: u8) {
         if self
             .command_packets
@@ -375,33 +377,33 @@ impl CompressionFrameWriter {
         self.last_packet_seq = None;
     }
 
-    /// Appends to `out` the frames of these bytes.
+    /// Appends the frames of these bytes to `out`.
     pub fn pack(&mut self, bytes: &[u8], compressor: &mut FrameCompressor, out: &mut Vec<u8>) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let len = self.bytes_before_command(rest);
-            let (own, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
-            for body in own.chunks(MAX_FRAME_BODY) {
+            let (current, following) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+            for body in current.chunks(MAX_FRAME_BODY) {
                 self.write_frame(body, compressor, out);
             }
-            rest = behind;
+            rest = following;
         }
     }
 
-    /// How many bytes stand in front of the next command; if one begins here, numbers begin anew.
+    /// The number of bytes before the next command. If one begins here, sequence numbers start at 0.
     fn bytes_before_command(&mut self, bytes: &[u8]) -> usize {
         let Some(splitter) = &mut self.command_packets else {
             return bytes.len();
         };
         let mut len = 0;
         while let Some(rest) = bytes.get(len..).filter(|rest| !rest.is_empty()) {
-            // A header that is cut in two: what has come of it waits for the rest in its own frame.
+            // A header that is split: its first bytes stay in their own frame.
             let mut ahead = splitter.clone();
             let part = ahead.next(rest);
             if let Some(header) = part.start {
-                // Numbers wrap around in a long LOCAL INFILE, while the server is silent.
-                let goes_on = self.last_packet_seq == Some(u8::MAX);
-                if header.seq == 0 && !goes_on {
+                // Sequence numbers wrap in a long LOCAL INFILE, while the server sends nothing.
+                let wrapped = self.last_packet_seq == Some(u8::MAX);
+                if header.seq == 0 && !wrapped {
                     if len > 0 {
                         return len;
                     }
@@ -447,7 +449,7 @@ impl FrameCompressor {
                     .zlib
                     .get_or_insert_with(|| Compress::new(Compression::default(), true));
                 zlib.reset();
-                // What needs more room than this is not worth it.
+                // A result that needs more room is not worth it.
                 let mut packed = Vec::with_capacity(body.len());
                 let status = zlib.compress_vec(body, &mut packed, FlushCompress::Finish);
                 matches!(status, Ok(Status::StreamEnd)).then_some(packed)

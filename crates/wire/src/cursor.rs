@@ -1,20 +1,20 @@
-//! Reads the inside of a packet: every read is checked, none can panic.
+//! Reads the contents of a packet: every read is checked, none can panic.
 
 use thiserror::Error;
 
-/// Why the bytes of a packet are not what the protocol says they are.
+/// Why the bytes of a packet violate the protocol.
 ///
-/// `at` is the offset from the start of the bytes the cursor was given.
+/// `at` is the offset from the first byte of the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MalformedPacket {
-    /// Fewer bytes are left than the field needs.
+    /// Fewer bytes remain than the field needs.
     #[error("{wanted} bytes wanted at offset {at}, {left} left")]
     Short {
         /// Where the field starts.
         at: usize,
         /// Bytes the field needs.
         wanted: u64,
-        /// Bytes that are left.
+        /// Remaining bytes.
         left: usize,
     },
     /// A length-encoded integer starts with 0xFB (NULL) or 0xFF, which are no lengths.
@@ -34,14 +34,14 @@ pub enum MalformedPacket {
     /// A tag (packet header, protocol version, count) has a value this reader does not know.
     #[error("unexpected value {value} at offset {at}")]
     Unexpected {
-        /// Where the tag stands.
+        /// Offset of the tag.
         at: usize,
         /// The value found there.
         value: u64,
     },
 }
 
-/// A place in the bytes of a packet; each read moves it on, a failed one leaves it where it was.
+/// A position in a packet. Each read advances it; a failed one does not.
 #[derive(Debug, Clone, Copy)]
 pub struct PacketCursor<'a> {
     bytes: &'a [u8],
@@ -61,7 +61,7 @@ impl<'a> PacketCursor<'a> {
         self.offset
     }
 
-    /// True when nothing is left.
+    /// True when no bytes remain.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.remaining().is_empty()
@@ -78,7 +78,7 @@ impl<'a> PacketCursor<'a> {
     /// Two bytes, little-endian.
     ///
     /// # Errors
-    /// [`MalformedPacket::Short`] when fewer are left.
+    /// [`MalformedPacket::Short`] when fewer remain.
     pub fn u16(&mut self) -> Result<u16, MalformedPacket> {
         self.array().map(u16::from_le_bytes)
     }
@@ -86,7 +86,7 @@ impl<'a> PacketCursor<'a> {
     /// Three bytes, little-endian.
     ///
     /// # Errors
-    /// [`MalformedPacket::Short`] when fewer are left.
+    /// [`MalformedPacket::Short`] when fewer remain.
     pub fn u24(&mut self) -> Result<u32, MalformedPacket> {
         self.array()
             .map(|[a, b, c]| u32::from_le_bytes([a, b, c, 0]))
@@ -95,7 +95,7 @@ impl<'a> PacketCursor<'a> {
     /// Four bytes, little-endian.
     ///
     /// # Errors
-    /// [`MalformedPacket::Short`] when fewer are left.
+    /// [`MalformedPacket::Short`] when fewer remain.
     pub fn u32(&mut self) -> Result<u32, MalformedPacket> {
         self.array().map(u32::from_le_bytes)
     }
@@ -103,7 +103,7 @@ impl<'a> PacketCursor<'a> {
     /// Eight bytes, little-endian.
     ///
     /// # Errors
-    /// [`MalformedPacket::Short`] when fewer are left.
+    /// [`MalformedPacket::Short`] when fewer remain.
     pub fn u64(&mut self) -> Result<u64, MalformedPacket> {
         self.array().map(u64::from_le_bytes)
     }
@@ -130,10 +130,10 @@ impl<'a> PacketCursor<'a> {
         Ok(value)
     }
 
-    /// A length-encoded integer and as many bytes as it says.
+    /// A length-encoded integer and as many bytes.
     ///
     /// # Errors
-    /// As [`PacketCursor::lenenc_int`], and [`MalformedPacket::Short`] when the length is greater than what is left.
+    /// As [`PacketCursor::lenenc_int`], and [`MalformedPacket::Short`] when the length exceeds the remaining bytes.
     pub fn lenenc_bytes(&mut self) -> Result<&'a [u8], MalformedPacket> {
         let mut ahead = *self;
         let length = ahead.lenenc_int()?;
@@ -150,8 +150,8 @@ impl<'a> PacketCursor<'a> {
     /// # Errors
     /// [`MalformedPacket::NoNul`] when there is none.
     pub fn nul_bytes(&mut self) -> Result<&'a [u8], MalformedPacket> {
-        let left = self.remaining();
-        let Some(length) = left.iter().position(|byte| *byte == 0) else {
+        let remaining = self.remaining();
+        let Some(length) = remaining.iter().position(|byte| *byte == 0) else {
             return Err(MalformedPacket::NoNul { at: self.offset });
         };
         let bytes = self.take(length)?;
@@ -162,7 +162,7 @@ impl<'a> PacketCursor<'a> {
     /// The next `length` bytes.
     ///
     /// # Errors
-    /// [`MalformedPacket::Short`] when fewer are left.
+    /// [`MalformedPacket::Short`] when fewer remain.
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], MalformedPacket> {
         match self.remaining().get(..length) {
             Some(bytes) => {
@@ -173,7 +173,7 @@ impl<'a> PacketCursor<'a> {
         }
     }
 
-    /// Everything that is left; may be empty.
+    /// All remaining bytes; may be empty.
     pub fn rest(&mut self) -> &'a [u8] {
         let rest = self.remaining();
         self.offset = self.bytes.len();

@@ -1,6 +1,6 @@
 //! Bodies of the fuzz targets in `fuzz/`: each takes any bytes and fails by an assertion.
 //!
-//! They stand here so that tests run them too, with captured and with random bytes.
+//! They are in the crate so that tests run them too, with captured and with random bytes.
 
 use crate::capability::Capabilities;
 use crate::command::{Command, ExecutePacket, query_text_range};
@@ -18,7 +18,7 @@ use crate::reply::{AuthFollower, FollowerStep, LocalInfileFollower, ReplyEvent, 
 use crate::response::{ErrPacket, OkPacket, without_redirect};
 use crate::resultset::{CollectLimits, QueryReply, ReplyCollector};
 
-/// Packets are the same however their bytes are cut.
+/// Packets are the same however their bytes are split.
 pub fn frame(data: &[u8]) {
     let Some((size, stream)) = data.split_first() else {
         return;
@@ -38,7 +38,7 @@ pub fn frame(data: &[u8]) {
     assert_eq!((total, cut.is_done()), (consumed, whole.is_done()));
 }
 
-/// Frames are read or refused however they are cut, and what is framed here is read again.
+/// Frames give the same result however they are split, and frames written here are read back.
 pub fn compression(data: &[u8]) {
     let [kind, size, stream @ ..] = data else {
         return;
@@ -50,7 +50,7 @@ pub fn compression(data: &[u8]) {
     let pieces = usize::from(*size).max(1);
     let whole = unpacked(algorithm, stream, stream.len().max(1), 64);
     let cut = unpacked(algorithm, stream, pieces, pieces);
-    // Where a frame is cut decides at which byte it is found to be wrong.
+    // Where a frame is split decides at which byte its fault is found.
     if let (Ok(whole), Ok(cut)) = (whole, cut) {
         assert_eq!(whole, cut, "cut at {pieces}");
     }
@@ -69,7 +69,7 @@ pub fn compression(data: &[u8]) {
     );
 }
 
-/// What frames in such pieces hold, read in such portions: at most as much as a fuzzer has patience for.
+/// The contents of frames fed in pieces and read in portions, up to a limit.
 fn unpacked(
     algorithm: CompressionAlgorithm,
     frames: &[u8],
@@ -96,7 +96,7 @@ fn unpacked(
     Ok(plain)
 }
 
-/// What opens a connection is read or refused, and masking a greeting changes nothing but flags.
+/// The packets that open a connection are read or refused, and masking a greeting changes only flags.
 pub fn handshake(data: &[u8]) {
     let (capabilities, payload) = with_capabilities(data);
     let greeting = ServerGreeting::parse(payload);
@@ -107,7 +107,7 @@ pub fn handshake(data: &[u8]) {
     assert_eq!(greeting.is_ok(), masked.is_ok());
     if let (Ok(greeting), Ok(masked)) = (greeting, masked) {
         let _ = (greeting.version(), greeting.is_mariadb());
-        // A greeting of before 4.1 has no room for the upper flags.
+        // A greeting from before 4.1 has no room for the upper flags.
         let upper = greeting.capabilities.without(changed).union(flags);
         let lower = Capabilities(upper.0 & 0xffff);
         let again = ServerGreeting::parse(&masked).map(|greeting| greeting.capabilities);
@@ -144,7 +144,7 @@ pub fn handshake(data: &[u8]) {
     }
 }
 
-/// The values of an execution are the same where its types come with an earlier one.
+/// The values of an execution are the same where its types come from an earlier one.
 pub fn execute(data: &[u8]) {
     let (capabilities, rest) = with_capabilities(data);
     let Some((count, payload)) = rest.split_first() else {
@@ -162,7 +162,7 @@ pub fn execute(data: &[u8]) {
         assert_eq!(numbers.len(), count);
     }
     let whole = execute.with_types(payload, types).unwrap_or_default();
-    // Types that are there already come twice, and the values behind them are not those any more.
+    // If the packet has types already, they are there twice, and the values after them are different.
     assert_eq!(whole.len(), payload.len() + types.len());
     let mut bare = payload.to_vec();
     let values = payload.len() - execute.values().len();
@@ -177,7 +177,7 @@ pub fn execute(data: &[u8]) {
     assert_eq!(filled.as_deref(), Some(payload));
 }
 
-/// A reply has the same events in the same places however it is cut, and no byte is consumed twice.
+/// A reply has the same events at the same offsets however it is split, and no byte is consumed twice.
 pub fn reply(data: &[u8]) {
     let (capabilities, rest) = with_capabilities(data);
     let Some(([command, size], stream)) = rest.split_first_chunk() else {
@@ -190,9 +190,9 @@ pub fn reply(data: &[u8]) {
     // Some replies are done before their first byte.
     let cuts = || stream.chunks(pieces).chain([&[][..]]);
     let cut = events(|bytes| cut.feed(bytes), cuts());
-    // Where rows go by unseen, what is seen means the same.
+    // Skipping rows does not change the events.
     let unseen = events(|bytes| feed_blind(&mut blind, bytes), cuts());
-    // What is held of a packet in pieces is bounded, so long packets may differ in their text.
+    // Only so much of a split packet is held, so the texts of long packets may differ.
     if stream.len() <= crate::reply::MAX_HELD_BYTES {
         assert_eq!(whole, cut, "cut at {pieces}");
         assert_eq!(whole, unseen, "cut at {pieces}, rows unseen");
@@ -208,7 +208,7 @@ pub fn reply(data: &[u8]) {
     }
 }
 
-/// The collector stops where the reply does, stays within its limits, and every cell can be read.
+/// The collector stops where the reply ends, keeps its limits, and every cell can be read.
 pub fn collector(data: &[u8]) {
     let (capabilities, rest) = with_capabilities(data);
     let Some(([rows, bytes, size], stream)) = rest.split_first_chunk() else {
@@ -246,7 +246,7 @@ fn with_capabilities(data: &[u8]) -> (Capabilities, &[u8]) {
     (capabilities, cursor.rest())
 }
 
-/// Header and payload of each packet that starts in the pieces, the last of which may lack its end.
+/// Header and payload of each packet that starts in the pieces; the last one may be incomplete.
 fn packets<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(PacketHeader, Vec<u8>, bool)> {
     let mut splitter = PacketSplitter::new();
     let mut packets: Vec<(PacketHeader, Vec<u8>, bool)> = Vec::new();
@@ -265,27 +265,27 @@ fn packets<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(PacketHeader,
     packets
 }
 
-/// As [`ReplyFollower::feed`], shown nothing of a row that it does not have to see.
+/// Like [`ReplyFollower::feed`], but skips every row byte that may be skipped.
 fn feed_blind(reply: &mut ReplyFollower, bytes: &[u8]) -> FollowerStep {
-    let mut seen = 0;
+    let mut consumed = 0;
     loop {
-        let ahead = reply.skippable_row_bytes().min(bytes.len() - seen);
+        let ahead = reply.skippable_row_bytes().min(bytes.len() - consumed);
         reply.skip_row_bytes(ahead);
-        seen += ahead;
-        // By one byte, so that each row's rest is ahead.
-        let end = (seen + 1).min(bytes.len());
-        let step = reply.feed(bytes.get(seen..end).unwrap_or_default());
-        seen += step.consumed;
+        consumed += ahead;
+        // One byte at a time, so that the rest of each row can be skipped.
+        let end = (consumed + 1).min(bytes.len());
+        let step = reply.feed(bytes.get(consumed..end).unwrap_or_default());
+        consumed += step.consumed;
         if step.event.is_some() || step.consumed == 0 {
             return FollowerStep {
-                consumed: seen,
+                consumed,
                 event: step.event,
             };
         }
     }
 }
 
-/// Each event with the offset behind it, and all bytes consumed.
+/// Each event with the offset after it, and the total of bytes consumed.
 fn events<'a>(
     mut feed: impl FnMut(&[u8]) -> FollowerStep,
     pieces: impl IntoIterator<Item = &'a [u8]>,

@@ -1,4 +1,4 @@
-//! How a connection opens: the server's greeting, the client's login, and COM_CHANGE_USER, which logs in anew.
+//! How a connection opens: the server's greeting, the client's login, and COM_CHANGE_USER, which logs in again.
 pub mod change_user;
 pub mod greeting;
 pub mod login;

@@ -1,8 +1,8 @@
 //! MySQL bytes to values and back: no sockets, no clock.
 //!
-//! The chapters follow the protocol manual. [`packet`] cuts a byte stream into packets, [`cursor`] is the only way to
-//! read what is inside one, [`handshake`] and [`command`] are what opens a connection and what a client asks,
-//! [`response`] and [`resultset`] are what a server answers, and [`reply`] says where an answer ends.
+//! The modules follow the protocol manual. [`packet`] splits a byte stream into packets, and [`cursor`] is the only way to
+//! read the contents of one. [`handshake`] and [`command`] are what a client exchanges and sends, [`response`] and
+//! [`resultset`] are a server's answers, and [`reply`] finds where an answer ends.
 pub mod capability;
 pub mod command;
 pub mod compression;

@@ -1,7 +1,7 @@
-//! Packets as they lie in a byte stream: a header of four bytes, a body, and bodies of 16 MiB split in parts.
+//! Packets in a byte stream: a header of four bytes, a body, and bodies of 16 MiB split in parts.
 //!
 //! A *physical* packet is one header and its body. A *logical* packet is one or more of them: a body of exactly
-//! [`MAX_BODY`] bytes says that the next physical packet continues it, so a logical packet whose length is a multiple
+//! [`MAX_BODY`] bytes means that the next physical packet continues it, so a logical packet whose length is a multiple
 //! of [`MAX_BODY`] ends with an empty physical one.
 
 /// Bytes of a header: the length in three, little-endian, and the sequence number.
@@ -37,14 +37,14 @@ impl PacketHeader {
     }
 }
 
-/// The payload of the physical packet that `bytes` begin with; `None` while it is not all there.
+/// The payload of the physical packet at the start of `bytes`; `None` while it is incomplete.
 #[must_use]
 pub fn complete_payload(bytes: &[u8]) -> Option<&[u8]> {
     let header = PacketHeader::parse(bytes)?;
     bytes.get(HEADER_BYTES..)?.get(..header.len)
 }
 
-/// `payload` as the logical packet that begins a conversation: its first number is 0.
+/// Encodes `payload` as the first logical packet of a command, with sequence number 0.
 #[must_use]
 pub fn encode_first(payload: &[u8]) -> Vec<u8> {
     let mut packet = Vec::with_capacity(payload.len() + HEADER_BYTES);
@@ -55,9 +55,11 @@ pub fn encode_first(payload: &[u8]) -> Vec<u8> {
 /// Appends `payload` to `out` as one logical packet that starts with sequence number `seq`; returns the next number.
 pub fn encode(seq: u8, payload: &[u8], out: &mut Vec<u8>) -> u8 {
     let mut seq = seq;
-    let mut left = payload;
+    let mut remaining = payload;
     loop {
-        let (body, behind) = left.split_at_checked(MAX_BODY).unwrap_or((left, &[]));
+        let (body, following) = remaining
+            .split_at_checked(MAX_BODY)
+            .unwrap_or((remaining, &[]));
         out.extend(
             PacketHeader {
                 len: body.len(),
@@ -70,11 +72,11 @@ pub fn encode(seq: u8, payload: &[u8], out: &mut Vec<u8>) -> u8 {
         if body.len() < MAX_BODY {
             return seq;
         }
-        left = behind;
+        remaining = following;
     }
 }
 
-/// Cuts a byte stream into the parts of logical packets, in whatever pieces it arrives; holds four bytes at most.
+/// Splits a byte stream, in pieces of any size, into the parts of logical packets. Holds at most four bytes.
 #[derive(Debug, Clone, Default)]
 pub struct PacketSplitter {
     header: [u8; HEADER_BYTES],
@@ -86,7 +88,7 @@ pub struct PacketSplitter {
     continues: bool,
 }
 
-/// What [`PacketSplitter::next`] found at the front of the bytes.
+/// The part of a packet that [`PacketSplitter::next`] finds at the front of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketPart<'a> {
     /// Bytes used, header bytes included; all of them, or up to the end of a physical packet.
@@ -95,7 +97,7 @@ pub struct PacketPart<'a> {
     pub start: Option<PacketHeader>,
     /// Bytes of the packet's body, may be empty.
     pub body: &'a [u8],
-    /// True when the logical packet ends behind `body`.
+    /// True when the logical packet ends after `body`.
     pub end: bool,
 }
 
@@ -113,14 +115,14 @@ impl PacketSplitter {
         self.header_filled == 0 && !self.continues
     }
 
-    /// Sequence number of the last physical packet whose header has come whole.
+    /// Sequence number of the last physical packet whose header is complete.
     #[must_use]
     pub fn seq(&self) -> u8 {
         let [.., seq] = self.header;
         seq
     }
 
-    /// How many bytes of the current physical packet's body are to come before its last.
+    /// How many bytes of the current physical packet's body are outstanding, without the last one.
     #[must_use]
     pub fn skippable(&self) -> usize {
         match self.header_filled {
@@ -129,7 +131,7 @@ impl PacketSplitter {
         }
     }
 
-    /// So many of the bytes [ahead](Self::skippable) went by elsewhere.
+    /// Counts `bytes` of the [skippable](Self::skippable) bytes as passed; they were relayed elsewhere.
     pub fn skip(&mut self, bytes: usize) {
         self.body_remaining -= bytes.min(self.skippable());
     }
@@ -184,7 +186,7 @@ mod tests {
 
     fn packets(stream: &[u8], cuts: &[usize]) -> Vec<(u8, Vec<u8>)> {
         let mut splitter = PacketSplitter::new();
-        let mut found: Vec<(u8, Vec<u8>)> = Vec::new();
+        let mut packets: Vec<(u8, Vec<u8>)> = Vec::new();
         let mut ends = 0;
         let mut from = 0;
         for to in cuts.iter().copied().chain([stream.len()]) {
@@ -193,10 +195,10 @@ mod tests {
             while !piece.is_empty() {
                 let part = splitter.next(piece);
                 if let Some(header) = part.start {
-                    found.push((header.seq, Vec::new()));
+                    packets.push((header.seq, Vec::new()));
                 }
                 if !part.body.is_empty() {
-                    found.last_mut().unwrap().1.extend(part.body);
+                    packets.last_mut().unwrap().1.extend(part.body);
                 }
                 ends += usize::from(part.end);
                 assert!(part.consumed > 0);
@@ -204,8 +206,8 @@ mod tests {
             }
         }
         assert!(splitter.at_boundary());
-        assert_eq!(ends, found.len());
-        found
+        assert_eq!(ends, packets.len());
+        packets
     }
 
     #[test]
@@ -250,9 +252,9 @@ mod tests {
             let mut seq = 250;
             let mut expected = Vec::new();
             for payload in payloads {
-                let own = seq;
+                let first_seq = seq;
                 seq = encode(seq, &payload, &mut stream);
-                expected.push((own, payload));
+                expected.push((first_seq, payload));
             }
             cuts.iter_mut().for_each(|cut| *cut %= stream.len() + 1);
             cuts.sort_unstable();

@@ -1,12 +1,12 @@
-//! Follows the reply to one command and says where it ends, without holding rows or packets.
+//! Follows the reply to one command and finds its end, without holding rows or packets.
 //!
-//! A client may send its next command before the last is answered, so a relay that wants to know which bytes answer
-//! what has to follow the protocol's own state: the same first byte means different things in different places.
-//! [`ReplyFollower`] does that for the answer of a command, [`AuthFollower`] for the dialogue behind a login, and [`LocalInfileFollower`]
-//! for the packets a client sends when the server asks for a local file.
+//! A client may send its next command before the last is answered. A relay that has to match replies to commands must
+//! therefore follow the protocol's state: the same first byte means different things at different points.
+//! [`ReplyFollower`] follows the reply to a command, [`AuthFollower`] the dialogue after a login, and
+//! [`LocalInfileFollower`] the packets a client sends when the server requests a local file.
 //!
-//! A packet that must be read (OK, ERR, EOF, counts) is read in place when it lies whole in the bytes given, else up
-//! to [`MAX_HELD_BYTES`] of it are kept. Column definitions and rows are walked by their headers.
+//! A packet that must be read (OK, ERR, EOF, counts) is read in place when it is complete in the given bytes; otherwise
+//! up to [`MAX_HELD_BYTES`] of it are held. Column definitions and rows are skipped by their headers.
 
 mod auth;
 pub mod layout;
@@ -46,48 +46,48 @@ pub struct ReplyFollower {
     scanner: ReplyScanner,
 }
 
-/// What [`ReplyFollower::feed`] made of the bytes.
+/// The result of [`ReplyFollower::feed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowerStep {
-    /// Bytes of this reply at the front of what was given.
+    /// Bytes of this reply at the front of the given ones.
     pub consumed: usize,
-    /// What happened behind the last of them. With `None`, everything was consumed, but for bytes behind the end.
+    /// The event after them. `None`: all bytes were consumed, except those after the end.
     pub event: Option<ReplyEvent>,
 }
 
-/// Something the relay has to know.
+/// An event that the relay has to handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyEvent {
     /// The reply is complete; [`ReplyFollower::feed`] consumes nothing more.
     Done(ReplyOutcome),
-    /// The server asks for a local file: the client sends packets up to an empty one (see [`LocalInfileFollower`]), then the
-    /// server goes on.
+    /// The server requests a local file: the client sends packets up to an empty one (see [`LocalInfileFollower`]), then the
+    /// server continues.
     ClientData,
-    /// The authentication dialogue of COM_CHANGE_USER waits for the client. As in [`AuthFollower`], better rely on
+    /// The authentication dialogue of COM_CHANGE_USER waits for the client. As with [`AuthFollower`], rely on
     /// [`ReplyEvent::Done`] alone and relay both directions at once.
     ClientAuth,
-    /// The reply cannot be followed: from here on bytes must be pumped unread. All that follows is consumed.
+    /// The reply cannot be followed: from here on bytes must be relayed unread. All of them are consumed.
     Unfollowable,
 }
 
 /// How a reply ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyOutcome {
-    /// The last OK packet, or the EOF behind the last rows; its `schema` and `truncated` are those of the last packet
+    /// The last OK packet, or the EOF after the last rows; its `schema` and `truncated` are those of the last packet
     /// in the chain that has either.
     Ok(OkPacket),
-    /// An ERR packet; it carries no status flags, so the session's state is unknown in part.
+    /// An ERR packet; it has no status flags, so the session's state is partly unknown.
     Err(ErrPacket),
-    /// A statement was prepared; nothing was said about the session's state.
+    /// A statement was prepared; the reply has no session state.
     Prepared(PrepareOkPacket),
     /// The command has no reply.
     Silent,
-    /// One packet whose content is nothing of the above.
+    /// One packet of another kind.
     Text,
 }
 
 impl ReplyOutcome {
-    /// The error that it ended with.
+    /// The code of the error that ended the reply.
     #[must_use]
     pub fn error_code(&self) -> Option<u16> {
         match self {
@@ -100,16 +100,16 @@ impl ReplyOutcome {
     }
 }
 
-/// The head of the answer to COM_STMT_PREPARE.
+/// The first packet of the reply to COM_STMT_PREPARE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrepareOkPacket {
     /// Statement id, for this connection.
     pub statement_id: u32,
     /// Columns of its result set, 0 for none.
     pub columns: u16,
-    /// Parameters it takes.
+    /// Number of its parameters.
     pub parameters: u16,
-    /// Warnings of its text.
+    /// Number of warnings.
     pub warnings: u16,
 }
 
@@ -122,30 +122,30 @@ impl ReplyFollower {
         }
     }
 
-    /// False for the commands that are not answered at all.
+    /// False for the commands without a reply.
     #[must_use]
     pub fn expects_reply(command: Command) -> bool {
         command.reply_kind() != ReplyKind::Silent
     }
 
-    /// Takes the server's next bytes; stops behind the packet that caused an event.
+    /// Takes the server's next bytes; stops after the packet that causes an event.
     pub fn feed(&mut self, bytes: &[u8]) -> FollowerStep {
         let mut consumed = 0;
         loop {
             consumed += self
                 .scanner
                 .skip_rows(bytes.get(consumed..).unwrap_or_default());
-            let walked = self.scanner.next(bytes.get(consumed..).unwrap_or_default());
-            consumed += walked.consumed;
-            match walked.piece {
+            let scanned = self.scanner.next(bytes.get(consumed..).unwrap_or_default());
+            consumed += scanned.consumed;
+            match scanned.piece {
                 ScannedPiece::Event(event) => {
                     return FollowerStep {
                         consumed,
                         event: Some(event),
                     };
                 }
-                // Nothing is consumed behind the end, and with no bytes.
-                _ if walked.consumed == 0 => {
+                // Nothing is consumed after the end, or without bytes.
+                _ if scanned.consumed == 0 => {
                     return FollowerStep {
                         consumed,
                         event: None,
@@ -156,30 +156,30 @@ impl ReplyFollower {
         }
     }
 
-    /// How many of the next bytes may go by unseen: those of a row, but for the last one of its packet.
+    /// How many of the next bytes may be skipped: those of a row, except the last one of its packet.
     #[must_use]
     pub fn skippable_row_bytes(&self) -> usize {
         self.scanner.skippable_row_bytes()
     }
 
-    /// So many of the bytes [ahead](Self::skippable_row_bytes) were relayed elsewhere.
+    /// Counts `bytes` of the [skippable](Self::skippable_row_bytes) bytes as passed; they were relayed elsewhere.
     pub fn skip_row_bytes(&mut self, bytes: usize) {
         self.scanner.skip_row_bytes(bytes);
     }
 
-    /// Behind an event: sequence number of the packet that caused it.
+    /// After an event: sequence number of the packet that caused it.
     #[must_use]
     pub fn seq(&self) -> u8 {
         self.scanner.seq()
     }
 
-    /// What was told of the columns of a prepared statement, where the client keeps that: taken out.
+    /// Takes the column definitions received so far, for a session whose client caches them.
     #[must_use]
     pub fn take_columns(&mut self) -> SentColumnDefinitions {
         self.scanner.take_columns()
     }
 
-    /// Status flags behind the columns of the last result set, where an EOF stands there; else none.
+    /// Status flags of the EOF after the columns of the last result set; 0 without one.
     #[must_use]
     pub fn status_after_columns(&self) -> u16 {
         self.scanner.status_after_columns()
@@ -191,19 +191,19 @@ impl ReplyFollower {
         self.scanner.rows()
     }
 
-    /// Responses so far, begun ones included: several of a command with several statements, or of a procedure.
+    /// Responses so far, including the current one. A procedure, or a command with several statements, has several.
     #[must_use]
     pub fn responses(&self) -> u32 {
         self.scanner.responses()
     }
 
-    /// Result sets so far, begun ones included.
+    /// Result sets so far, including the current one.
     #[must_use]
     pub fn results(&self) -> u32 {
         self.scanner.results()
     }
 
-    /// The last database the reply named, also where an ERR ended it; an OK brings it along.
+    /// The last database that the reply named, even if it ended with an ERR; an OK contains it too.
     #[must_use]
     pub fn schema(&self) -> Option<&[u8]> {
         self.scanner.schema()

@@ -1,7 +1,7 @@
-//! The short answers: OK, EOF and ERR packets, read and written.
+//! The short responses: OK, EOF and ERR packets, read and written.
 //!
-//! Not by `mysql_common`, which serves as the second opinion in the tests: it refuses a status flag it does not know,
-//! and reads a NULL marker as the length 0.
+//! Not by `mysql_common`, which the tests use as a second opinion: it refuses unknown status flags, and reads a NULL
+//! marker as the length 0.
 
 mod err_packet;
 mod ok_packet;

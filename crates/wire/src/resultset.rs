@@ -1,4 +1,4 @@
-//! Collects the answer to one of our own text queries: OK, ERR or the rows, up to named limits.
+//! Collects the reply to an internal text query: OK, ERR or the rows, up to given limits.
 
 pub mod column;
 mod fixture;
@@ -18,19 +18,19 @@ use crate::reply::{ReplyEvent, ReplyOutcome, ReplyScanner, ScannedPiece};
 use crate::response::{ErrPacket, OkPacket};
 use rows::ResultSetBuilder;
 
-/// How much an answer may hold.
+/// Limits on a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectLimits {
-    /// Rows.
+    /// Maximum rows.
     pub max_rows: usize,
-    /// Bytes of column definitions and rows as they are on the wire; 4 GiB whenever more is given.
+    /// Maximum bytes of column definitions and rows on the wire; 4 GiB at most.
     pub max_bytes: usize,
 }
 
 /// MAX_FIELDS of both servers: no statement has more columns.
 const MAX_COLUMNS: usize = 4_096;
 
-/// Takes the reply to a COM_QUERY in any pieces and keeps it.
+/// Collects the reply to a COM_QUERY from pieces of any size.
 #[derive(Debug)]
 pub struct ReplyCollector {
     scanner: ReplyScanner,
@@ -41,36 +41,36 @@ pub struct ReplyCollector {
 #[derive(Debug)]
 enum CollectorState {
     Collecting,
-    /// The answer is of no use, but its end is still to come.
+    /// The reply is of no use, but its end is still to come.
     Discarding(CollectError),
     Done(Result<ReplyOutcome, CollectError>),
     Unfollowable(CollectError),
 }
 
-/// What [`ReplyCollector::feed`] made of the bytes.
+/// The result of [`ReplyCollector::feed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectorStep {
-    /// Bytes of this reply at the front of what was given.
+    /// Bytes of this reply at the front of the given ones.
     pub consumed: usize,
-    /// True behind the last byte of the reply.
+    /// True after the last byte of the reply.
     pub done: bool,
 }
 
-/// A complete answer.
+/// A complete reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueryReply {
-    /// Done, no rows.
+    /// Success without rows.
     Ok(OkPacket),
-    /// Refused, at once or in the middle of the rows.
+    /// An error, at once or in the middle of the rows.
     Err(ErrPacket),
     /// A result set; may have no rows.
     Rows(ResultSet),
 }
 
-/// Why there is no answer.
+/// Why there is no reply.
 ///
 /// From [`ReplyCollector::finish`], the reply was followed to its end and the connection is in step. From
-/// [`ReplyCollector::feed`], nobody knows where the reply ends: the connection cannot be used any more.
+/// [`ReplyCollector::feed`], the end of the reply is unknown: the connection cannot be used any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CollectError {
     /// More rows than [`CollectLimits::max_rows`].
@@ -94,16 +94,16 @@ pub enum CollectError {
         /// The row, counted from 0.
         row: usize,
     },
-    /// More than one response came.
+    /// More than one response was sent.
     #[error("more than one result")]
     SeveralResults,
     /// The reply is not complete yet.
     #[error("the reply is not complete")]
     Unfinished,
-    /// The server asks for a local file.
+    /// The server requests a local file.
     #[error("the server asks for a local file")]
     LocalInfile,
-    /// A packet is none of the protocol.
+    /// A packet is not of the protocol.
     #[error("a packet is malformed")]
     Malformed,
 }
@@ -119,7 +119,7 @@ impl ReplyCollector {
         }
     }
 
-    /// Takes the server's next bytes; stops behind the reply.
+    /// Takes the server's next bytes; stops after the reply.
     ///
     /// # Errors
     /// [`CollectError::LocalInfile`] and [`CollectError::Malformed`], and the same again from then on.
@@ -129,9 +129,9 @@ impl ReplyCollector {
             if let CollectorState::Unfollowable(error) = self.state {
                 return Err(error);
             }
-            let walked = self.scanner.next(bytes.get(consumed..).unwrap_or_default());
-            consumed += walked.consumed;
-            match walked.piece {
+            let scanned = self.scanner.next(bytes.get(consumed..).unwrap_or_default());
+            consumed += scanned.consumed;
+            match scanned.piece {
                 ScannedPiece::Column { body, end } => {
                     let collected = self.builder.column(body, end);
                     self.discard_on_error(collected);
@@ -143,7 +143,7 @@ impl ReplyCollector {
                 ScannedPiece::Event(event) => self.handle_event(event),
                 ScannedPiece::Nothing | ScannedPiece::AwaitServer => {}
             }
-            if walked.consumed == 0 && !matches!(self.state, CollectorState::Unfollowable(_)) {
+            if scanned.consumed == 0 && !matches!(self.state, CollectorState::Unfollowable(_)) {
                 return Ok(CollectorStep {
                     consumed,
                     done: matches!(self.state, CollectorState::Done(_)),
@@ -152,10 +152,10 @@ impl ReplyCollector {
         }
     }
 
-    /// The answer.
+    /// Returns the reply.
     ///
     /// # Errors
-    /// Every [`CollectError`] but the two of [`ReplyCollector::feed`].
+    /// Every [`CollectError`] except the two of [`ReplyCollector::feed`].
     pub fn finish(self) -> Result<QueryReply, CollectError> {
         match self.state {
             CollectorState::Done(Ok(ReplyOutcome::Err(packet))) => Ok(QueryReply::Err(packet)),

@@ -1,14 +1,14 @@
-//! Gives the packets of a stream other sequence numbers: of a reply that continues another one, or that was numbered for another
-//! kind of connection.
+//! Renumbers the packets of a stream: of a reply that continues another one, or that was numbered for another kind of
+//! connection.
 
 use super::packet::{HEADER_BYTES, PacketHeader};
 
-/// Changes the sequence number of each packet, in whatever pieces they come.
+/// Rewrites the sequence number of each packet, in pieces of any size.
 #[derive(Debug, Clone)]
 pub struct SequenceRewriter {
     rule: SequenceRule,
     header: [u8; HEADER_BYTES],
-    /// Bytes of `header` that have come.
+    /// Bytes of `header` that have arrived.
     header_filled: usize,
     /// Bytes of the body still to come.
     body_remaining: usize,
@@ -16,20 +16,20 @@ pub struct SequenceRewriter {
 
 #[derive(Debug, Clone)]
 enum SequenceRule {
-    /// The packet's own, and so much.
+    /// The packet's number plus this.
     Offset(u8),
-    /// One behind the other; the next is this.
+    /// Consecutive numbers; this is the next one.
     Counter(u8),
 }
 
 impl SequenceRewriter {
-    /// Adds to each number. Starts between two packets.
+    /// Adds an offset to each number. Starts between two packets.
     #[must_use]
     pub fn with_offset(by: u8) -> Self {
         SequenceRewriter::new(SequenceRule::Offset(by))
     }
 
-    /// Counts upwards, whatever the numbers were. Starts between two packets.
+    /// Numbers packets consecutively, whatever their numbers were. Starts between two packets.
     #[must_use]
     pub fn counting_from(first: u8) -> Self {
         SequenceRewriter::new(SequenceRule::Counter(first))
@@ -44,22 +44,22 @@ impl SequenceRewriter {
         }
     }
 
-    /// Adds to each number that is not counted here.
+    /// Increases the offset. Has no effect on consecutive numbers.
     pub fn add_offset(&mut self, more: u8) {
         if let SequenceRule::Offset(by) = &mut self.rule {
             *by = by.wrapping_add(more);
         }
     }
 
-    /// Leaves out a number: a packet has it that goes the other way.
+    /// Skips a number, which a packet in the other direction uses.
     pub fn skip_number(&mut self) {
         let _ = self.next_number(0);
     }
 
-    /// What a packet with this number gets.
-    pub fn next_number(&mut self, own: u8) -> u8 {
+    /// The new number of a packet numbered `seq`.
+    pub fn next_number(&mut self, seq: u8) -> u8 {
         match &mut self.rule {
-            SequenceRule::Offset(by) => own.wrapping_add(*by),
+            SequenceRule::Offset(by) => seq.wrapping_add(*by),
             SequenceRule::Counter(next) => {
                 let number = *next;
                 *next = number.wrapping_add(1);
@@ -68,7 +68,7 @@ impl SequenceRewriter {
         }
     }
 
-    /// The stream's next bytes with other numbers.
+    /// The stream's next bytes, renumbered.
     #[must_use]
     pub fn rewritten(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
@@ -76,18 +76,18 @@ impl SequenceRewriter {
         bytes
     }
 
-    /// Changes the numbers in the stream's next bytes.
+    /// Renumbers the packets in the stream's next bytes, in place.
     pub fn rewrite(&mut self, bytes: &mut [u8]) {
         let mut rest = bytes;
         loop {
             let body = self.body_remaining.min(rest.len());
             self.body_remaining -= body;
             rest = rest.get_mut(body..).unwrap_or_default();
-            let Some((byte, behind)) = rest.split_first_mut() else {
+            let Some((byte, following)) = rest.split_first_mut() else {
                 return;
             };
-            if let Some(place) = self.header.get_mut(self.header_filled) {
-                *place = *byte;
+            if let Some(slot) = self.header.get_mut(self.header_filled) {
+                *slot = *byte;
             }
             self.header_filled += 1;
             if self.header_filled == HEADER_BYTES {
@@ -96,7 +96,7 @@ impl SequenceRewriter {
                 self.body_remaining =
                     PacketHeader::parse(&self.header).map_or(0, |header| header.len);
             }
-            rest = behind;
+            rest = following;
         }
     }
 }
@@ -130,7 +130,7 @@ mod tests {
             }
             prop_assert_eq!(&bytes, &encoded(first.wrapping_add(by)));
 
-            // Whatever they were: here of one that has lost count behind each piece.
+            // Whatever the numbers were: here they are wrong after each piece.
             let mut counting = SequenceRewriter::counting_from(first);
             let mut lost = Vec::new();
             for (payload, own) in payloads.iter().zip([9, 9, 0, 255, 1, 0]) {

@@ -1,8 +1,8 @@
 //! The server status flags of OK and EOF packets.
 //!
-//! Names and values are those of `SERVER_STATUS_*` in both servers' sources. State follows from the first three and
-//! the two IN_TRANS ones; the others come and go with plans and cursors (MySQL 9.7 leaks `CURSOR_EXISTS` and
-//! `LAST_ROW_SENT` into the OK of a CALL).
+//! Names and values are those of `SERVER_STATUS_*` in both servers' sources. Session state is in the first three and the
+//! two IN_TRANS flags; the others depend on plans and cursors (MySQL 9.7 leaks `CURSOR_EXISTS` and `LAST_ROW_SENT` into
+//! the OK of a CALL).
 
 /// A transaction is open.
 pub const IN_TRANS: u16 = 0x0001;

@@ -1,4 +1,4 @@
-//! Messages whose order is a key's: so many of each author, the newest first.
+//! Messages ordered by a key: a number of each author, the newest first.
 
 use std::collections::BTreeMap;
 
@@ -12,85 +12,93 @@ use crate::log::timeline_tables::NewestMessagesRequest;
 use crate::timeline::{KeyType, key};
 use crate::wire::resultset::ResultSet;
 
-/// So many of an author at first; then as many again as there are, up to the most.
+/// Messages of an author in the first query; each further one asks for as many as there are, up to the most.
 const FIRST: usize = 64;
 const MOST: usize = 4_096;
 
 impl LoadSource<'_> {
-    /// Loads messages of authors with their keys, as far as they are not resident.
+    /// Loads keyed messages of authors, as far as they are not resident.
     pub(super) async fn load_keyed(
         &mut self,
         kind: KeyType,
-        lacks: &[MissingMessages],
+        missing: &[MissingMessages],
     ) -> Result<(), BinlogError> {
-        let asks = self.begin(|memory| memory.begin_keyed(lacks));
-        let mut asks = asks.unwrap_or_default();
-        // Few authors have to make up the page among themselves.
-        let most = lacks.iter().map(|lack| lack.n).max().unwrap_or(0);
-        let share = most.saturating_mul(2) / lacks.len().max(1);
-        let limit =
-            |ask: &AuthorLoadRequest<KeyedMessage>| ask.above.max(FIRST).max(share).min(MOST);
+        let requests = self.begin(|memory| memory.begin_keyed(missing));
+        let mut requests = requests.unwrap_or_default();
+        // If there are few authors, each must contribute more to the page.
+        let most = missing.iter().map(|author| author.n).max().unwrap_or(0);
+        let share = most.saturating_mul(2) / missing.len().max(1);
+        let limit = |request: &AuthorLoadRequest<KeyedMessage>| {
+            request.above.max(FIRST).max(share).min(MOST)
+        };
         let mut done = Ok(());
-        while done.is_ok() && !asks.is_empty() {
+        while done.is_ok() && !requests.is_empty() {
             let mut rows = 0;
-            let fits = |ask: &&AuthorLoadRequest<KeyedMessage>| {
-                rows += limit(ask);
+            let fits = |request: &&AuthorLoadRequest<KeyedMessage>| {
+                rows += limit(request);
                 rows <= ROWS_PER_QUERY
             };
-            let count = asks.iter().take(AUTHORS_PER_QUERY).take_while(fits).count();
-            let mut chunk = asks.split_off(asks.len() - count.max(1));
-            let asked: Vec<NewestMessagesRequest> = chunk
+            let count = requests
                 .iter()
-                .map(|ask| NewestMessagesRequest {
-                    author: ask.author,
-                    below: ask.below,
-                    limit: limit(ask),
+                .take(AUTHORS_PER_QUERY)
+                .take_while(fits)
+                .count();
+            let mut chunk = requests.split_off(requests.len() - count.max(1));
+            let newest_requests: Vec<NewestMessagesRequest> = chunk
+                .iter()
+                .map(|request| NewestMessagesRequest {
+                    author: request.author,
+                    below: request.below,
+                    limit: limit(request),
                 })
                 .collect();
-            done = self.load_chunk(kind, &mut chunk, &asked).await;
-            asks.append(&mut chunk);
+            done = self.load_chunk(kind, &mut chunk, &newest_requests).await;
+            requests.append(&mut chunk);
         }
         let mut index = self.timeline.index_mut();
-        for ask in asks {
-            index.cancel_load(ask.ticket);
+        for request in requests {
+            index.cancel_load(request.ticket);
         }
         done
     }
 
-    /// One statement. Leaves the asks that were not answered.
+    /// Runs one statement. Leaves the requests that got no reply.
     async fn load_chunk(
         &mut self,
         kind: KeyType,
-        asks: &mut Vec<AuthorLoadRequest<KeyedMessage>>,
-        asked: &[NewestMessagesRequest],
+        requests: &mut Vec<AuthorLoadRequest<KeyedMessage>>,
+        newest_requests: &[NewestMessagesRequest],
     ) -> Result<(), BinlogError> {
-        let query = self.timeline.tables.newest_keyed_messages_query(asked);
+        let query = self
+            .timeline
+            .tables
+            .newest_keyed_messages_query(newest_requests);
         let query = query.ok_or_else(not_a_number)?;
         let (rows, end) = self.query(&query).await?;
         let mut messages = by_author(kind, &rows).ok_or_else(not_a_number)?;
-        for (ask, asked) in asks.drain(..).zip(asked) {
-            let items = messages.remove(&ask.author).unwrap_or_default();
-            self.store_keyed(ask, items, asked.limit, end);
+        for (request, newest) in requests.drain(..).zip(newest_requests) {
+            let items = messages.remove(&request.author).unwrap_or_default();
+            self.store_keyed(request, items, newest.limit, end);
         }
         Ok(())
     }
 
     fn store_keyed(
         &self,
-        ask: AuthorLoadRequest<KeyedMessage>,
+        request: AuthorLoadRequest<KeyedMessage>,
         items: Vec<KeyedMessage>,
         limit: usize,
         end: BinlogPosition,
     ) {
         let down_to = (items.len() < limit).then_some(KeyedMessage::LEAST);
         let mut index = self.timeline.index_mut();
-        let compared = index.loaded_keyed(ask.ticket, items, down_to, end);
+        let compared = index.loaded_keyed(request.ticket, items, down_to, end);
         drop(index);
-        self.record_comparison(ComparedIndexEntry::Author(ask.author), compared);
+        self.record_comparison(ComparedIndexEntry::Author(request.author), compared);
     }
 }
 
-/// Rows of author, id and key. `None`: one of them holds what has no number.
+/// Messages by author, from rows of author, id and key. `None`: a cell has no number.
 fn by_author(kind: KeyType, rows: &ResultSet) -> Option<BTreeMap<u64, Vec<KeyedMessage>>> {
     let mut messages: BTreeMap<u64, Vec<KeyedMessage>> = BTreeMap::new();
     for row in rows.iter() {

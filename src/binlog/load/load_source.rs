@@ -1,9 +1,9 @@
-//! One round of filling an index: follow lists, then messages of the authors on them.
+//! One round of filling an index: follow lists, then messages of the authors in them.
 //!
-//! A load and the stream meet without locks. The index notes every change that is applied from the moment a load is
-//! begun; the rows are seen at some moment behind that one; and the position of the log is asked for behind the rows,
-//! in the same round trip. Replaying what was noted over the rows makes them exact once everything up to that position
-//! is applied: a row that changed meanwhile is as its last change left it, all others are as they were seen.
+//! A load and the stream meet without locks. The index records every change that is applied from the moment a load begins. The rows are
+//! read at some later moment, and the position of the log after the rows, in the same round trip. Replaying the recorded changes over the
+//! rows makes them exact once everything up to that position is applied: a row that changed meanwhile is as its last change left it, all
+//! others are as they were read.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,11 @@ use crate::log::replication_state::StreamGeneration;
 use crate::source::backlog::BacklogRequest;
 use crate::wire::resultset::ResultSet;
 
-/// Authors in one statement.
 pub(super) const AUTHORS_PER_QUERY: usize = 128;
-/// Messages, or follows, in one answer. An answer that has so many proves nothing.
+/// The most messages or follows per reply. A reply that has this many proves nothing.
 pub(super) const ROWS_PER_QUERY: usize = 20_000;
 
-/// Where rows are loaded from, and into what.
+/// The source and the target of a load.
 pub(super) struct LoadSource<'a> {
     pub(super) binlog: &'a Binlog,
     pub(super) generation: StreamGeneration,
@@ -35,8 +34,8 @@ pub(super) struct LoadSource<'a> {
 }
 
 impl LoadSource<'_> {
-    /// Begins loads, if everything that is committed from the index's position on is told by the stream. Nothing of that
-    /// can change while they are begun; if it does behind that, the index is emptied and they are void.
+    /// Begins loads, if the stream reports everything committed from the index's position on. The locks keep that true meanwhile; if it
+    /// ends later, the index is emptied and the loads are void.
     pub(super) fn begin<T>(&self, begin: impl FnOnce(&mut TimelineMemory) -> T) -> Option<T> {
         let state = self.binlog.state();
         let base = state
@@ -49,10 +48,10 @@ impl LoadSource<'_> {
     /// Loads the follow lists that are not resident, and returns them.
     pub(super) async fn load_follows(
         &mut self,
-        wants: &[BacklogRequest],
+        requests: &[BacklogRequest],
     ) -> Result<BTreeMap<u64, Vec<u64>>, BinlogError> {
         let tickets = self.begin(|index| {
-            let readers = wants.iter().map(|want| want.reader);
+            let readers = requests.iter().map(|request| request.reader);
             let begun = readers.filter_map(|reader| Some((reader, index.begin_reader(reader)?)));
             begun.collect::<Vec<(u64, LoadTicket)>>()
         });
@@ -72,7 +71,7 @@ impl LoadSource<'_> {
         done.map(|()| loaded)
     }
 
-    /// Several in one statement. Leaves the tickets where that is too much for one answer.
+    /// Loads several lists in one statement. Leaves the tickets if the reply would be too long.
     async fn load_lists(
         &mut self,
         tickets: &mut Vec<(u64, LoadTicket)>,
@@ -97,7 +96,7 @@ impl LoadSource<'_> {
         Ok(())
     }
 
-    /// One by itself, whatever its length, if it is not too long to be kept.
+    /// Loads one list of any length, unless it is too long to be cached.
     async fn load_list(
         &mut self,
         reader: u64,
@@ -113,13 +112,13 @@ impl LoadSource<'_> {
             self.timeline.index_mut().cancel_load(ticket);
             return Ok(());
         };
-        let asked = self.query(&query).await;
-        let asked = asked.and_then(|(rows, end)| {
+        let reply = self.query(&query).await;
+        let reply = reply.and_then(|(rows, end)| {
             let authors = all_numbers::<1>(&rows).ok_or_else(not_a_number)?;
             Ok((authors.into_iter().flatten().collect::<Vec<u64>>(), end))
         });
         let mut index = self.timeline.index_mut();
-        match asked {
+        match reply {
             Ok((authors, end)) => {
                 self.store_list(&mut index, (reader, ticket), authors, end, loaded);
                 Ok(())
@@ -131,7 +130,7 @@ impl LoadSource<'_> {
         }
     }
 
-    /// Ends the load of a list, if it is not too long to be kept.
+    /// Ends the load of a list, which is cached unless it is too long.
     fn store_list(
         &self,
         index: &mut TimelineMemory,
@@ -150,7 +149,7 @@ impl LoadSource<'_> {
         }
     }
 
-    /// Counts how rows compare with what was known of them beside another server.
+    /// Counts how loaded rows compare with what memory had from another server.
     pub(super) fn record_comparison(&self, entry: ComparedIndexEntry, compared: LoadComparison) {
         let database = self.timeline.database();
         self.binlog.comparisons.record(database, entry, compared);
@@ -159,15 +158,14 @@ impl LoadSource<'_> {
     /// Loads messages of authors, as far as they are not resident.
     pub(super) async fn load_messages(
         &mut self,
-        lacks: &[MissingMessages],
+        missing: &[MissingMessages],
     ) -> Result<(), BinlogError> {
         match &self.timeline.tables.schema.key {
-            None => self.load_ids(lacks).await,
-            Some(key) => self.load_keyed(key.kind, lacks).await,
+            None => self.load_ids(missing).await,
+            Some(key) => self.load_keyed(key.kind, missing).await,
         }
     }
 
-    /// Rows, and behind them the end of the log.
     pub(super) async fn query(
         &mut self,
         query: &str,

@@ -1,4 +1,4 @@
-//! Messages whose order is their ids': authors share ranges of them.
+//! Messages ordered by id: authors share ranges of ids.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,25 @@ use crate::binlog::row_decoding::{all_numbers, number_lists};
 use crate::binlog::timeline_memory::MissingMessages;
 use crate::index::AuthorLoadRequest;
 
-/// Of an author whose ids lie too densely for a range, or too far apart, so many are asked for at a time.
+/// Ids per query for an author whose ids are too dense for a range, or too far apart.
 const IDS_PER_AUTHOR: usize = 4_096;
 
 impl LoadSource<'_> {
     /// Loads ids of authors, as far as they are not resident.
-    pub(super) async fn load_ids(&mut self, lacks: &[MissingMessages]) -> Result<(), BinlogError> {
-        let asks = self.begin(|memory| memory.begin_ids(lacks));
-        // Those that are asked for in the same range go into one statement.
+    pub(super) async fn load_ids(
+        &mut self,
+        missing: &[MissingMessages],
+    ) -> Result<(), BinlogError> {
+        let requests = self.begin(|memory| memory.begin_ids(missing));
+        // Requests of the same range share a statement.
         let spans = *self.timeline.spans();
         let mut groups: BTreeMap<(u64, Option<u64>), Vec<AuthorLoadRequest>> = BTreeMap::new();
-        for (ask, bound) in asks.unwrap_or_default() {
-            let from = spans.range_start(ask.below, bound);
-            groups.entry((from, ask.below)).or_default().push(ask);
+        for (request, bound) in requests.unwrap_or_default() {
+            let from = spans.range_start(request.below, bound);
+            groups
+                .entry((from, request.below))
+                .or_default()
+                .push(request);
         }
         let mut open: Vec<AuthorLoadRequest> = Vec::new();
         let mut done = Ok(());
@@ -41,20 +47,20 @@ impl LoadSource<'_> {
             }
         }
         let mut index = self.timeline.index_mut();
-        for ask in open {
-            index.cancel_load(ask.ticket);
+        for request in open {
+            index.cancel_load(request.ticket);
         }
         done
     }
 
-    /// All ids from one on. Leaves the asks where that is too much for one answer.
+    /// Loads all ids from one on. Leaves the requests if that is too much for one reply.
     async fn load_range(
         &mut self,
         from: u64,
         below: Option<u64>,
-        asks: &mut Vec<AuthorLoadRequest>,
+        requests: &mut Vec<AuthorLoadRequest>,
     ) -> Result<(), BinlogError> {
-        let authors: Vec<u64> = asks.iter().map(|ask| ask.author).collect();
+        let authors: Vec<u64> = requests.iter().map(|request| request.author).collect();
         let query = self
             .timeline
             .tables
@@ -70,34 +76,38 @@ impl LoadSource<'_> {
             spans.record(authors.len(), ids, from, newest.unwrap_or(0));
         }
         let mut index = self.timeline.index_mut();
-        for ask in asks.drain(..) {
-            let ids = lists.remove(&ask.author).unwrap_or_default();
-            let compared = index.loaded_ids(ask.ticket, ids, Some(from), end);
-            self.record_comparison(ComparedIndexEntry::Author(ask.author), compared);
+        for request in requests.drain(..) {
+            let ids = lists.remove(&request.author).unwrap_or_default();
+            let compared = index.loaded_ids(request.ticket, ids, Some(from), end);
+            self.record_comparison(ComparedIndexEntry::Author(request.author), compared);
         }
         Ok(())
     }
 
-    /// So many ids of each author.
-    async fn load_newest(&mut self, asks: &mut Vec<AuthorLoadRequest>) -> Result<(), BinlogError> {
-        while let Some(ask) = asks.pop() {
-            let query =
-                self.timeline
-                    .tables
-                    .newest_messages_query(ask.author, ask.below, IDS_PER_AUTHOR);
-            let asked = self.query(&query).await.and_then(|(rows, end)| {
+    /// Loads the newest ids of each author, up to a limit.
+    async fn load_newest(
+        &mut self,
+        requests: &mut Vec<AuthorLoadRequest>,
+    ) -> Result<(), BinlogError> {
+        while let Some(request) = requests.pop() {
+            let query = self.timeline.tables.newest_messages_query(
+                request.author,
+                request.below,
+                IDS_PER_AUTHOR,
+            );
+            let reply = self.query(&query).await.and_then(|(rows, end)| {
                 let ids = all_numbers::<1>(&rows).ok_or_else(not_a_number)?;
                 Ok((ids.into_iter().flatten().collect::<Vec<u64>>(), end))
             });
             let mut index = self.timeline.index_mut();
-            match asked {
+            match reply {
                 Ok((ids, end)) => {
                     let down_to = (ids.len() < IDS_PER_AUTHOR).then_some(0);
-                    let compared = index.loaded_ids(ask.ticket, ids, down_to, end);
-                    self.record_comparison(ComparedIndexEntry::Author(ask.author), compared);
+                    let compared = index.loaded_ids(request.ticket, ids, down_to, end);
+                    self.record_comparison(ComparedIndexEntry::Author(request.author), compared);
                 }
                 Err(error) => {
-                    index.cancel_load(ask.ticket);
+                    index.cancel_load(request.ticket);
                     return Err(error);
                 }
             }

@@ -1,12 +1,12 @@
-//! Brings rows into the indexes: what calls lack at once if it is little, everything else in the background.
+//! Loads rows into the indexes: at once what calls lack, if it is little; the rest in the background.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `schema` | where the columns stand |
-//! | `load_source` | one round: follow lists, then messages of the authors on them |
+//! | `schema` | positions of the columns |
+//! | `load_source` | one round: follow lists, then messages of the authors in them |
 //! | `message_ids`, `keyed_messages` | those messages, by what orders them |
 //!
-//! What is left for quiet moments is the [`Backlog`]'s.
+//! What is left for idle times is in the [`PageBacklog`].
 
 mod keyed_messages;
 mod load_source;
@@ -38,32 +38,30 @@ use crate::log::replication_state::StreamGeneration;
 use crate::source::backlog::{BacklogRequest, PageBacklog, PreloadProgress};
 use crate::source::id_density::IdDensity;
 
-/// What is to be loaded.
+/// A load request. `done` receives whether the entries are resident.
 #[derive(Debug)]
 pub(super) enum LoadRequest {
-    /// The columns of a place's tables.
     Schema(TimelineId),
-    /// Those of a table that messages refer to.
     JoinedTable(TimelineId),
-    /// All that a page needs. Told to `done`: whether it is there now.
+    /// All that a page needs.
     Page {
         timeline: TimelineId,
         page: BacklogRequest,
         done: oneshot::Sender<bool>,
     },
-    /// A reader's follow list. Told to `done`: whether it is there now.
+    /// A reader's follow list.
     List {
         timeline: TimelineId,
         reader: u64,
         done: oneshot::Sender<bool>,
     },
-    /// What these authors' part of a page needs. Told to `done`: whether it is there now.
+    /// All that these authors' part of a page needs.
     PartialPage {
         timeline: TimelineId,
         request: PartialPageRequest,
         done: oneshot::Sender<bool>,
     },
-    /// What a feed's candidates need. Told to `done`: whether it is there now.
+    /// All that a feed's candidates need.
     Candidates {
         timeline: TimelineId,
         request: CandidateRequest,
@@ -71,23 +69,21 @@ pub(super) enum LoadRequest {
     },
 }
 
-/// Loads under way at a time.
+/// Concurrent loads.
 const WORKERS: usize = 2;
-/// Pages that one of them takes in at a time.
+/// The most requests that one of them takes at a time.
 const REQUESTS_PER_BATCH: usize = 16;
-/// A call waits for so many authors at most: more of them are left for quiet moments.
+/// A call waits for this many authors at most: more are loaded in idle times.
 const MAX_AWAITED_AUTHORS: usize = 256;
 /// Rounds that a call waits for: follow list and authors, then ids of authors who have few new ones.
 const QUICK_ROUNDS: usize = 3;
-/// Rounds for candidates: so many authors are named at a time, and of each there may be more to be had below.
+/// Rounds for candidates: each loads a limited number of authors, and each author may have more messages below.
 const CANDIDATE_ROUNDS: usize = 32;
 const RETRY: Duration = Duration::from_millis(500);
-/// Whatever is in the way of rows beside messages costs less, and lasts.
+/// An obstacle to joined rows costs less, and lasts longer.
 const RETRY_JOINED: Duration = Duration::from_secs(60);
-/// Readers that are asked for at a time.
 const READERS_PER_QUERY: usize = 64;
 
-/// Loads for good.
 pub(super) async fn run(binlog: Arc<Binlog>, loads: mpsc::Receiver<LoadRequest>) {
     let loads = Arc::new(Mutex::new(loads));
     let workers = (0..WORKERS).map(|_| work(Arc::clone(&binlog), Arc::clone(&loads)));
@@ -104,7 +100,7 @@ async fn work(binlog: Arc<Binlog>, loads: Arc<Mutex<mpsc::Receiver<LoadRequest>>
     };
     loop {
         let mut taken = Vec::new();
-        // What is left from before goes on when nobody waits, for half of the time.
+        // The backlog runs while no request waits, for half of the time.
         match loader.backlog.due(clock::now()) {
             None => {
                 if loads
@@ -141,11 +137,11 @@ struct LoadWorker {
     control: ControlConnection,
     generation: StreamGeneration,
     backlog: PageBacklog,
-    /// The last trouble that was logged of a place, or of a table that messages refer to.
+    /// The last warning logged for a timeline or a joined table.
     last_warnings: BTreeMap<TimelineId, String>,
 }
 
-/// Pages that calls wait for, with those who wait.
+/// Pages that calls wait for, with their waiters.
 type PageWaiters = BTreeMap<BacklogRequest, Vec<oneshot::Sender<bool>>>;
 
 impl LoadWorker {
@@ -153,67 +149,67 @@ impl LoadWorker {
         let mut pages: BTreeMap<TimelineId, PageWaiters> = BTreeMap::new();
         for load in taken {
             match load {
-                // Nobody waits for it any more.
+                // The waiter is gone.
                 LoadRequest::List { done, .. } | LoadRequest::PartialPage { done, .. }
                     if done.is_closed() => {}
-                LoadRequest::Schema(place) => self.load_schema(place).await,
-                LoadRequest::JoinedTable(place) => self.load_joined_table(place).await,
+                LoadRequest::Schema(timeline) => self.load_schema(timeline).await,
+                LoadRequest::JoinedTable(timeline) => self.load_joined_table(timeline).await,
                 LoadRequest::Page {
-                    timeline: place,
-                    page: want,
+                    timeline,
+                    page: page_request,
                     done,
                 } => {
-                    let waiting = pages.entry(place).or_default();
-                    waiting.entry(want).or_default().push(done);
+                    let waiting = pages.entry(timeline).or_default();
+                    waiting.entry(page_request).or_default().push(done);
                 }
                 LoadRequest::Candidates {
-                    timeline: place,
-                    request: wish,
+                    timeline,
+                    request: candidates,
                     done,
                 } => {
-                    if let Some(place) = self.timeline(place) {
-                        let there = self.load_candidates(&place, &wish).await;
-                        self.reply(&place, there, done);
+                    if let Some(timeline) = self.timeline(timeline) {
+                        let there = self.load_candidates(&timeline, &candidates).await;
+                        self.reply(&timeline, there, done);
                     }
                 }
                 LoadRequest::List {
-                    timeline: place,
+                    timeline,
                     reader,
                     done,
                 } => {
-                    if let Some(place) = self.timeline(place) {
-                        let there = self.load_list(&place, reader).await;
-                        self.reply(&place, there, done);
+                    if let Some(timeline) = self.timeline(timeline) {
+                        let there = self.load_list(&timeline, reader).await;
+                        self.reply(&timeline, there, done);
                     }
                 }
                 LoadRequest::PartialPage {
-                    timeline: place,
+                    timeline,
                     request: part,
                     done,
                 } => {
-                    if let Some(place) = self.timeline(place) {
-                        let there = self.load_partial_page(&place, &part).await;
-                        self.reply(&place, there, done);
+                    if let Some(timeline) = self.timeline(timeline) {
+                        let there = self.load_partial_page(&timeline, &part).await;
+                        self.reply(&timeline, there, done);
                     }
                 }
             }
         }
         for (number, waiting) in pages {
-            if let Some(place) = self.timeline(number) {
-                let done = self.load_awaited(&place, waiting).await;
-                self.log_failure(&place, done);
+            if let Some(timeline) = self.timeline(number) {
+                let done = self.load_awaited(&timeline, waiting).await;
+                self.log_failure(&timeline, done);
             }
         }
     }
 
     fn reply(
         &mut self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         there: Result<bool, BinlogError>,
         done: oneshot::Sender<bool>,
     ) {
         let _ = done.send(matches!(there, Ok(true)));
-        self.log_failure(place, there.map(|_| ()));
+        self.log_failure(timeline, there.map(|_| ()));
     }
 
     fn timeline(&mut self, number: TimelineId) -> Option<Arc<CachedTimeline>> {
@@ -229,15 +225,14 @@ impl LoadWorker {
         }
     }
 
-    fn log_failure(&mut self, place: &CachedTimeline, done: Result<(), BinlogError>) {
+    fn log_failure(&mut self, timeline: &CachedTimeline, done: Result<(), BinlogError>) {
         if let Err(error) = done {
-            let database = place.database();
+            let database = timeline.database();
             let text = format!("memory cannot be filled for {database}: {error}");
-            self.warn_once(place.id(), text);
+            self.warn_once(timeline.id(), text);
         }
     }
 
-    /// Says it once.
     fn warn_once(&mut self, number: TimelineId, text: String) {
         if self.last_warnings.get(&number) != Some(&text) {
             tracing::warn!("{text}");
@@ -245,7 +240,7 @@ impl LoadWorker {
         }
     }
 
-    /// Asks for it again after this time, if nobody else does: all is asked for anew when the log is followed anew.
+    /// Requests a load again after this time, in the same stream: a new stream requests all loads again.
     fn retry_later(&self, load: LoadRequest, after: Duration) {
         let (binlog, generation) = (Arc::clone(&self.binlog), self.generation);
         tokio::spawn(async move {
@@ -273,25 +268,25 @@ impl LoadWorker {
     }
 
     async fn load_schema(&mut self, number: TimelineId) {
-        let Some(place) = self.timeline(number) else {
+        let Some(timeline) = self.timeline(number) else {
             return;
         };
-        let done = self.load_columns(&place).await;
+        let done = self.load_columns(&timeline).await;
         if let Err(error) = &done {
             if error.blocks_tables() {
-                self.block_timeline(&place, error);
+                self.block_timeline(&timeline, error);
             }
             self.retry_later(LoadRequest::Schema(number), RETRY);
         }
-        self.log_failure(&place, done);
+        self.log_failure(&timeline, done);
     }
 
-    /// Keeps a place's rows out of memory, unless the stream is another one by now: its own loader says what is in the way, and nobody would
-    /// take this back.
-    fn block_timeline(&self, place: &CachedTimeline, error: &BinlogError) {
+    /// Blocks a timeline, unless another stream runs by now: that stream's loader finds obstacles itself, and this block would never be
+    /// lifted.
+    fn block_timeline(&self, timeline: &CachedTimeline, error: &BinlogError) {
         let state = self.binlog.state();
         if state.following.is_current(self.generation) {
-            place.set_block_reason(Some(error.suspension(self.binlog.user())));
+            timeline.set_block_reason(Some(error.suspension(self.binlog.user())));
             drop(state);
             self.binlog.notify_suspension();
         }
@@ -319,110 +314,114 @@ impl LoadWorker {
         Ok(())
     }
 
-    async fn load_columns(&mut self, place: &CachedTimeline) -> Result<(), BinlogError> {
+    async fn load_columns(&mut self, timeline: &CachedTimeline) -> Result<(), BinlogError> {
         let Some((_, mut conn)) = self.connection().await? else {
             return Ok(());
         };
-        if schema::load_columns(&self.binlog, self.generation, place, &mut conn).await? {
+        if schema::load_columns(&self.binlog, self.generation, timeline, &mut conn).await? {
             let failed = BinlogError::while_doing("the tables cannot be read");
-            if let Some(top) = place.tables.max_id_query() {
+            if let Some(top) = timeline.tables.max_id_query() {
                 // NULL, or below 0: then nothing is known.
                 let top = conn.rows(&top).await.map_err(&failed)?;
                 let top = top.row(0).and_then(|row| row.u64(0));
-                *place.spans() = IdDensity::with_max_id(top.unwrap_or(0));
+                *timeline.spans() = IdDensity::with_max_id(top.unwrap_or(0));
             }
-            if let Some(count) = place.tables.reader_count_query()
+            if let Some(count) = timeline.tables.reader_count_query()
                 && self.binlog.limits.preload
-                && !place.tables.schema.elsewhere
+                && !timeline.tables.schema.elsewhere
             {
                 let readers = conn.rows(&count).await.map_err(&failed)?;
                 let readers = readers.row(0).and_then(|row| row.u64(0));
                 let readers = readers.unwrap_or(0);
-                self.backlog.preload(place.id(), readers, clock::now());
+                self.backlog.preload(timeline.id(), readers, clock::now());
             } else {
-                place.preloaded.store(true, Ordering::Relaxed);
+                timeline.preloaded.store(true, Ordering::Relaxed);
             }
-            // Their rows can be read, too.
-            place.set_block_reason(None);
+            // The load succeeded, so their rows are readable too.
+            timeline.set_block_reason(None);
             self.binlog.notify_suspension();
         }
         self.control.put_back(self.generation, conn);
         Ok(())
     }
 
-    /// Loads what calls wait for. Whoever lacks much is told so at once, and looks it up; it is loaded for the next call.
+    /// Loads what calls wait for. A call that lacks much fails at once and is served by lookups; its page is loaded for the next call.
     async fn load_awaited(
         &mut self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         mut waiting: PageWaiters,
     ) -> Result<(), BinlogError> {
         for _ in 0..QUICK_ROUNDS {
-            let wants: Vec<BacklogRequest> = waiting.keys().copied().collect();
-            let left = self.load_round(place, &wants, MAX_AWAITED_AUTHORS).await?;
-            for want in &left.oversized {
-                self.backlog.push(place.id(), *want);
-                waiting.remove(want);
+            let requests: Vec<BacklogRequest> = waiting.keys().copied().collect();
+            let remainder = self
+                .load_round(timeline, &requests, MAX_AWAITED_AUTHORS)
+                .await?;
+            for request in &remainder.oversized {
+                self.backlog.push(timeline.id(), *request);
+                waiting.remove(request);
             }
-            // What was loaded may be used once everything before is known to be readable; and whatever is here, if it is as
-            // new as those who wait.
+            // Loaded entries are usable once everything before them is known to be readable; resident ones, once they are as fresh as the
+            // waiting calls.
             if !self.binlog.prove().await {
                 break;
             }
             let (done, open): (PageWaiters, PageWaiters) = waiting
                 .into_iter()
-                .partition(|(want, _)| place.has_page(*want));
+                .partition(|(request, _)| timeline.has_page(*request));
             for done in done.into_values().flatten() {
                 let _ = done.send(true);
             }
             waiting = open;
-            if waiting.is_empty() || !left.has_loaded {
+            if waiting.is_empty() || !remainder.has_loaded {
                 break;
             }
         }
-        for want in waiting.into_keys() {
-            if !place.follows_too_many(want.reader) {
-                self.backlog.push(place.id(), want);
+        for request in waiting.into_keys() {
+            if !timeline.follows_too_many(request.reader) {
+                self.backlog.push(timeline.id(), request);
             }
         }
         Ok(())
     }
 
-    /// Loads what candidates need. True if they are there then.
+    /// Loads what candidates need. True if they are resident afterwards.
     async fn load_candidates(
         &mut self,
-        place: &CachedTimeline,
-        wish: &CandidateRequest,
+        timeline: &CachedTimeline,
+        request: &CandidateRequest,
     ) -> Result<bool, BinlogError> {
-        let want = |reader| BacklogRequest {
+        let to_request = |reader| BacklogRequest {
             reader,
             bound: None,
             n: 0,
         };
-        let readers: Vec<BacklogRequest> = wish.readers.iter().copied().map(want).collect();
+        let readers: Vec<BacklogRequest> =
+            request.readers.iter().copied().map(to_request).collect();
         for _ in 0..CANDIDATE_ROUNDS {
             let Some((server, mut conn)) = self.connection().await? else {
                 return Ok(false);
             };
-            let mut source = self.source(place, &server, &mut conn);
+            let mut source = self.source(timeline, &server, &mut conn);
             let lists = source.load_follows(&readers).await?;
-            let missing = wish.missing(&place.index(), &lists);
+            let missing = request.missing(&timeline.index(), &lists);
             if let Some(missing) = &missing {
-                let lack = |author: &u64| MissingMessages {
+                let to_missing = |author: &u64| MissingMessages {
                     author: *author,
-                    bound: wish.range.upper,
-                    n: wish.required_count(),
+                    bound: request.range.upper,
+                    n: request.required_count(),
                 };
-                let lacks: Vec<MissingMessages> = missing.iter().map(lack).collect();
-                source.load_messages(&lacks).await?;
+                let missing_messages: Vec<MissingMessages> =
+                    missing.iter().map(to_missing).collect();
+                source.load_messages(&missing_messages).await?;
             }
             self.control.put_back(self.generation, conn);
             if !self.binlog.prove().await {
                 return Ok(false);
             }
-            if wish.newest_messages(&place.index()).is_ok() {
+            if request.newest_messages(&timeline.index()).is_ok() {
                 return Ok(true);
             }
-            // Nothing is missing that could be loaded: a list that is too long, or a load under way elsewhere.
+            // Nothing can be loaded: a list is too long, or is being loaded elsewhere.
             if missing.is_none() {
                 return Ok(false);
             }
@@ -430,48 +429,49 @@ impl LoadWorker {
         Ok(false)
     }
 
-    /// Loads a follow list. True if it is there then.
+    /// Loads a follow list. True if it is resident afterwards.
     async fn load_list(
         &mut self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         reader: u64,
     ) -> Result<bool, BinlogError> {
         let Some((server, mut conn)) = self.connection().await? else {
             return Ok(false);
         };
-        let want = BacklogRequest {
+        let request = BacklogRequest {
             reader,
             bound: None,
             n: 0,
         };
-        self.source(place, &server, &mut conn)
-            .load_follows(&[want])
+        self.source(timeline, &server, &mut conn)
+            .load_follows(&[request])
             .await?;
         self.control.put_back(self.generation, conn);
-        Ok(self.binlog.prove().await && place.index().has_reader(reader))
+        Ok(self.binlog.prove().await && timeline.index().has_reader(reader))
     }
 
-    /// Loads what these authors' part of a page needs. True if it is there then.
+    /// Loads what these authors' part of a page needs. True if it is resident afterwards.
     async fn load_partial_page(
         &mut self,
-        place: &CachedTimeline,
+        timeline: &CachedTimeline,
         part: &PartialPageRequest,
     ) -> Result<bool, BinlogError> {
         for _ in 0..CANDIDATE_ROUNDS {
-            let Some(missing) = part.partial_page(&place.index()).err() else {
+            let Some(missing) = part.partial_page(&timeline.index()).err() else {
                 return Ok(true);
             };
             let Some((server, mut conn)) = self.connection().await? else {
                 return Ok(false);
             };
-            let lack = |author| MissingMessages {
+            let to_missing = |author| MissingMessages {
                 author,
                 bound: part.bound.map(|id| KeyedMessage::from_key_and_id(0, id)),
                 n: part.n,
             };
-            let lacks: Vec<MissingMessages> = missing.into_iter().map(lack).collect();
-            self.source(place, &server, &mut conn)
-                .load_messages(&lacks)
+            let missing_messages: Vec<MissingMessages> =
+                missing.into_iter().map(to_missing).collect();
+            self.source(timeline, &server, &mut conn)
+                .load_messages(&missing_messages)
                 .await?;
             self.control.put_back(self.generation, conn);
             if !self.binlog.prove().await {
@@ -481,29 +481,30 @@ impl LoadWorker {
         Ok(false)
     }
 
-    /// One round for what is left.
     async fn run_backlog(&mut self) {
         let begun = clock::now();
         let Some(number) = self.backlog.next_timeline() else {
             return;
         };
-        if let Some(place) = self.timeline(number) {
-            if !self.binlog.is_followed(&place, None) {
+        if let Some(timeline) = self.timeline(number) {
+            if !self.binlog.is_followed(&timeline, None) {
                 self.backlog.postpone(clock::now());
                 return;
             }
-            let done = self.continue_preload(&place).await;
+            let done = self.continue_preload(&timeline).await;
             if done.is_err() {
                 self.backlog.drop_timeline(number);
             }
-            self.log_failure(&place, done);
+            self.log_failure(&timeline, done);
         }
         self.backlog.back_off(clock::since(begun), clock::now());
     }
 
-    async fn continue_preload(&mut self, place: &CachedTimeline) -> Result<(), BinlogError> {
-        if let Some(behind) = self.backlog.next_readers_after(place.id())
-            && let Some(query) = place.tables.readers_query(behind, READERS_PER_QUERY)
+    async fn continue_preload(&mut self, timeline: &CachedTimeline) -> Result<(), BinlogError> {
+        if let Some(last_reader) = self.backlog.next_readers_after(timeline.id())
+            && let Some(query) = timeline
+                .tables
+                .readers_query(last_reader, READERS_PER_QUERY)
             && let Some((_, mut conn)) = self.connection().await?
         {
             let failed = BinlogError::while_doing("the follow table cannot be read");
@@ -511,31 +512,35 @@ impl LoadWorker {
             let readers = all_numbers::<1>(&readers).ok_or_else(load_source::not_a_number)?;
             let readers: Vec<u64> = readers.into_iter().flatten().collect();
             self.control.put_back(self.generation, conn);
-            let full = place.index().is_nearly_full();
-            let pages = (&*readers, place.tables.page_ids);
+            let full = timeline.index().is_nearly_full();
+            let pages = (&*readers, timeline.tables.page_ids);
             let progress = self
                 .backlog
-                .add_readers(place.id(), pages, full, clock::now());
+                .add_readers(timeline.id(), pages, full, clock::now());
             if let Some(progress) = progress {
                 let full = full && !readers.is_empty();
                 let memory_bytes = self.binlog.budget(self.binlog.timeline_count());
                 if progress.took.is_some() {
-                    place.preloaded.store(true, Ordering::Relaxed);
+                    timeline.preloaded.store(true, Ordering::Relaxed);
                 }
-                report_preload(place, progress, full.then_some(memory_bytes));
+                report_preload(timeline, progress, full.then_some(memory_bytes));
             }
         }
-        let waiting = self.backlog.next_pages(place.id());
-        let wants: Vec<BacklogRequest> = waiting.iter().map(|waiting| waiting.request).collect();
-        if self.load_round(place, &wants, usize::MAX).await?.has_loaded {
+        let waiting = self.backlog.next_pages(timeline.id());
+        let requests: Vec<BacklogRequest> = waiting.iter().map(|waiting| waiting.request).collect();
+        if self
+            .load_round(timeline, &requests, usize::MAX)
+            .await?
+            .has_loaded
+        {
             self.binlog.prove().await;
         }
-        // What does not fit is evicted again: there is no end to that.
-        let full = place.index().is_nearly_full();
+        // Entries that do not fit would be evicted and loaded again without end.
+        let full = timeline.index().is_nearly_full();
         for waiting in waiting {
-            let want = waiting.request;
-            if !full && !place.has_page(want) && !place.follows_too_many(want.reader) {
-                self.backlog.requeue(place.id(), waiting);
+            let request = waiting.request;
+            if !full && !timeline.has_page(request) && !timeline.follows_too_many(request.reader) {
+                self.backlog.requeue(timeline.id(), waiting);
             }
         }
         Ok(())
@@ -543,74 +548,74 @@ impl LoadWorker {
 
     fn source<'a>(
         &'a self,
-        place: &'a CachedTimeline,
+        timeline: &'a CachedTimeline,
         server: &ServerFacts,
         conn: &'a mut AccountConnection,
     ) -> LoadSource<'a> {
         LoadSource {
             binlog: &self.binlog,
             generation: self.generation,
-            timeline: place,
+            timeline,
             status: server.status,
             conn,
         }
     }
 
-    /// Begins whatever these pages lack, but for those that lack more authors than this.
+    /// Loads what these pages lack, except pages that lack more authors than `most`.
     async fn load_round(
         &mut self,
-        place: &CachedTimeline,
-        wants: &[BacklogRequest],
+        timeline: &CachedTimeline,
+        requests: &[BacklogRequest],
         most: usize,
     ) -> Result<RoundRemainder, BinlogError> {
-        let mut left = RoundRemainder::default();
-        if wants.is_empty() {
-            return Ok(left);
+        let mut remainder = RoundRemainder::default();
+        if requests.is_empty() {
+            return Ok(remainder);
         }
         let Some((server, mut conn)) = self.connection().await? else {
-            return Ok(left);
+            return Ok(remainder);
         };
-        let mut source = self.source(place, &server, &mut conn);
-        let lists = source.load_follows(wants).await?;
-        left.has_loaded = !lists.is_empty();
-        let mut lacks: Vec<MissingMessages> = Vec::new();
-        for want in wants {
-            let list = lists.get(&want.reader);
-            let missing = place
+        let mut source = self.source(timeline, &server, &mut conn);
+        let lists = source.load_follows(requests).await?;
+        remainder.has_loaded = !lists.is_empty();
+        let mut missing_messages: Vec<MissingMessages> = Vec::new();
+        for request in requests {
+            let list = lists.get(&request.reader);
+            let missing = timeline
                 .index()
-                .missing_authors(*want, list.map(Vec::as_slice));
+                .missing_authors(*request, list.map(Vec::as_slice));
             if missing.len() > most {
-                left.oversized.push(*want);
+                remainder.oversized.push(*request);
             } else {
-                lacks.extend(missing.into_iter().map(|author| MissingMessages {
+                missing_messages.extend(missing.into_iter().map(|author| MissingMessages {
                     author,
-                    bound: want.bound.map(|id| KeyedMessage::from_key_and_id(0, id)),
-                    n: want.n,
+                    bound: request.bound.map(|id| KeyedMessage::from_key_and_id(0, id)),
+                    n: request.n,
                 }));
             }
         }
-        if !lacks.is_empty() {
-            left.has_loaded = true;
-            source.load_messages(&lacks).await?;
+        if !missing_messages.is_empty() {
+            remainder.has_loaded = true;
+            source.load_messages(&missing_messages).await?;
         }
         self.control.put_back(self.generation, conn);
-        Ok(left)
+        Ok(remainder)
     }
 }
 
-/// Says how far a preload has come. `full`: memory was, which is so large.
-fn report_preload(place: &CachedTimeline, progress: PreloadProgress, full: Option<usize>) {
+/// Logs the progress of a preload. `full`: the memory size, if memory was full.
+fn report_preload(timeline: &CachedTimeline, progress: PreloadProgress, full: Option<usize>) {
     let PreloadProgress {
         done,
         total: of,
         took,
     } = progress;
-    let database = place.database();
+    let database = timeline.database();
     let Some(took) = took else {
         tracing::info!("preload of {database}: {done} of {of} readers");
         return;
     };
-    let [bytes, follows, authors, ids] = place.index().sizes();
+    let [bytes, follows, authors, ids] = timeline.index().sizes();
     let end = full.map_or_else(String::new, |bytes| {
         format!("; then memory was full ({bytes} bytes, by index.memory_bytes and memory.limit), of {of} readers")
     });
@@ -624,8 +629,7 @@ fn report_preload(place: &CachedTimeline, progress: PreloadProgress, full: Optio
 /// What a round left undone.
 #[derive(Default)]
 struct RoundRemainder {
-    /// Pages that lack too much.
+    /// Pages that lack too many authors.
     oversized: Vec<BacklogRequest>,
-    /// Something was loaded.
     has_loaded: bool,
 }

@@ -1,4 +1,4 @@
-//! Where the columns stand, and whether rows change by themselves.
+//! Positions of the columns, and whether rows change by themselves.
 
 use crate::account::AccountConnection;
 use crate::binlog::Binlog;
@@ -12,17 +12,17 @@ use crate::log::joined_table::JoinedTable;
 use crate::log::replication_state::StreamGeneration;
 use crate::log::routes::TableRoute;
 
-/// Learns where the columns stand. The stream listens to the tables already: a change of them begins everything anew.
-/// False if the tables are not there.
+/// Reads the columns' positions. The stream follows the tables already: a change of them restarts everything. False if the tables do not
+/// exist.
 pub(super) async fn load_columns(
     binlog: &Binlog,
     generation: StreamGeneration,
-    place: &CachedTimeline,
+    timeline: &CachedTimeline,
     conn: &mut AccountConnection,
 ) -> Result<bool, BinlogError> {
     let failed = BinlogError::while_doing("the tables' columns cannot be read");
     let rows = conn
-        .rows(&place.tables.columns_query())
+        .rows(&timeline.tables.columns_query())
         .await
         .map_err(&failed)?;
     let columns: Vec<(String, String)> = rows
@@ -30,15 +30,21 @@ pub(super) async fn load_columns(
         .filter_map(texts)
         .map(|[table, column]| (table, column))
         .collect();
-    let printed = table_fingerprint(binlog, place.id(), conn).await?;
-    let Some(own) = place.tables.routes(&columns) else {
-        // The tables are gone, or cannot be seen: nothing of them is to be kept.
+    let printed = table_fingerprint(binlog, timeline.id(), conn).await?;
+    let Some(routes) = timeline.tables.routes(&columns) else {
+        // The tables are gone, or not visible: nothing of them is cached.
         return Ok(false);
     };
-    Ok(adopt_columns(binlog, generation, place.id(), own, printed))
+    Ok(adopt_columns(
+        binlog,
+        generation,
+        timeline.id(),
+        routes,
+        printed,
+    ))
 }
 
-/// The same of a table that messages refer to.
+/// The same for a joined table.
 pub(super) async fn load_joined_columns(
     binlog: &Binlog,
     generation: StreamGeneration,
@@ -54,20 +60,21 @@ pub(super) async fn load_joined_columns(
         .collect();
     let printed = table_fingerprint(binlog, table.timeline_id, conn).await?;
     Ok(match table.route(&columns) {
-        Some(own) => adopt_columns(binlog, generation, table.timeline_id, [own], printed),
+        Some(route) => adopt_columns(binlog, generation, table.timeline_id, [route], printed),
         None => false,
     })
 }
 
-/// How a place's tables are defined, if none of their keys changes rows by itself.
+/// The definitions of a timeline's tables, if no foreign key changes their rows.
 async fn table_fingerprint(
     binlog: &Binlog,
-    place: TimelineId,
+    timeline_id: TimelineId,
     conn: &mut AccountConnection,
 ) -> Result<Option<String>, BinlogError> {
-    let created = foreign_keys::load_table_definitions(binlog.show_create_queries(place), conn)
-        .await
-        .map_err(BinlogError::while_doing("the tables' keys cannot be read"))?;
+    let created =
+        foreign_keys::load_table_definitions(binlog.show_create_queries(timeline_id), conn)
+            .await
+            .map_err(BinlogError::while_doing("the tables' keys cannot be read"))?;
     match foreign_keys::cascading_keys(&created).into_iter().next() {
         Some(obstacle) => Err(obstacle.into()),
         None => Ok(resumption::fingerprint(&created)),
@@ -77,21 +84,21 @@ async fn table_fingerprint(
 fn adopt_columns(
     binlog: &Binlog,
     generation: StreamGeneration,
-    place: TimelineId,
-    own: impl IntoIterator<Item = TableRoute>,
+    timeline_id: TimelineId,
+    routes: impl IntoIterator<Item = TableRoute>,
     printed: Option<String>,
 ) -> bool {
     let mut state = binlog.state();
-    let learned = state.following.set_columns(generation, place, own);
-    if learned {
+    let adopted = state.following.set_columns(generation, timeline_id, routes);
+    if adopted {
         match printed {
-            Some(printed) => binlog.table_fingerprints().insert(place, printed),
-            None => binlog.table_fingerprints().remove(&place),
+            Some(printed) => binlog.table_fingerprints().insert(timeline_id, printed),
+            None => binlog.table_fingerprints().remove(&timeline_id),
         };
     }
     drop(state);
-    if learned {
+    if adopted {
         binlog.routes_changed();
     }
-    learned
+    adopted
 }

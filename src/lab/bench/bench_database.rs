@@ -1,4 +1,4 @@
-//! A database that the bench makes, and drops at its end.
+//! A temporary database of the bench. It is dropped when the bench ends.
 
 use indicatif::ProgressBar;
 use tokio::runtime::Handle;
@@ -10,24 +10,24 @@ use super::{BenchError, data};
 use crate::lab::demo::dataset::DatasetSize;
 use crate::lab::demo::load;
 
-/// The server's error for a database that exists.
+/// The server's error number for a database that exists.
 const DATABASE_EXISTS: u16 = 1007;
 
-/// A database of the bench's own. Dropped, it is dropped on the server too.
+/// A database that the bench created. Dropping this value drops the database on the server.
 #[derive(Debug)]
 pub struct BenchDatabase {
     name: &'static str,
     address: String,
-    /// The bench's account, in the bench's usual database.
+    /// The bench's account, with the bench's usual database.
     account: BenchAccount,
     removed: bool,
 }
 
 impl BenchDatabase {
-    /// Makes it, empty.
+    /// Creates an empty database.
     ///
     /// # Errors
-    /// When it exists already, or the account may not.
+    /// Fails if the database exists, or the account lacks the privilege.
     pub fn create(
         name: &'static str,
         flags: &BenchFlags,
@@ -49,10 +49,10 @@ impl BenchDatabase {
         }
     }
 
-    /// Drops it.
+    /// Drops the database.
     ///
     /// # Errors
-    /// When the server does not.
+    /// Fails if the server refuses.
     pub fn remove(mut self) -> Result<(), BenchError> {
         self.drop_database()
             .map_err(BenchError::for_address(&self.address))?;
@@ -79,10 +79,10 @@ impl Drop for BenchDatabase {
     }
 }
 
-/// Makes the classic tables and procedures in such a database, and fills them; `bar` tells how far that is.
+/// Creates the classic tables and procedures in the bench's database, and fills them; `bar` shows the progress.
 ///
 /// # Errors
-/// When the server refuses something.
+/// Fails if the server refuses a statement.
 pub fn load(
     name: &str,
     flags: &BenchFlags,
@@ -96,11 +96,11 @@ pub fn load(
         };
         let mut conn = data::connect(flags, name).await.map_err(at)?;
         load::create_tables(&mut conn).await?;
-        let told = |progress: load::LoadProgress| {
+        let report = |progress: load::LoadProgress| {
             bar.set_length(progress.total);
             bar.set_position(progress.rows);
         };
-        load::fill(&mut conn, size, told).await?;
+        load::fill(&mut conn, size, report).await?;
         conn.disconnect().await.map_err(at)
     })
 }

@@ -1,4 +1,4 @@
-//! What one way came to, at one page with one number of connections.
+//! The figures of one query path for one page and one number of connections.
 
 use serde::Serialize;
 
@@ -6,48 +6,49 @@ use super::depth::PageDepth;
 use super::figures::LatencyFigures;
 use super::query_path::QueryPath;
 
-/// One way at one page and number of connections.
+/// One query path at one page and number of connections.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchCell {
-    /// Which page was asked for.
+    /// The requested page.
     pub page: PageDepth,
-    /// Connections that asked at the same time.
+    /// Connections that query at the same time.
     pub connections: usize,
-    /// How was asked.
+    /// The query path.
     #[serde(flatten)]
     pub way: QueryPath,
-    /// By the rate of the procedure, asked directly in the same form; `None` where that was not measured.
+    /// The rate divided by that of the procedure, queried directly in the same form; `None` if that was not measured.
     pub ratio: Option<f64>,
-    /// Timelines, and how long each took.
+    /// The number of timelines, and their latencies.
     #[serde(flatten)]
     pub figures: LatencyFigures,
 }
 
-/// A way's rate by that of the procedure asked in the same form, page and connections.
+/// A query path's rate divided by that of the procedure in the same form, page and connections.
 #[must_use]
 pub fn ratio(
     cells: &[BenchCell],
     page: PageDepth,
     connections: usize,
-    way: QueryPath,
+    path: QueryPath,
 ) -> Option<f64> {
-    rate_ratio(cells, page, connections, way, way.baseline()?)
+    rate_ratio(cells, page, connections, path, path.baseline()?)
 }
 
-/// A way's rate by that of another, at the same page and number of connections.
+/// A query path's rate divided by that of another one, at the same page and number of connections.
 #[must_use]
 pub fn rate_ratio(
     cells: &[BenchCell],
     page: PageDepth,
     connections: usize,
-    way: QueryPath,
+    path: QueryPath,
     by: QueryPath,
 ) -> Option<f64> {
-    let rate = |way| {
-        let is =
-            |cell: &&BenchCell| (cell.page, cell.connections, cell.way) == (page, connections, way);
+    let rate = |path| {
+        let is = |cell: &&BenchCell| {
+            (cell.page, cell.connections, cell.way) == (page, connections, path)
+        };
         cells.iter().find(is).map(|cell| cell.figures.rate)
     };
     let by = rate(by).filter(|rate| *rate > 0.0)?;
-    Some(rate(way)? / by)
+    Some(rate(path)? / by)
 }

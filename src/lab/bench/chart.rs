@@ -1,4 +1,4 @@
-//! The newest page's rates as an SVG of bars, readable on light and dark pages.
+//! The newest page's rates as an SVG bar chart, readable on light and dark pages.
 
 use std::fmt::{self, Write};
 
@@ -11,14 +11,14 @@ use super::target_ratios::CONNECTIONS;
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 216.0;
-/// Room behind the longest bar, for its figure.
+/// Room right of the longest bar, for its figure.
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 84.0;
 const BAR_STEP: f64 = 40.0;
 const BAR_HEIGHT: f64 = 24.0;
 const BOTTOM: f64 = 58.0;
 
-/// It brings its own background, and a darker one where the reader prefers that.
+/// The chart has its own background, and a darker one where the reader prefers a dark scheme.
 const STYLE: &str = "\
 .card{fill:#ffffff;stroke:#d0d7de}.title{fill:#1f2328;font-weight:600;font-size:17px}\
 .text{fill:#1f2328;font-size:14px}.small{fill:#59636e;font-size:12px}\
@@ -26,7 +26,6 @@ const STYLE: &str = "\
 @media (prefers-color-scheme:dark){.card{fill:#0d1117;stroke:#3d444d}.title,.text{fill:#f0f6fc}\
 .small{fill:#9198a1}.bar{fill:#6e7681}.own{fill:#4493f8}.relay{fill:#2b5f9e}}";
 
-/// The bars, from top to bottom.
 const CHART_BARS: [(QueryPath, &str, &str); 5] = [
     (
         QueryPath::new(ConnectionRoute::Direct, QueryForm::Join),
@@ -55,7 +54,7 @@ const CHART_BARS: [(QueryPath, &str, &str); 5] = [
     ),
 ];
 
-/// Draws it; `None` when the newest page was not measured.
+/// Draws the chart; `None` if the newest page was not measured.
 #[must_use]
 pub fn chart(report: &BenchReport) -> Option<String> {
     let newest: Vec<&BenchCell> = report
@@ -63,20 +62,20 @@ pub fn chart(report: &BenchReport) -> Option<String> {
         .iter()
         .filter(|cell| cell.page == PageDepth::NEWEST)
         .collect();
-    let wanted = newest
+    let usual = newest
         .iter()
         .map(|cell| cell.connections)
         .find(|count| *count == CONNECTIONS);
-    let connections = wanted.or_else(|| newest.iter().map(|cell| cell.connections).max())?;
-    let cell = |way: QueryPath| {
+    let connections = usual.or_else(|| newest.iter().map(|cell| cell.connections).max())?;
+    let cell = |path: QueryPath| {
         newest
             .iter()
-            .find(|cell| cell.connections == connections && cell.way == way)
+            .find(|cell| cell.connections == connections && cell.way == path)
             .copied()
     };
     let bars: Vec<_> = CHART_BARS
         .iter()
-        .filter_map(|(way, name, class)| Some((cell(*way)?, *name, *class)))
+        .filter_map(|(path, name, class)| Some((cell(*path)?, *name, *class)))
         .collect();
     let floor = cell(QueryPath::new(ConnectionRoute::Direct, QueryForm::Bodies));
     let mut svg = String::new();
@@ -116,8 +115,8 @@ fn draw(
         height - 1.0,
         report.machine.cores,
     )?;
-    for (place, (cell, name, class)) in bars.iter().enumerate() {
-        let y = TOP + BAR_STEP * place as f64;
+    for (index, (cell, name, class)) in bars.iter().enumerate() {
+        let y = TOP + BAR_STEP * index as f64;
         let width = ((WIDTH - LEFT - RIGHT) * cell.figures.rate / most).max(2.0);
         let ratio = cell
             .ratio

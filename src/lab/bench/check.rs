@@ -1,4 +1,4 @@
-//! Looks into answers that are not the procedure's: has the data moved on, or is the answer wrong?
+//! Checks answers that differ from the procedure's: did the data change, or is the answer wrong?
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use super::client::{BenchClient, BenchClientError};
 use super::prepared_task::{PreparedTask, parse_messages};
 use super::query_path::{PageTask, QueryForm, QueryPath};
 
-/// How often an unexpected answer is asked for again, with the procedure before and behind it.
+/// How often an unexpected answer is requested again, with the procedure's answer before and after it.
 const ATTEMPTS: usize = 3;
-/// Differences that are kept whole.
+/// Differences that are reported in full; later ones are only counted.
 const MAX_REPORTED: usize = 100;
 
-/// An unexpected answer, as a slice found it.
+/// An answer that differs from the expected one, recorded during a slice.
 #[derive(Debug)]
 pub struct UnexpectedAnswer {
     index: usize,
@@ -22,7 +22,7 @@ pub struct UnexpectedAnswer {
 }
 
 impl UnexpectedAnswer {
-    /// Notes an answer to the work of this index; of several to the same, the first is kept.
+    /// Records an answer to the task of this index; of several to the same task, the first is kept.
     pub fn record(noted: &mut Vec<UnexpectedAnswer>, index: usize, rows: &[u8]) {
         match noted.iter_mut().find(|wrong| wrong.index == index) {
             Some(wrong) => wrong.times += 1,
@@ -38,21 +38,21 @@ impl UnexpectedAnswer {
 /// All answers that differ from the procedure's.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BenchDifferences {
-    /// How many there were.
+    /// The number of differences.
     pub answers: u64,
-    /// The first of them.
+    /// The first differences.
     pub kept: Vec<BenchDifference>,
 }
 
 impl BenchDifferences {
-    /// Counts those that were found elsewhere too.
+    /// Adds the differences of another measurement.
     pub fn merge(&mut self, others: BenchDifferences) {
         self.answers += others.answers;
         self.kept.extend(others.kept);
         self.kept.truncate(MAX_REPORTED);
     }
 
-    /// Counts a difference, and keeps it while there are few.
+    /// Counts a difference, and stores it while there are few.
     pub fn add(&mut self, difference: BenchDifference) {
         self.answers += difference.times;
         if self.kept.len() < MAX_REPORTED {
@@ -64,15 +64,15 @@ impl BenchDifferences {
 /// An answer that differs from the procedure's.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchDifference {
-    /// Who gave it.
+    /// The query path that returned it.
     pub way: QueryPath,
-    /// What was asked for.
+    /// The requested page.
     pub task: PageTask,
-    /// How often it was given in the slice that found it.
+    /// How often it was returned in that slice.
     pub times: u64,
-    /// The answer: id and body of each message, or its bytes where it holds no messages.
+    /// The answer: id and body of each message, or the raw bytes if it contains no messages.
     pub answer: Vec<String>,
-    /// The procedure's.
+    /// The procedure's answer.
     pub procedure: Vec<String>,
 }
 
@@ -96,53 +96,53 @@ impl fmt::Display for BenchDifference {
     }
 }
 
-/// Judges what a slice noted. `client` is one that gave such answers, `direct` asks the procedure.
+/// Verifies what a slice recorded. `client` is a connection that returned such answers; `direct` calls the procedure.
 ///
-/// Where the data has changed since the expected answer was taken, the new one is expected from now on. A message that
-/// came and went between two looks can still show up as a difference: the bench is meant for data that rests.
+/// If the data changed after the expected answer was taken, the new answer becomes the expected one. A message that appears and disappears
+/// between two queries can still be reported as a difference: the bench is meant for data at rest.
 ///
 /// # Errors
-/// When a connection fails.
+/// Fails if a connection fails.
 pub fn verify_answers(
-    way: QueryPath,
+    path: QueryPath,
     noted: Vec<UnexpectedAnswer>,
-    works: &mut [PreparedTask],
+    prepared_tasks: &mut [PreparedTask],
     client: &mut BenchClient,
     direct: &mut BenchClient,
 ) -> Result<Vec<BenchDifference>, BenchClientError> {
     let mut differences = Vec::new();
     let mut moved_on = Vec::new();
     for wrong in noted {
-        let Some(work) = works.get_mut(wrong.index) else {
+        let Some(prepared) = prepared_tasks.get_mut(wrong.index) else {
             continue;
         };
         let (mut before, mut answer) = (Vec::new(), Vec::new());
-        work.query(way.form.expected_form(), direct, &mut before)?;
-        // Where the procedure still answers as of old, nobody has written: the answer was wrong.
-        let moved = before != work.expected(way.form) || moved_on.contains(&wrong.index);
+        prepared.query(path.form.expected_form(), direct, &mut before)?;
+        // If the procedure's answer is unchanged, no data was written: the answer was wrong.
+        let moved = before != prepared.expected(path.form) || moved_on.contains(&wrong.index);
         let mut right = before == wrong.rows;
         for _ in 0..ATTEMPTS {
             if right || !moved {
                 break;
             }
-            let form = if way.form == QueryForm::Call {
+            let form = if path.form == QueryForm::Call {
                 QueryForm::CallAndTail
             } else {
-                way.form
+                path.form
             };
             let mut after = Vec::new();
-            work.query(form, client, &mut answer)?;
-            work.query(way.form.expected_form(), direct, &mut after)?;
-            right = answer == before || answer == after || way.form == QueryForm::Bodies;
+            prepared.query(form, client, &mut answer)?;
+            prepared.query(path.form.expected_form(), direct, &mut after)?;
+            right = answer == before || answer == after || path.form == QueryForm::Bodies;
             before = after;
         }
         if right {
             moved_on.push(wrong.index);
-            work.set_expected(way.form, before)?;
+            prepared.set_expected(path.form, before)?;
         } else {
             differences.push(BenchDifference {
-                way,
-                task: work.task,
+                way: path,
+                task: prepared.task,
                 times: wrong.times,
                 answer: lines(&wrong.rows),
                 procedure: lines(&before),
@@ -168,7 +168,7 @@ mod tests {
     use crate::lab::bench::query_path::ConnectionRoute;
 
     #[test]
-    fn the_same_answer_again_is_counted_and_not_kept() {
+    fn a_repeated_answer_is_counted_once_stored() {
         let mut noted = Vec::new();
         for index in [3, 5, 3] {
             UnexpectedAnswer::record(&mut noted, index, b"x");

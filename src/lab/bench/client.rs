@@ -1,7 +1,7 @@
-//! The measuring client: one blocking socket, one statement at a time, and as little work as possible.
+//! The measuring client: one blocking socket, one statement at a time, as little work as possible.
 //!
-//! It shares two or more cores with the server and the proxy, so what it spends is missing there: rows are copied into
-//! one buffer and never taken apart.
+//! It shares the cores with the server and the proxy, so each cycle it spends is missing there: it copies rows into one buffer and never
+//! parses them.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -20,11 +20,11 @@ use crate::wire::reply::{ReplyEvent, ReplyOutcome, ReplyScanner, ScannedPiece};
 use crate::wire::response::{EOF, ERR, ErrPacket, OK};
 
 const BUFFER_BYTES: usize = 16 * 1024;
-/// Longer than the slowest statement of the bench should ever take.
+/// Longer than the slowest statement of the bench takes.
 pub const TIMEOUT: Duration = Duration::from_secs(600);
-/// The server knows the account and the password was right.
+/// The server knows the account, and the password is right.
 const FAST_AUTH_OK: &[u8] = &[1, 3];
-/// The server wants the password itself.
+/// The server requests the password itself.
 const FULL_AUTH: &[u8] = &[1, 4];
 
 /// A logged-in connection.
@@ -35,32 +35,32 @@ pub struct BenchClient {
     stream: TcpStream,
     capabilities: Capabilities,
     buffer: Box<[u8]>,
-    /// Where the reply is that comes in, or came last.
+    /// The scan position in the current or last reply.
     reply_walk: ReplyScanner,
 }
 
-/// Why a statement has no answer.
+/// Why a statement has no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchClientError {
     /// The connection failed.
     #[error("the connection failed")]
     Io(#[source] io::Error),
-    /// Nothing came.
+    /// No reply arrived in time.
     #[error("no answer within {} s", TIMEOUT.as_secs())]
     Timeout,
-    /// The server (or Headwater) refused.
+    /// The server (or Headwater) replied with an error.
     #[error("refused with error {0}")]
     Refused(ErrPacket),
-    /// What came is not the protocol.
+    /// The reply does not follow the protocol.
     #[error("the reply is malformed")]
     UnexpectedReply,
-    /// What came is not the protocol.
+    /// A packet does not follow the protocol.
     #[error("the reply is malformed")]
     Malformed(#[from] MalformedPacket),
-    /// The account's way of logging in is not known to this client.
+    /// The client does not implement the account's authentication plugin.
     #[error("this client logs in by mysql_native_password and caching_sha2_password only")]
     UnsupportedPlugin,
-    /// The server has not seen the account's password since it started.
+    /// The server has not cached the account's password since it started.
     #[error("the server has forgotten this account's password: log in once with another client")]
     PasswordNotCached,
     /// A thread of the bench ended early.
@@ -71,7 +71,7 @@ pub enum BenchClientError {
 impl From<io::Error> for BenchClientError {
     fn from(error: io::Error) -> BenchClientError {
         match error.kind() {
-            // The first of them is how a socket says that its time is over.
+            // A socket reports its timeout with the first of them.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => BenchClientError::Timeout,
             _ => BenchClientError::Io(error),
         }
@@ -82,7 +82,7 @@ impl BenchClient {
     /// Connects to `HOST:PORT` and logs in.
     ///
     /// # Errors
-    /// When the connection or the login fails.
+    /// Fails if the connection or the login fails.
     pub fn connect(address: &str, account: &BenchAccount) -> Result<BenchClient, BenchClientError> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -103,28 +103,28 @@ impl BenchClient {
     /// Logs out, connects and logs in again.
     ///
     /// # Errors
-    /// As [`BenchClient::connect`] has them.
+    /// As for [`BenchClient::connect`].
     pub fn reconnect(&mut self) -> Result<(), BenchClientError> {
         let anew = BenchClient::connect(&self.address, &self.account)?;
         *self = anew;
         Ok(())
     }
 
-    /// Sends a statement and reads its answer to the end. The payloads of its rows are left in `rows`, one behind the
-    /// other: equal bytes are equal rows, as long as the columns are of one number.
+    /// Sends a statement and reads its reply to the end. The payloads of its rows are appended to `rows`: equal bytes mean equal rows, as
+    /// long as the number of columns is the same.
     ///
     /// # Errors
-    /// When the connection fails, the answer is an ERR packet, or it cannot be followed.
+    /// Fails if the connection fails, the reply is an ERR packet, or it cannot be parsed.
     pub fn query(&mut self, packet: &[u8], rows: &mut Vec<u8>) -> Result<(), BenchClientError> {
         self.send_query(packet, rows)?;
         while !self.read_more(rows)? {}
         Ok(())
     }
 
-    /// Sends a statement and empties `rows` for its answer.
+    /// Sends a statement and clears `rows` for its reply.
     ///
     /// # Errors
-    /// When the connection fails.
+    /// Fails if the connection fails.
     pub fn send_query(
         &mut self,
         packet: &[u8],
@@ -135,11 +135,10 @@ impl BenchClient {
         Ok(self.stream.write_all(packet)?)
     }
 
-    /// Waits for more of the answer, reads once, and says whether it has ended. Rows are left as [`BenchClient::query`] leaves
-    /// them.
+    /// Waits for more of the reply and reads once; true when the reply has ended. Rows are appended as in [`BenchClient::query`].
     ///
     /// # Errors
-    /// As [`BenchClient::query`] has them.
+    /// As for [`BenchClient::query`].
     pub fn read_more(&mut self, rows: &mut Vec<u8>) -> Result<bool, BenchClientError> {
         let read = self.stream.read(&mut self.buffer)?;
         let bytes = self.buffer.get(..read).unwrap_or_default();
@@ -151,11 +150,11 @@ impl BenchClient {
         })
     }
 
-    /// Sends a statement, reads its answer to the end through this buffer, and drops its rows; returns how many bytes
-    /// they had, without headers of packets.
+    /// Sends a statement, reads its reply to the end through this buffer, and drops the rows; returns their size in bytes, without packet
+    /// headers.
     ///
     /// # Errors
-    /// As [`BenchClient::query`] has them.
+    /// As for [`BenchClient::query`].
     pub fn query_discarding(
         &mut self,
         packet: &[u8],
@@ -175,28 +174,28 @@ impl BenchClient {
         }
     }
 
-    /// Runs a statement whose answer does not matter.
+    /// Runs a statement and ignores its rows.
     ///
     /// # Errors
-    /// As [`BenchClient::query`] has them.
+    /// As for [`BenchClient::query`].
     pub fn execute(&mut self, statement: &str) -> Result<(), BenchClientError> {
         self.query(&query_packet(statement), &mut Vec::new())
     }
 
-    /// The numbers that a SELECT of whole numbers answers, row by row.
+    /// The values of a SELECT of integers, row by row.
     ///
     /// # Errors
-    /// As [`BenchClient::query`] has them, and when it answers something else.
+    /// As for [`BenchClient::query`]; also fails if a value is no integer.
     pub fn query_numbers(&mut self, select: &str) -> Result<Vec<u64>, BenchClientError> {
         let mut rows = Vec::new();
         self.query(&query_packet(select), &mut rows)?;
         parse_numbers(&rows)
     }
 
-    /// The same of a SELECT of two columns.
+    /// The same for a SELECT of two columns.
     ///
     /// # Errors
-    /// As [`BenchClient::query_numbers`] has them.
+    /// As for [`BenchClient::query_numbers`].
     pub fn query_pairs(&mut self, select: &str) -> Result<Vec<(u64, u64)>, BenchClientError> {
         let numbers = self.query_numbers(select)?;
         let pairs = numbers.chunks_exact(2);
@@ -205,17 +204,17 @@ impl BenchClient {
             .collect())
     }
 
-    /// The cells of the first row that a statement is answered; none, where it has no rows.
+    /// The cells of the first row of a statement's reply; empty if there is no row.
     ///
     /// # Errors
-    /// As [`BenchClient::query`] has them.
+    /// As for [`BenchClient::query`].
     pub fn query_texts(&mut self, statement: &str) -> Result<Vec<String>, BenchClientError> {
         let mut rows = Vec::new();
         self.query(&query_packet(statement), &mut rows)?;
         parse_texts(&rows)
     }
 
-    /// Has the server take several statements in one command.
+    /// Lets the server accept several statements in one command.
     fn enable_multi_statements(&mut self) -> Result<(), BenchClientError> {
         const ON: [u8; 2] = [0, 0];
         self.write_packet(0, &[&[Command::SetOption.byte()], &ON[..]].concat())?;
@@ -254,7 +253,7 @@ impl BenchClient {
         }
     }
 
-    /// One short packet of the login: its sequence number and its payload.
+    /// Reads one short packet of the login: its sequence number and its payload.
     fn read_packet(&mut self) -> Result<(u8, Vec<u8>), BenchClientError> {
         let mut header = [0; HEADER_BYTES];
         self.stream.read_exact(&mut header)?;
@@ -272,25 +271,24 @@ impl BenchClient {
     }
 }
 
-/// Follows a reply through the bytes of one read, to the end of which they may reach, and hands on its rows, of which one
-/// may come in parts; true when the reply ended.
+/// Scans the bytes of one read, and passes on the row payloads, the last one possibly in part; true when the reply has ended.
 fn follow_reply(
-    walk: &mut ReplyScanner,
+    scanner: &mut ReplyScanner,
     bytes: &[u8],
     mut row: impl FnMut(&[u8]),
 ) -> Result<bool, BenchClientError> {
-    let mut left = bytes;
+    let mut remaining = bytes;
     loop {
-        let walked = walk.next(left);
-        left = left.get(walked.consumed..).unwrap_or_default();
-        match walked.piece {
+        let step = scanner.next(remaining);
+        remaining = remaining.get(step.consumed..).unwrap_or_default();
+        match step.piece {
             ScannedPiece::Event(ReplyEvent::Done(ReplyOutcome::Err(packet))) => {
                 return Err(BenchClientError::Refused(packet));
             }
             ScannedPiece::Event(ReplyEvent::Done(_)) => return Ok(true),
             ScannedPiece::Event(_) => return Err(BenchClientError::UnexpectedReply),
-            // A row goes on in the next read: there is an empty part of it here.
-            _ if walked.consumed == 0 => return Ok(false),
+            // The row continues in the next read, and has no bytes in this one.
+            _ if step.consumed == 0 => return Ok(false),
             ScannedPiece::Row { body, .. } => row(body),
             _ => {}
         }
@@ -308,7 +306,7 @@ fn parse_numbers(rows: &[u8]) -> Result<Vec<u64>, BenchClientError> {
     Ok(numbers)
 }
 
-/// Each cell, one behind the other; NULL is empty.
+/// The cells in order; NULL becomes an empty text.
 fn parse_texts(rows: &[u8]) -> Result<Vec<String>, BenchClientError> {
     const NULL: u8 = 0xfb;
     let mut cursor = PacketCursor::new(rows);
@@ -358,14 +356,14 @@ mod tests {
             packet::encode(seq, payload, &mut reply);
         }
         for at in 1..reply.len() {
-            let (mut walk, mut rows) = (
+            let (mut scanner, mut rows) = (
                 ReplyScanner::new(Command::Query, Capabilities::DEPRECATE_EOF),
                 Vec::new(),
             );
             let (first, rest) = reply.split_at(at);
             for (part, ends) in [(first, false), (rest, true)] {
                 let ended =
-                    follow_reply(&mut walk, part, |row| rows.extend_from_slice(row)).unwrap();
+                    follow_reply(&mut scanner, part, |row| rows.extend_from_slice(row)).unwrap();
                 assert_eq!(ended, ends, "at {at}");
             }
             assert_eq!(parse_numbers(&rows).unwrap(), [12, 345], "at {at}");

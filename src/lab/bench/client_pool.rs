@@ -1,4 +1,4 @@
-//! The connections of a bench: as many as the largest number measured, on each route.
+//! The connections of a bench: on each route as many as the largest number measured.
 
 use std::time::Duration;
 
@@ -11,20 +11,19 @@ use super::proxy_process::ProxyProcess;
 use super::query_path::{ConnectionRoute, QueryForm, QueryPath};
 use crate::lab::feed::SettingsFile;
 
-/// Open connections by route, and the Headwaters that some of them go through.
+/// Open connections by route, and the Headwaters that some of them use.
 #[derive(Debug)]
 pub struct ClientPool {
     routes: Vec<RouteClients>,
     proxies: Vec<(ConnectionRoute, ProxyProcess)>,
-    /// Connections are made anew for each page.
+    /// True if each page uses a new connection.
     pub reconnect: bool,
-    /// The server's process, if it is to be looked at.
+    /// The server's process, if its processor time is measured.
     pub server_pid: Option<u32>,
-    /// Asks the procedure when an answer is doubted.
+    /// Calls the procedure when an answer is to be verified.
     pub direct: BenchClient,
 }
 
-/// The connections of a route.
 #[derive(Debug)]
 struct RouteClients {
     route: ConnectionRoute,
@@ -32,21 +31,21 @@ struct RouteClients {
     clients: Vec<BenchClient>,
 }
 
-/// What a Headwater said of itself.
+/// What a Headwater reported of itself.
 #[derive(Debug, Default)]
 pub struct ProxyReport {
-    /// Log lines on definitions.
+    /// Its log lines about definitions.
     pub log: Vec<String>,
-    /// The counters it printed at its end.
+    /// The counters that it printed at its end.
     pub counts: Option<String>,
 }
 
 impl ClientPool {
-    /// Starts a Headwater for each of these routes, or takes the one that runs, and logs in there and directly. `feeds`: settings of those
-    /// that the first is to have.
+    /// Starts a Headwater for each of these routes, or uses the running one, and logs in there and directly. `feeds`: the feed settings of
+    /// the first one.
     ///
     /// # Errors
-    /// When a Headwater does not come up, or a login fails.
+    /// Fails if a Headwater does not start, or a login fails.
     pub fn connect(
         flags: &BenchFlags,
         account: &BenchAccount,
@@ -67,7 +66,7 @@ impl ClientPool {
                 clients,
             })
         };
-        let mut crew = ClientPool {
+        let mut pool = ClientPool {
             routes: vec![line(ConnectionRoute::Direct, flags.upstream.clone())?],
             proxies: Vec::new(),
             reconnect: flags.reconnect,
@@ -75,9 +74,9 @@ impl ClientPool {
             direct: connect(&flags.upstream)?,
         };
         if let Some(proxy) = &flags.proxy {
-            crew.routes
+            pool.routes
                 .push(line(ConnectionRoute::Headwater, proxy.clone())?);
-            return Ok(crew);
+            return Ok(pool);
         }
         for route in routes.iter().copied() {
             let relay: &[&str] = match route {
@@ -94,27 +93,27 @@ impl ClientPool {
             }
             let proxy = ProxyProcess::start(flags, &args)?;
             let address = proxy.address();
-            crew.proxies.push((route, proxy));
-            crew.routes.push(line(route, address)?);
+            pool.proxies.push((route, proxy));
+            pool.routes.push(line(route, address)?);
         }
-        Ok(crew)
+        Ok(pool)
     }
 
-    /// The ways in which a page can be asked for with these connections.
+    /// The query paths by which a page can be requested on these connections.
     #[must_use]
     pub fn query_paths(&self, lateral: bool, feeds: bool, page: PageDepth) -> Vec<QueryPath> {
-        let has = |way: &QueryPath| self.routes.iter().any(|line| line.route == way.route);
+        let has = |path: &QueryPath| self.routes.iter().any(|line| line.route == path.route);
         let of_feeds = QueryPath::FEEDS.into_iter().filter(|_| feeds);
         QueryPath::ALL
             .into_iter()
             .chain(of_feeds)
             .filter(has)
-            .filter(|way| lateral || way.form != QueryForm::Lateral)
-            .filter(|way| page == PageDepth::Random || way.form != QueryForm::Newest)
+            .filter(|path| lateral || path.form != QueryForm::Lateral)
+            .filter(|path| page == PageDepth::Random || path.form != QueryForm::Newest)
             .collect()
     }
 
-    /// The first connections of a route, and the connection to the procedure.
+    /// The first connections of a route, and the direct connection for the procedure.
     pub fn clients(
         &mut self,
         route: ConnectionRoute,
@@ -129,7 +128,7 @@ impl ClientPool {
         )
     }
 
-    /// Where a route leads.
+    /// The address of a route.
     #[must_use]
     pub fn address(&self, route: ConnectionRoute) -> &str {
         self.routes
@@ -138,30 +137,30 @@ impl ClientPool {
             .map_or("", |line| &line.address)
     }
 
-    /// Waits until the Headwater that was started logs a line with this in it; false where it does not in time.
+    /// Waits until the started Headwater logs a line that contains this text; false on timeout.
     #[must_use]
     pub fn wait_for_log(&self, text: &str, limit: Duration) -> bool {
         let mut proxies = self.proxies.iter();
-        let own = proxies.find(|(route, _)| *route == ConnectionRoute::Headwater);
-        own.is_none_or(|(_, proxy)| proxy.wait_for(text, limit).is_some())
+        let accelerated = proxies.find(|(route, _)| *route == ConnectionRoute::Headwater);
+        accelerated.is_none_or(|(_, proxy)| proxy.wait_for(text, limit).is_some())
     }
 
-    /// Logs out and stops what was started.
+    /// Logs out, and stops the Headwaters that were started.
     #[must_use]
     pub fn close(self) -> ProxyReport {
         drop(self.routes);
-        let mut said = ProxyReport::default();
+        let mut report = ProxyReport::default();
         for (route, proxy) in self.proxies {
             let (log, counts) = proxy.stop();
             if route == ConnectionRoute::Headwater {
-                said.log = log
+                report.log = log
                     .iter()
                     .filter_map(|line| definition_text(line))
                     .collect();
-                said.counts = Some(counts);
+                report.counts = Some(counts);
             }
         }
-        said
+        report
     }
 }
 
@@ -169,7 +168,7 @@ fn write_settings(text: &str) -> Result<SettingsFile, BenchError> {
     SettingsFile::new(text).map_err(|(path, source)| BenchError::Write { path, source })
 }
 
-/// What a log line says of a definition, without its time and level.
+/// The definition part of a log line, without time and level.
 fn definition_text(line: &str) -> Option<String> {
     line.find("definition ")
         .and_then(|at| line.get(at..))

@@ -1,23 +1,23 @@
-//! What the server spends on answers, where it runs on this machine: its processor time as the system counts it.
+//! The server's processor time for each answer, as the operating system counts it (for a server on this machine).
 
 use std::time::Duration;
 
-/// The system counts in hundredths of a second, for whoever reads it in this way.
+/// The resolution of /proc/PID/stat.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Processor time over several turns.
+/// Processor time, summed over several slices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessorTime(Option<Duration>);
 
 impl ProcessorTime {
-    /// Adds what was spent between two looks.
-    pub fn add(&mut self, before: Option<Duration>, behind: Option<Duration>) {
-        if let (Some(before), Some(behind)) = (before, behind) {
-            *self.0.get_or_insert_default() += behind.saturating_sub(before);
+    /// Adds the difference between two readings.
+    pub fn add(&mut self, before: Option<Duration>, after: Option<Duration>) {
+        if let (Some(before), Some(after)) = (before, after) {
+            *self.0.get_or_insert_default() += after.saturating_sub(before);
         }
     }
 
-    /// For each of so many answers, in microseconds.
+    /// The time for each of so many answers, in microseconds.
     #[must_use]
     pub fn per_answer_us(self, answers: u64) -> Option<f64> {
         let spent = self.0.filter(|_| answers > 0)?;
@@ -25,7 +25,7 @@ impl ProcessorTime {
     }
 }
 
-/// What a process has spent so far, in itself and for it in the system.
+/// The time that a process has spent so far, in user and kernel mode.
 #[must_use]
 pub fn processor_time(pid: u32) -> Option<Duration> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -33,7 +33,7 @@ pub fn processor_time(pid: u32) -> Option<Duration> {
 }
 
 fn parse_stat(line: &str) -> Option<Duration> {
-    // The second field is a name, which may hold anything.
+    // The second field is the process's name, which may contain any character.
     let (_, behind) = line.rsplit_once(')')?;
     let mut fields = behind.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u32>().ok();

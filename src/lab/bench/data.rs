@@ -1,4 +1,4 @@
-//! Asks the server who it is, which readers there are, and where their deep pages begin.
+//! Queries the server for its version, the readers, and the bounds of their deep pages.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,21 +13,21 @@ use super::depth::PageDepth;
 use super::flags::BenchFlags;
 use super::query_path::{PAGE_ROWS, PageTask};
 
-/// Random pages of each reader.
+/// Random pages for each reader.
 const BOUNDS_EACH: usize = 5;
 
-/// What the server said.
+/// What the bench reads from the server before it measures.
 #[derive(Debug)]
 pub struct BenchData {
-    /// Who it is.
+    /// The server.
     pub server: ServerInfo,
-    /// The pages to ask for, as the flags name them; those that nobody has are left out.
+    /// The pages to request, as the flags name them, without those that no reader has.
     pub pages: Vec<BenchPage>,
-    /// Messages on all timelines together: what the push model would hold as rows.
+    /// Messages of all timelines together: the number of rows in the push model.
     pub mailbox_rows: u64,
 }
 
-/// The server's own words on itself.
+/// What the server reports of itself.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServerInfo {
     /// `VERSION()`.
@@ -38,30 +38,30 @@ pub struct ServerInfo {
     pub mariadb: bool,
     /// True when it has LATERAL.
     pub lateral: bool,
-    /// Connections that it would still take.
+    /// Connections that the server still accepts.
     pub free_connections: usize,
 }
 
-/// A page of the timeline, and the readers who are asked for it.
+/// A page of the timeline, and the readers for whom it is requested.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchPage {
-    /// Where it lies.
+    /// Its depth.
     pub depth: PageDepth,
-    /// How many are asked for; only of random pages does a reader have several.
+    /// How many pages are requested; only with random pages has a reader several.
     pub asked: usize,
-    /// Readers who have such a page, and a full one unless it is random.
+    /// Readers who have such a page; a full one unless it is random.
     pub eligible: usize,
-    /// Readers who follow somebody.
+    /// Readers who follow an author.
     pub readers: usize,
-    /// The readers who are asked, and where their page begins: the seed gives the same on the same data.
+    /// The readers, and the bound of each page: the same seed gives the same ones on the same data.
     #[serde(skip)]
     pub tasks: Vec<PageTask>,
 }
 
-/// Asks all this with the bench's account, which makes the server remember its password too.
+/// Runs these queries with the bench's account, which also makes the server cache its password.
 ///
 /// # Errors
-/// When the server cannot be reached, or lacks a table.
+/// Fails if the server cannot be reached, or lacks a table.
 pub async fn prepare(flags: &BenchFlags) -> Result<BenchData, mysql_async::Error> {
     let mut conn = connect(flags, &flags.database).await?;
     let server = server_info(&mut conn).await?;
@@ -87,7 +87,7 @@ pub async fn prepare(flags: &BenchFlags) -> Result<BenchData, mysql_async::Error
 /// Logs in with the bench's account.
 ///
 /// # Errors
-/// When the server cannot be reached, or refuses.
+/// Fails if the server cannot be reached, or refuses the login.
 pub async fn connect(flags: &BenchFlags, database: &str) -> Result<Conn, mysql_async::Error> {
     let (host, port) = flags
         .upstream
@@ -127,9 +127,9 @@ async fn server_info(conn: &mut Conn) -> Result<ServerInfo, mysql_async::Error> 
     })
 }
 
-/// Every reader who follows somebody who writes, with the length of the timeline in messages, in the seed's order.
+/// Every reader who follows an author with messages, with the timeline's length in messages, in the seed's order.
 ///
-/// Each table is read once, and joined here: with tens of millions of rows that takes the server seconds, the join minutes.
+/// Each table is read once and joined here: with tens of millions of rows that takes seconds, the server's join minutes.
 async fn timeline_lengths(
     conn: &mut Conn,
     seed: u64,
@@ -156,7 +156,7 @@ async fn timeline_lengths(
     Ok(lengths)
 }
 
-/// Fisher and Yates's shuffle.
+/// Fisher-Yates shuffle.
 pub fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut random = Pcg64::seed_from_u64(seed);
     for last in (1..items.len()).rev() {
@@ -207,7 +207,7 @@ async fn numbered_page(
     })
 }
 
-/// Pages from bounds anywhere in the table: as many for each reader, so that no two that follow each other are alike.
+/// Pages from random bounds: as many for each reader, interleaved so that consecutive tasks differ.
 async fn random_page(
     conn: &mut Conn,
     lengths: &[(u64, u64)],
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_its_own_order_and_loses_nobody() {
+    fn each_seed_gives_a_permutation_of_its_own() {
         let shuffled = |seed| {
             let mut readers: Vec<u32> = (0..100).collect();
             shuffle(&mut readers, seed);

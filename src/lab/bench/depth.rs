@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// As the flag has pages anywhere.
+/// The flag's value for random pages.
 const RANDOM: &str = "random";
 /// The deepest page that can be named.
 const MAX_PAGE: u32 = 1_000_000;
 
-/// Which page is asked for.
+/// Which page is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageDepth {
     /// The page of this number, counted from the newest; 1 is the newest.

@@ -1,4 +1,4 @@
-//! What was counted on several connections, added up.
+//! The counts of several connections, added up.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -6,10 +6,10 @@ use serde::Serialize;
 use super::BenchError;
 use super::measure::ConnectionTally;
 
-/// How many answers there were, how fast, and how late.
+/// How many answers there were, their rate and their latencies.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct LatencyFigures {
-    /// Answers that came.
+    /// Answers received.
     pub answers: u64,
     /// Answers a second.
     pub rate: f64,
@@ -19,21 +19,21 @@ pub struct LatencyFigures {
     pub p99_us: u64,
     /// The greatest latency, in microseconds.
     pub max_us: u64,
-    /// The server's processor time for each answer, in microseconds; `None` where that was not looked at.
+    /// The server's processor time for each answer, in microseconds; `None` if it was not measured.
     pub server_us: Option<f64>,
 }
 
 impl LatencyFigures {
-    /// Adds up the lanes.
+    /// Adds up the tallies of all connections.
     ///
     /// # Errors
-    /// Never, as long as all lanes count alike.
-    pub fn from_lanes(lanes: &[ConnectionTally]) -> Result<LatencyFigures, BenchError> {
+    /// Never fails as long as all histograms have the same bounds.
+    pub fn from_lanes(tallies: &[ConnectionTally]) -> Result<LatencyFigures, BenchError> {
         let mut all = Histogram::<u64>::new(3)?;
         let mut rate = 0.0;
-        for lane in lanes.iter().filter(|lane| !lane.busy.is_zero()) {
-            all.add(&lane.latencies)?;
-            rate += lane.answers as f64 / lane.busy.as_secs_f64();
+        for tally in tallies.iter().filter(|lane| !lane.busy.is_zero()) {
+            all.add(&tally.latencies)?;
+            rate += tally.answers as f64 / tally.busy.as_secs_f64();
         }
         Ok(LatencyFigures {
             answers: all.len(),
@@ -54,14 +54,14 @@ mod tests {
 
     #[test]
     fn rates_of_lanes_add_up_and_an_idle_one_adds_nothing() {
-        let mut lanes = ConnectionTally::for_connections(3, 1).unwrap();
-        for (lane, us) in lanes.iter_mut().zip([100, 300]) {
+        let mut tallies = ConnectionTally::for_connections(3, 1).unwrap();
+        for (tally, us) in tallies.iter_mut().zip([100, 300]) {
             for _ in 0..50 {
-                lane.record(Duration::from_micros(us));
+                tally.record(Duration::from_micros(us));
             }
-            lane.busy = Duration::from_secs(1);
+            tally.busy = Duration::from_secs(1);
         }
-        let figures = LatencyFigures::from_lanes(&lanes).unwrap();
+        let figures = LatencyFigures::from_lanes(&tallies).unwrap();
         assert_eq!((figures.answers, figures.p50_us), (100, 100));
         assert_eq!((figures.p99_us, figures.max_us), (300, 300));
         assert!((figures.rate - 100.0).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! What can be said to `headwater bench`.
+//! The flags of `headwater bench`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -160,29 +160,29 @@ pub struct BenchFlags {
 }
 
 impl BenchFlags {
-    /// The account that asks.
+    /// The account that queries.
     #[must_use]
     pub fn user(&self) -> &str {
         self.user.as_deref().unwrap_or_default()
     }
 
-    /// The classic pages are asked for by SELECTs of feeds, too.
+    /// True if the classic pages are also requested by feed SELECTs.
     #[must_use]
     pub fn classic_feed(&self) -> bool {
         self.feed.as_deref() == Some("")
     }
 
-    /// The feed of the settings file that is measured, alone.
+    /// The feed of the settings file that is measured alone.
     #[must_use]
     pub fn named_feed(&self) -> Option<&str> {
         self.feed.as_deref().filter(|name| !name.is_empty())
     }
 }
 
-/// A time, as it is said in flags.
+/// Parses a duration in seconds.
 ///
 /// # Errors
-/// What to write instead.
+/// The error text says what to write instead.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     text.parse()
         .ok()
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_unless_asked_for_and_push_has_a_size_of_its_own() {
+    fn writes_need_a_flag_and_push_has_a_default_size() {
         let flags = |words: &str| {
             BenchCommandLine::try_parse_from(words.split(' '))
                 .unwrap()

@@ -1,15 +1,15 @@
-//! Who the measuring client logs in as.
+//! The measuring client's login.
 
 use crate::account::login::LoginCredentials;
 
-/// Who logs in, and where.
+/// An account, and its database.
 #[derive(Clone)]
 pub struct BenchAccount {
     /// User name.
     pub user: String,
     /// Password; may be empty.
     pub password: String,
-    /// Database to start in.
+    /// Initial database.
     pub database: String,
 }
 

@@ -1,7 +1,7 @@
-//! What is counted of a connection, and how connections work beside one another for a short slice of time.
+//! The tally of a connection, and how connections run in parallel for a short slice of time.
 //!
-//! The machine's speed drifts while the bench runs. Ways that take turns several times a second meet the same drift,
-//! so their ratios hold where their rates do not.
+//! The machine's speed drifts while the bench runs. Query paths that alternate several times a second meet the same drift, so their ratios
+//! hold where their rates do not.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,38 +11,40 @@ use hdrhistogram::Histogram;
 use super::client::BenchClientError;
 use super::{BenchError, StopSignal};
 
-/// How long a way has its turn.
+/// The length of a slice.
 pub const SLICE_TIME: Duration = Duration::from_millis(250);
-/// Latencies are kept up to this, to three digits, in microseconds.
+/// The longest latency that is counted, in microseconds, to three digits.
 const LONGEST_US: u64 = 120_000_000;
 
-/// One way's figures on one connection, and where it is in the list of readers.
+/// The figures of one query path on one connection, and its position in the list of readers.
 #[derive(Debug)]
 pub struct ConnectionTally {
     next: usize,
-    /// Answers so far.
+    /// Answers received so far.
     pub answers: u64,
-    /// Time they took.
+    /// The time that they took.
     pub busy: Duration,
-    /// Their latencies in microseconds; a CALL and its tail are one.
+    /// Their latencies in microseconds; a CALL and its follow-up SELECT count as one.
     pub latencies: Histogram<u64>,
 }
 
 impl ConnectionTally {
-    /// Lanes for as many connections; each starts elsewhere in the list, and at the same places for every way.
+    /// Tallies for so many connections; each starts at another position of the list, the same for every query path.
     ///
     /// # Errors
-    /// Never with the bounds of this module.
+    /// Never fails with the bounds of this module.
     pub fn for_connections(
         connections: usize,
-        works: usize,
+        length: usize,
     ) -> Result<Vec<ConnectionTally>, BenchError> {
         (0..connections)
-            .map(|lane| ConnectionTally::starting_at(lane * works / connections.max(1)))
+            .map(|connection| {
+                ConnectionTally::starting_at(connection * length / connections.max(1))
+            })
             .collect()
     }
 
-    /// With nothing counted.
+    /// An empty tally.
     fn starting_at(next: usize) -> Result<ConnectionTally, BenchError> {
         Ok(ConnectionTally {
             next,
@@ -52,29 +54,29 @@ impl ConnectionTally {
         })
     }
 
-    /// At the same place in the list, for what does not count.
+    /// A tally at the same position of the list, for answers that do not count.
     ///
     /// # Errors
-    /// Never with the bounds of this module.
+    /// Never fails with the bounds of this module.
     pub fn uncounted(&self) -> Result<ConnectionTally, BenchError> {
         ConnectionTally::starting_at(self.next)
     }
 
-    /// The next place in a list of so many.
-    pub fn next_index(&mut self, places: usize) -> usize {
-        let place = self.next % places.max(1);
-        self.next = place + 1;
-        place
+    /// The next position in a list of so many.
+    pub fn next_index(&mut self, length: usize) -> usize {
+        let index = self.next % length.max(1);
+        self.next = index + 1;
+        index
     }
 
-    /// Counts an answer that took so long.
+    /// Counts an answer with this latency.
     pub fn record(&mut self, latency: Duration) {
         let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         self.latencies.saturating_record(us);
         self.answers += 1;
     }
 
-    /// Forgets the figures, but not the place in the list.
+    /// Clears the figures, but not the position in the list.
     pub fn reset(&mut self) {
         self.answers = 0;
         self.busy = Duration::ZERO;
@@ -82,13 +84,13 @@ impl ConnectionTally {
     }
 }
 
-/// A share of a slice, done by a thread of its own.
+/// The work of one thread during a slice.
 pub type SliceJob<'a, T, E = BenchClientError> = Box<dyn FnOnce() -> Result<T, E> + Send + 'a>;
 
-/// Does all of it at the same time.
+/// Runs all jobs in parallel; blocks until they have ended.
 ///
 /// # Errors
-/// The first that one of them ended with.
+/// The first error of a job.
 pub fn run_parallel<T, E>(jobs: Vec<SliceJob<'_, T, E>>) -> Result<Vec<T>, E>
 where
     T: Send,
@@ -107,24 +109,24 @@ where
     })
 }
 
-/// Does something again and again for as long, each time at the next of so many places in a list.
+/// Repeats an action for so long, each time at the next position of a list.
 ///
 /// # Errors
-/// When it fails.
+/// Fails if the action fails.
 pub fn repeat_for<E>(
     length: Duration,
-    places: usize,
-    lane: &mut ConnectionTally,
+    count: usize,
+    tally: &mut ConnectionTally,
     stop: &StopSignal,
     mut once: impl FnMut(usize) -> Result<(), E>,
 ) -> Result<(), E> {
     let start = Instant::now();
     let mut now = start;
     while now - start < length && !stop.is_requested() {
-        once(lane.next_index(places))?;
+        once(tally.next_index(count))?;
         let then = std::mem::replace(&mut now, Instant::now());
-        lane.record(now - then);
+        tally.record(now - then);
     }
-    lane.busy += now - start;
+    tally.busy += now - start;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What an idle session costs: resident memory of a Headwater before and behind many logins.
+//! The memory of an idle session: a Headwater's resident memory before and after many logins.
 
 use std::fs;
 use std::thread;
@@ -15,47 +15,47 @@ use super::prepared_task::PreparedTask;
 use super::proxy_process::ProxyProcess;
 use super::query_path::PageTask;
 
-/// Sessions that come first, so that code and caches are there before the first look.
+/// Sessions that are opened first, so that code and caches are loaded before the first reading.
 const WARMUP_SESSIONS: usize = 8;
-/// Connections of the server that are left to others.
+/// Connections of the server that are reserved for others.
 const RESERVED_CONNECTIONS: usize = 10;
-/// Open files of a Headwater besides its sessions' two each.
+/// Files that a Headwater opens besides two for each session.
 const OTHER_FILES: usize = 64;
-/// Time for the last bytes to be dealt with.
+/// Time for the last bytes to be processed.
 const QUIET_TIME: Duration = Duration::from_millis(300);
 /// Enough for tens of millions of ids.
 const INDEX_MEMORY_BYTES: u64 = 1 << 30;
-/// Time that loading everything may take.
+/// Time limit for loading everything.
 const PRELOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What idle sessions cost.
+/// The memory of idle sessions.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct IdleSessionMemory {
-    /// How many were open.
+    /// The number of open sessions.
     pub sessions: usize,
-    /// Resident memory of each, logged in and no more, in bytes.
+    /// Resident memory of each session after login, in bytes.
     pub logged_in_bytes: f64,
-    /// Resident memory of each that has asked for a timeline and waits again, in bytes.
+    /// Resident memory of each idle session after one timeline, in bytes.
     pub after_a_timeline_bytes: f64,
 }
 
-/// What everything in memory costs.
+/// The memory of a full index.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FullIndexMemory {
-    /// Message ids in memory: the newest of each author who is followed.
+    /// Message ids in memory: the newest of each followed author.
     pub ids: u64,
-    /// Follows in memory: all there are.
+    /// Follows in memory: all of them.
     pub follows: u64,
-    /// Resident memory beyond that of a Headwater without any, in bytes.
+    /// Resident memory beyond that of a Headwater with an empty index, in bytes.
     pub bytes: u64,
     /// The same for each id and each follow.
     pub bytes_each: f64,
 }
 
-/// Opens sessions through a Headwater that nobody used before; `None` when there is no room for any.
+/// Opens sessions through a fresh Headwater; `None` if there is no room for any.
 ///
 /// # Errors
-/// When a session fails, or the system does not say how much memory is resident.
+/// Fails if a session fails, or resident memory cannot be read.
 pub fn measure_idle(
     flags: &BenchFlags,
     account: &BenchAccount,
@@ -101,13 +101,12 @@ pub fn measure_idle(
     }))
 }
 
-/// What a full memory costs: everything is loaded into a Headwater of its own. `None` where there is no service account, or
-/// it does not come to an end.
+/// Loads everything into a Headwater of its own, and measures its memory. `None` without a service account, or on timeout.
 ///
 /// # Errors
-/// When it cannot be started, or the system does not say how much memory is resident.
+/// Fails if it cannot be started, or resident memory cannot be read.
 pub fn measure_full(flags: &BenchFlags) -> Result<Option<FullIndexMemory>, BenchError> {
-    // What is on data nodes is not loaded from the start.
+    // Tables on Spider's data nodes are not preloaded.
     if flags.service.service_user.is_none() || flags.spider.is_some() {
         return Ok(None);
     }
@@ -145,10 +144,10 @@ pub fn measure_full(flags: &BenchFlags) -> Result<Option<FullIndexMemory>, Bench
     Ok(None)
 }
 
-/// What a process has in memory now, in bytes.
+/// The resident memory of a process, in bytes.
 ///
 /// # Errors
-/// When the system does not tell.
+/// Fails if the system does not report it.
 pub fn resident_bytes(pid: u32) -> Result<u64, BenchError> {
     thread::sleep(QUIET_TIME);
     let status = read(format!("/proc/{pid}/status"))?;
@@ -169,10 +168,10 @@ fn read(path: String) -> Result<String, BenchError> {
     })
 }
 
-/// The first number of the line that starts so.
+/// The first number of the line with this prefix.
 fn number_after(text: &str, start: &str) -> Option<u64> {
-    let behind = text.lines().find_map(|line| line.strip_prefix(start))?;
-    behind.split_whitespace().next()?.parse().ok()
+    let text_after = text.lines().find_map(|line| line.strip_prefix(start))?;
+    text_after.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]

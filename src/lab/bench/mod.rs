@@ -1,7 +1,7 @@
 //! `headwater bench`: the same timelines side by side, by plain SQL, the procedure and Headwater.
 //!
-//! [`data`] chooses readers and pages, [`mod@run`] lets every [`query_path`] take turns ([`measure`]) and compares each answer
-//! with the procedure's ([`check`]), [`report`] holds the figures, [`table`] and [`chart`] show them.
+//! [`data`] chooses readers and pages, [`mod@run`] alternates between all [`query_path`]s ([`measure`]) and compares each answer with the
+//! procedure's ([`check`]), [`report`] holds the figures, [`table`] and [`chart`] show them.
 
 pub mod bench_database;
 pub mod cell;
@@ -49,81 +49,81 @@ use tokio::signal::unix::{SignalKind, signal};
 pub use flags::{BenchCommand, BenchFlags};
 use report::BenchReport;
 
-/// Why the bench ended without good figures.
+/// Why the bench ended without valid figures.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// The server cannot be asked for the data.
+    /// The data cannot be read from the server.
     #[error("cannot prepare the bench on {upstream}")]
     Prepare {
         /// The server.
         upstream: String,
-        /// Why.
+        /// The cause.
         source: mysql_async::Error,
     },
-    /// Nobody said what the account's password is.
+    /// The account needs a password, and none was given.
     #[error(
         "the account {user} needs a password, and none was given: HEADWATER_BENCH_PASSWORD, or --password"
     )]
     NoPassword {
         /// The account.
         user: String,
-        /// What the server says.
+        /// The server's error.
         source: mysql_async::Error,
     },
-    /// There is nothing to ask for.
+    /// No reader has one of the pages.
     #[error("nobody in {database} has any of these pages: see --pages")]
     NoReaders {
         /// The database.
         database: String,
     },
-    /// A statement that was to be measured failed.
+    /// A measured statement failed.
     #[error("cannot measure {address}")]
     Client {
-        /// Who was asked.
+        /// The address that was queried.
         address: String,
-        /// Why.
+        /// The cause.
         source: client::BenchClientError,
     },
     /// The settings file cannot be used.
     #[error("cannot read the feed's settings")]
     Settings(#[from] crate::config::ConfigError),
-    /// There is no such feed.
+    /// The settings file has no such feed.
     #[error(
         "--feed {name}: the settings file (--config, HEADWATER_CONFIG) has no [[feed]] of that name; it has: {known}"
     )]
     NoFeed {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Those that are there.
+        /// The names in the file.
         known: String,
     },
-    /// It would be measured without what makes it fast.
+    /// The feed would be measured without its acceleration.
     #[error("feed {name} is not served, so that nothing is measured: {why}")]
     NotServed {
         /// The feed.
         name: String,
-        /// What is in the way.
+        /// The reason.
         why: String,
     },
-    /// The server cannot be looked at by the service account.
+    /// The service account cannot check the server.
     #[error("feed {name} is not served, so that nothing is measured")]
     Unchecked {
         /// The feed.
         name: String,
-        /// Why.
+        /// The cause.
         source: crate::check::CheckError,
     },
-    /// There is nobody whose page could be asked for.
+    /// The feed's table is empty.
     #[error("feed {name}: the table {table} has no rows in database {database} (--database)")]
     NoRows {
         /// The feed.
         name: String,
-        /// Where readers or authors were looked for.
+        /// The table of readers or authors.
         table: String,
         /// The database.
         database: String,
     },
-    /// There may be another bench that uses it.
+    /// The database exists: another bench may use it.
     #[error(
         "the database {database} exists: another bench uses it, or was killed and left it; drop it and try again"
     )]
@@ -131,10 +131,10 @@ pub enum BenchError {
         /// Its name.
         database: &'static str,
     },
-    /// The data set for push and pull is not there.
+    /// The data set for push and pull cannot be loaded.
     #[error(transparent)]
     Load(#[from] crate::lab::demo::load::LoadError),
-    /// A Spider node and its data nodes could not be had.
+    /// A Spider node and its data nodes could not be started.
     #[error(transparent)]
     Spider(#[from] crate::lab::spider::SpiderError),
     /// The strategies could not be measured.
@@ -154,7 +154,7 @@ pub enum BenchError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A file cannot be written.
@@ -162,19 +162,19 @@ pub enum BenchError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The signals that stop it cannot be waited for.
+    /// The signal handlers cannot be installed.
     #[error("cannot wait for signals")]
     Signals(#[source] io::Error),
     /// The measuring thread ended early.
     #[error("the measuring thread ended early")]
     Thread(#[from] tokio::task::JoinError),
-    /// SIGINT, SIGTERM or SIGHUP came.
+    /// SIGINT, SIGTERM or SIGHUP was received.
     #[error("stopped before the end")]
     Stopped,
-    /// Answers were not the procedure's.
+    /// Answers differ from the procedure's.
     #[error(
         "{count} answers differ from the procedure's: the first are shown above, more are in the --json file"
     )]
@@ -185,7 +185,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// Names who was asked.
+    /// Adds the address to a client's error.
     pub fn for_address(address: &str) -> impl Fn(client::BenchClientError) -> BenchError + use<> {
         let address = address.to_owned();
         move |source| BenchError::Client {
@@ -195,12 +195,12 @@ impl BenchError {
     }
 }
 
-/// Whether the bench was asked to stop: it looks between two statements.
+/// The request to stop the bench; checked between two statements.
 #[derive(Clone, Debug, Default)]
 pub struct StopSignal(Arc<AtomicBool>);
 
 impl StopSignal {
-    /// True from the first signal on.
+    /// True after the first signal.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -211,7 +211,7 @@ impl StopSignal {
     }
 }
 
-/// Why the server did not let the bench begin.
+/// Why the bench could not begin on this server.
 fn prepare_error(flags: &BenchFlags, source: mysql_async::Error) -> BenchError {
     let is_denied = matches!(&source, mysql_async::Error::Server(error) if error.code == 1045);
     if is_denied && flags.password.is_empty() {
@@ -226,10 +226,10 @@ fn prepare_error(flags: &BenchFlags, source: mysql_async::Error) -> BenchError {
     }
 }
 
-/// Measures, prints the figures, and writes the files that the flags name. Whatever it started is stopped behind it.
+/// Measures, prints the figures, and writes the files that the flags name. Stops all processes that it started.
 ///
 /// # Errors
-/// When something fails on the way, and when an answer was not the procedure's, once everything is printed.
+/// Fails if a step fails; after everything is printed also if an answer differs from the procedure's.
 pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
     if let Some(BenchCommand::Strategies(flags)) = flags.command {
         return strategies::run(flags).await;
@@ -261,23 +261,23 @@ pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
     }
 }
 
-/// Measures on a thread of its own, until it ends or a signal comes.
+/// Measures on a thread of its own, until that ends or a signal arrives.
 async fn run_interruptible<T: Send + 'static>(
     measure: impl FnOnce(&StopSignal) -> Result<T, BenchError> + Send + 'static,
 ) -> Result<T, BenchError> {
     let stop = StopSignal::default();
     let signals = tokio::spawn(stop_on_signals(stop.clone()));
-    let asked = stop.clone();
+    let stop_requested = stop.clone();
     let measured = tokio::task::spawn_blocking(move || measure(&stop)).await?;
     signals.abort();
-    // A signal at the terminal also reaches what we measure, so errors are to be expected then.
-    if asked.is_requested() {
+    // A signal at the terminal also reaches the measured processes, so errors are expected then.
+    if stop_requested.is_requested() {
         return Err(BenchError::Stopped);
     }
     measured
 }
 
-/// A terminal that goes away stops it too: what it wrote has to be removed.
+/// SIGHUP stops the bench too: what it wrote has to be removed.
 async fn stop_on_signals(stop: StopSignal) -> Result<(), BenchError> {
     let mut hangup = signal(SignalKind::hangup()).map_err(BenchError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(BenchError::Signals)?;

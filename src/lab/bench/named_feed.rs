@@ -1,4 +1,4 @@
-//! `--feed NAME`: a feed of the settings file, as it is asked for directly and through Headwater.
+//! `--feed NAME`: measures a feed of the settings file directly and through Headwater.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -28,28 +28,27 @@ const QUERY_PATHS: [QueryPath; 2] = [
     QueryPath::new(ConnectionRoute::Direct, QueryForm::Own),
     QueryPath::new(ConnectionRoute::Headwater, QueryForm::Own),
 ];
-/// Authors in a list, where the feed does not say who follows whom.
+/// Authors in a list, if the feed has no table of follows.
 const LIST_AUTHORS: usize = 50;
-/// More readers or authors are not looked at.
+/// Readers or authors that are read at most.
 const MAX_READERS: usize = 100_000;
-/// They are asked for beforehand for so long at most.
+/// Time limit for warming up.
 const WARMUP_TIMEOUT: Duration = Duration::from_secs(15);
-/// The check of a feed may take so long.
+/// Time limit for the check of a feed.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
-/// Between two looks whether it is served.
+/// Interval between two checks whether it is served.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// All that was measured.
 #[derive(Debug, Serialize)]
 struct FeedFigures {
     feed: String,
     database: String,
     /// The first of the statements.
     statement: String,
-    /// How many of them there are.
+    /// The number of statements.
     statements: usize,
     reconnect: bool,
-    /// Until memory was filled and each way's cost was known, in seconds.
+    /// Time until memory was filled and the cost of each strategy was known, in seconds.
     warmed_s: f64,
     /// By number of connections.
     shapes: Vec<ShapeFigures>,
@@ -57,10 +56,10 @@ struct FeedFigures {
     counts: Option<String>,
 }
 
-/// Measures it, and prints the figures.
+/// Measures the feed, and prints the figures.
 ///
 /// # Errors
-/// When the settings have no such feed, something fails on the way, or an answer was not the server's, once everything is printed.
+/// Fails if the settings have no such feed or a step fails; after everything is printed also if an answer differs from the server's.
 pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
     let (feed, settings) = load_feed(&mut flags)?;
     if let Some(database) = &feed.database {
@@ -69,7 +68,7 @@ pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
     if flags.proxy.is_none() {
         check_feed(&settings, &feed, &flags.database).await?;
     }
-    // Makes the server remember the password, too.
+    // Also makes the server cache the password.
     let ready = super::data::connect(&flags, &flags.database).await;
     let ready = match ready {
         Ok(conn) => conn.disconnect().await,
@@ -88,7 +87,7 @@ pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
     }
 }
 
-/// Looks it up, and takes over the service account of the settings where no flag names one.
+/// Looks up the feed, and uses the settings' service account if no flag names one.
 fn load_feed(flags: &mut BenchFlags) -> Result<(FeedDefinition, ServeSettings), BenchError> {
     let name = flags.named_feed().unwrap_or_default().to_owned();
     let settings = ServeSettings::load(&ServeFlags {
@@ -101,9 +100,9 @@ fn load_feed(flags: &mut BenchFlags) -> Result<(FeedDefinition, ServeSettings), 
         flags.service.service_user = Some(service.user.clone());
         flags.service.service_password = Some(service.password.clone());
     }
-    let found = settings.feeds.iter().find(|feed| feed.name == name);
-    if let Some(found) = found {
-        return Ok((found.clone(), settings));
+    let configured = settings.feeds.iter().find(|feed| feed.name == name);
+    if let Some(configured) = configured {
+        return Ok((configured.clone(), settings));
     }
     let known: Vec<&str> = settings
         .feeds
@@ -119,7 +118,7 @@ fn load_feed(flags: &mut BenchFlags) -> Result<(FeedDefinition, ServeSettings), 
     })
 }
 
-/// What is not served is not measured: looks at it as `headwater check` does.
+/// Checks the feed as `headwater check` does: a feed that is not served is not measured.
 async fn check_feed(
     settings: &ServeSettings,
     feed: &FeedDefinition,
@@ -130,45 +129,49 @@ async fn check_feed(
         let why = NO_ACCOUNT.to_owned();
         return Err(BenchError::NotServed { name, why });
     };
-    let looked = match ProposedFeedCheck::connect(settings, service).await {
-        Ok(looked) => looked,
+    let check = match ProposedFeedCheck::connect(settings, service).await {
+        Ok(check) => check,
         Err(source) => return Err(BenchError::Unchecked { name, source }),
     };
-    let of_feed = looked.feed_obstacles(feed, database).await;
+    let of_feed = check.feed_obstacles(feed, database).await;
     if of_feed.is_empty() {
         return Ok(());
     }
-    let own = of_feed.into_iter().filter(|line| !line.ends_with(ABOVE));
-    let why: Vec<String> = looked.common_obstacles().into_iter().chain(own).collect();
+    let remaining = of_feed.into_iter().filter(|line| !line.ends_with(ABOVE));
+    let why: Vec<String> = check
+        .common_obstacles()
+        .into_iter()
+        .chain(remaining)
+        .collect();
     let why = why.join("; ");
     Err(BenchError::NotServed { name, why })
 }
 
-/// Whom the settings name is the one who keeps memory.
+/// Cached timelines need the service account of the settings.
 const NO_ACCOUNT: &str = "there is no service account: name it (--service-user, HEADWATER_SERVICE_USER, or [service] in the file of --config), and \
                           its password (HEADWATER_SERVICE_PASSWORD)";
 
-/// What the Headwater that is measured says where none of the feed's statements is answered from memory, and does not come to be in time. Who
-/// may not ask it is told nothing.
+/// The error if, after the time limit, the measured Headwater still answers none of the feed's statements from memory. `None` if the
+/// account may not ask for the explanation.
 fn not_served_error(
     name: &str,
-    crew: &mut ClientPool,
+    pool: &mut ClientPool,
     statement: &str,
     stop: &StopSignal,
 ) -> Option<BenchError> {
-    let (clients, _) = crew.clients(ConnectionRoute::Headwater, 1);
+    let (clients, _) = pool.clients(ConnectionRoute::Headwater, 1);
     let client = clients.first_mut()?;
     let question = format!("SHOW HEADWATER WHY FOR {statement}");
     let until = Instant::now() + CHECK_TIMEOUT;
     loop {
-        let told = match client.query_texts(&question) {
-            Ok(told) => told,
+        let explanation = match client.query_texts(&question) {
+            Ok(explanation) => explanation,
             Err(error) => {
                 eprintln!("whether the feed is served cannot be asked (SHOW HEADWATER: {error})");
                 return None;
             }
         };
-        let why = blocking_reason(&told)?;
+        let why = blocking_reason(&explanation)?;
         if Instant::now() > until || stop.is_requested() {
             let name = name.to_owned();
             return Some(BenchError::NotServed { name, why });
@@ -177,9 +180,9 @@ fn not_served_error(
     }
 }
 
-/// What bars every statement of the feed, of the row that is told; `None`: nothing does.
-fn blocking_reason(told: &[String]) -> Option<String> {
-    let [_, reason, means, cure, ..] = told else {
+/// The reason, from the explanation's row, that excludes every statement of the feed; `None` if there is none.
+fn blocking_reason(explanation: &[String]) -> Option<String> {
+    let [_, reason, means, cure, ..] = explanation else {
         return None;
     };
     let of_feed = |why: &FeedRelayReason| why.is_of_feed() || *why == FeedRelayReason::Suggested;
@@ -208,14 +211,14 @@ fn measure(
         .max()
         .map_or(1, usize::from);
     let section = feed.section();
-    let mut crew = ClientPool::connect(
+    let mut pool = ClientPool::connect(
         flags,
         &account,
         most,
         &[ConnectionRoute::Headwater],
         Some(&section),
     )?;
-    if !crew.wait_for_log(
+    if !pool.wait_for_log(
         &format!("feed {} in database {}: ", feed.name, flags.database),
         CHECK_TIMEOUT,
     ) {
@@ -224,33 +227,34 @@ fn measure(
             CHECK_TIMEOUT.as_secs()
         );
     }
-    let statements = statements(flags, feed, &mut crew.direct)?;
-    let mut works = Vec::with_capacity(statements.len());
+    let statements = statements(flags, feed, &mut pool.direct)?;
+    let mut prepared_tasks = Vec::with_capacity(statements.len());
     for (reader, statement) in &statements {
-        works.push(PreparedTask::for_statement(*reader, statement, &mut crew.direct).map_err(&at)?);
+        prepared_tasks
+            .push(PreparedTask::for_statement(*reader, statement, &mut pool.direct).map_err(&at)?);
     }
     eprintln!("warming");
-    let warmed = warm_up(&mut crew, &works, WARMUP_TIMEOUT, stop)?;
+    let warmed = warm_up(&mut pool, &prepared_tasks, WARMUP_TIMEOUT, stop)?;
     if let Some((_, statement)) = statements.first()
-        && let Some(why) = not_served_error(&feed.name, &mut crew, statement, stop)
+        && let Some(why) = not_served_error(&feed.name, &mut pool, statement, stop)
     {
         return Err(why);
     }
     let turns = QUERY_PATHS.len() * flags.connections.len();
-    let mut course = RoundRunner::new(turns, round_count(flags), stop);
+    let mut runner = RoundRunner::new(turns, round_count(flags), stop);
     for connections in &flags.connections {
         let connections = usize::from(*connections);
-        course.measure_cells(
+        runner.measure_cells(
             PageDepth::NEWEST,
             &QUERY_PATHS,
             connections,
-            &mut crew,
-            &mut works,
+            &mut pool,
+            &mut prepared_tasks,
         )?;
     }
-    let (cells, differences) = course.finish();
+    let (cells, differences) = runner.finish();
     let BenchDifferences { answers, .. } = differences;
-    let ProxyReport { counts, .. } = crew.close();
+    let ProxyReport { counts, .. } = pool.close();
     let shapes = cells.chunks(QUERY_PATHS.len());
     let shapes = shapes.map(|pair| ShapeFigures::from_cells(feed.name.clone(), pair));
     Ok(FeedFigures {
@@ -269,7 +273,7 @@ fn measure(
     })
 }
 
-/// What is asked for, and for whom.
+/// The statements, and the reader of each.
 fn statements(
     flags: &BenchFlags,
     feed: &FeedDefinition,
@@ -299,7 +303,7 @@ fn statements(
     }
     shuffle(&mut all, flags.seed);
     let mut statements = Vec::new();
-    for (place, reader) in all.iter().take(flags.readers).enumerate() {
+    for (index, reader) in all.iter().take(flags.readers).enumerate() {
         let mut list = String::new();
         if text.contains("{authors}") {
             let authors = match &feed.follow {
@@ -312,7 +316,7 @@ fn statements(
                 None => all
                     .iter()
                     .cycle()
-                    .skip(place)
+                    .skip(index)
                     .take(LIST_AUTHORS.min(all.len()))
                     .copied()
                     .collect(),
@@ -327,16 +331,16 @@ fn statements(
     Ok(statements)
 }
 
-/// The newest page, where no statement is given.
+/// The newest page, if no statement is given.
 fn newest_page_select(feed: &FeedDefinition) -> String {
     let message = &feed.message;
-    let own = |column: &str| format!("m.{}", quoted(column));
-    let id = own(&message.id);
+    let message_column = |column: &str| format!("m.{}", quoted(column));
+    let id = message_column(&message.id);
     let order = match feed.key() {
-        Some(key) => format!("{} DESC, {id} DESC", own(key)),
+        Some(key) => format!("{} DESC, {id} DESC", message_column(key)),
         None => format!("{id} DESC"),
     };
-    let (table, author) = (quoted(&message.table), own(&message.author));
+    let (table, author) = (quoted(&message.table), message_column(&message.author));
     let whose = match &feed.follow {
         Some(follow) => format!(
             "JOIN {} f ON f.{} = {author} WHERE f.{} = {{reader}}",
@@ -415,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_feed_without_a_statement_is_asked_for_by_its_names() {
+    fn a_feed_without_a_statement_is_queried_by_its_columns() {
         let with = |order: &str, follow: &str| {
             let text = format!(
                 "name = 'home'\n[message]\ntable = 'posts'\nauthor = 'user_id'\n{order}\n{follow}"

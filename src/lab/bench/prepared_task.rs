@@ -1,13 +1,13 @@
-//! One task ready to be asked in every form, with the answer that the procedure gives.
+//! A task prepared for every query form, with the procedure's answer.
 
 use super::client::{BenchClient, BenchClientError};
 use super::query_path::{FOLLOW_UP_SELECT, PageTask, QueryForm, bodies_select, query_packet};
 use crate::wire::cursor::{MalformedPacket, PacketCursor};
 
-/// A task's statements as packets, and its right answer.
+/// A task's statements as packets, and its expected answer.
 #[derive(Debug, Default)]
 pub struct PreparedTask {
-    /// What is asked for.
+    /// The requested page.
     pub task: PageTask,
     expected: Vec<u8>,
     expected_newest: Vec<u8>,
@@ -35,12 +35,12 @@ pub struct PageMessageText {
 }
 
 impl PreparedTask {
-    /// Asks the procedure, on a direct connection, and writes every statement of the task.
+    /// Calls the procedure on a direct connection, and prepares every statement of the task.
     ///
     /// # Errors
-    /// When the procedure gives no answer.
+    /// Fails if the procedure does not answer.
     pub fn new(task: PageTask, direct: &mut BenchClient) -> Result<PreparedTask, BenchClientError> {
-        let mut work = PreparedTask {
+        let mut prepared = PreparedTask {
             task,
             join: query_packet(&task.join()),
             select: query_packet(&task.select()),
@@ -53,23 +53,23 @@ impl PreparedTask {
             at_once: query_packet(&task.call_and_follow_up()),
             ..PreparedTask::default()
         };
-        work.load_expected(QueryForm::CallAndTail, direct)?;
+        prepared.load_expected(QueryForm::CallAndTail, direct)?;
         let mut rows = Vec::new();
         direct.query(&query_packet(&task.follows_select()), &mut rows)?;
-        work.list = query_packet(&task.list(&parse_numbers(&rows)?));
-        Ok(work)
+        prepared.list = query_packet(&task.list(&parse_numbers(&rows)?));
+        Ok(prepared)
     }
 
-    /// Asks a statement of its own for this reader, on a direct connection.
+    /// Runs a given statement for this reader on a direct connection, and takes its answer as the expected one.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// Fails if there is no answer.
     pub fn for_statement(
         reader: u64,
         statement: &str,
         direct: &mut BenchClient,
     ) -> Result<PreparedTask, BenchClientError> {
-        let mut work = PreparedTask {
+        let mut prepared = PreparedTask {
             task: PageTask {
                 reader,
                 bound: None,
@@ -77,14 +77,14 @@ impl PreparedTask {
             statement: query_packet(statement),
             ..PreparedTask::default()
         };
-        work.load_expected(QueryForm::Own, direct)?;
-        Ok(work)
+        prepared.load_expected(QueryForm::Own, direct)?;
+        Ok(prepared)
     }
 
-    /// Asks the procedure, on a direct connection, for a form's right answer.
+    /// Calls the procedure on a direct connection for a form's expected answer.
     ///
     /// # Errors
-    /// When it gives none.
+    /// Fails if it does not answer.
     pub fn load_expected(
         &mut self,
         form: QueryForm,
@@ -95,7 +95,7 @@ impl PreparedTask {
         self.set_expected(form, rows)
     }
 
-    /// A form's right answer: the payloads of the rows, one behind the other.
+    /// A form's expected answer: the concatenated payloads of the rows.
     #[must_use]
     pub fn expected(&self, form: QueryForm) -> &[u8] {
         match form {
@@ -104,7 +104,7 @@ impl PreparedTask {
         }
     }
 
-    /// The statement of a form, as a packet, and the one behind it.
+    /// The statement of a form as a packet, and its follow-up, if any.
     #[must_use]
     pub fn statements(&self, form: QueryForm) -> (&[u8], Option<&[u8]>) {
         match form {
@@ -123,10 +123,10 @@ impl PreparedTask {
         }
     }
 
-    /// Asks in one form. After [`QueryForm::Call`] there are no rows.
+    /// Queries in one form. After [`QueryForm::Call`] there are no rows.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// Fails if there is no answer.
     pub fn query(
         &self,
         form: QueryForm,
@@ -138,10 +138,10 @@ impl PreparedTask {
         second.map_or(Ok(()), |second| client.query(second, rows))
     }
 
-    /// Asks for what the last CALL of this connection left.
+    /// Reads the result table of this connection's last CALL.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// Fails if there is no answer.
     pub fn query_follow_up(
         &self,
         client: &mut BenchClient,
@@ -150,10 +150,10 @@ impl PreparedTask {
         client.query(&self.follow_up, rows)
     }
 
-    /// Takes rows as a form's right answer.
+    /// Stores rows as a form's expected answer.
     ///
     /// # Errors
-    /// When they are no rows of a page.
+    /// Fails if they are not rows of a page.
     pub fn set_expected(&mut self, form: QueryForm, rows: Vec<u8>) -> Result<(), BenchClientError> {
         if form == QueryForm::Own {
             self.expected = rows;
@@ -173,7 +173,7 @@ impl PreparedTask {
     }
 }
 
-/// Takes rows of one number apart.
+/// Parses rows of one integer.
 fn parse_numbers(rows: &[u8]) -> Result<Vec<u64>, MalformedPacket> {
     let mut cursor = PacketCursor::new(rows);
     let mut numbers = Vec::new();
@@ -186,10 +186,10 @@ fn parse_numbers(rows: &[u8]) -> Result<Vec<u64>, MalformedPacket> {
     Ok(numbers)
 }
 
-/// Takes the rows of a page apart: id, author, body.
+/// Parses the rows of a page: id, author, body.
 ///
 /// # Errors
-/// When they are something else.
+/// Fails if the rows have another form.
 pub fn parse_messages(rows: &[u8]) -> Result<Vec<PageMessageText>, MalformedPacket> {
     let mut cursor = PacketCursor::new(rows);
     let mut messages = Vec::new();

@@ -1,4 +1,4 @@
-//! A Headwater of our own: this executable again, as a child on a free port, stopped by its pid.
+//! A Headwater child process: this executable on a free port, stopped by its pid.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -16,10 +16,10 @@ use crate::config::ServiceFlags;
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// What it logs when its port is open, in front of the address.
+/// The text that precedes the address in the log when the port is open.
 const LISTENING: &str = "listening on ";
 
-/// A running Headwater. Dropped, it is stopped.
+/// A running Headwater. Dropping it stops the process.
 #[derive(Debug)]
 pub struct ProxyProcess {
     process: Child,
@@ -28,16 +28,16 @@ pub struct ProxyProcess {
     output: Option<ChildStdout>,
 }
 
-/// Why there is no Headwater.
+/// Why a Headwater did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// It could not be started at all.
+    /// The process could not be started.
     #[error("cannot start Headwater as a child")]
     Start(#[from] io::Error),
-    /// It ended, or did not open its port in time.
+    /// The process ended, or did not open its port in time.
     #[error("the Headwater started by the bench did not come up; it said:\n{log}")]
     NotListening {
-        /// What it wrote until then.
+        /// Its output until then.
         log: String,
     },
 }
@@ -46,15 +46,15 @@ impl ProxyProcess {
     /// Starts this executable's `serve` in front of the bench's server with further flags, and waits until its port is open.
     ///
     /// # Errors
-    /// When it does not come up.
-    pub fn start(flags: &BenchFlags, more: &[&str]) -> Result<ProxyProcess, ProxyError> {
-        ProxyProcess::start_for(&flags.upstream, &flags.service, more)
+    /// Fails if it does not start.
+    pub fn start(flags: &BenchFlags, flags_after: &[&str]) -> Result<ProxyProcess, ProxyError> {
+        ProxyProcess::start_for(&flags.upstream, &flags.service, flags_after)
     }
 
     /// The same in front of a server by its address.
     ///
     /// # Errors
-    /// When it does not come up.
+    /// Fails if it does not start.
     pub fn start_for(
         upstream: &str,
         service: &ServiceFlags,
@@ -63,7 +63,7 @@ impl ProxyProcess {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["serve", "--listen", "127.0.0.1:0", "--upstream", upstream]);
         command.args(["--log-level", "info", "--log-format", "text"]);
-        // What the bench was told must not turn one of its two kinds into the other.
+        // The bench's own environment must not turn one kind of Headwater into the other.
         command.env_remove("HEADWATER_RELAY_ONLY");
         if !more.contains(&"--admin-listen") {
             command.args(["--admin-listen", ""]);
@@ -72,7 +72,7 @@ impl ProxyProcess {
         command.args(more);
         if let Some(user) = &service.service_user {
             command.args(["--service-user", user]);
-            // Not as a flag: those are visible to others.
+            // Not as a flag: other users can see flags.
             let password = service.service_password.as_deref().unwrap_or_default();
             command.env("HEADWATER_SERVICE_PASSWORD", password);
         }
@@ -81,9 +81,9 @@ impl ProxyProcess {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut process = command.spawn()?;
-        let (said, log) = channel();
+        let (lines, log) = channel();
         if let Some(stderr) = process.stderr.take() {
-            thread::spawn(move || forward_log(stderr, &said));
+            thread::spawn(move || forward_log(stderr, &lines));
         }
         let output = process.stdout.take();
         match await_address(&log) {
@@ -112,20 +112,20 @@ impl ProxyProcess {
         self.process.id()
     }
 
-    /// Waits for a log line with this in it, and returns what stands behind; `None` if it does not come in time.
+    /// Waits for a log line that contains this text, and returns what follows the text; `None` on timeout.
     #[must_use]
     pub fn wait_for(&self, text: &str, limit: Duration) -> Option<String> {
         let until = Instant::now() + limit;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let line = self.log.recv_timeout(left).ok()?;
-            if let Some((_, behind)) = line.split_once(text) {
-                return Some(behind.to_owned());
+            let remaining = until.saturating_duration_since(Instant::now());
+            let line = self.log.recv_timeout(remaining).ok()?;
+            if let Some((_, rest)) = line.split_once(text) {
+                return Some(rest.to_owned());
             }
         }
     }
 
-    /// Stops it; returns what it logged behind the first line, and the counts that it printed at its end.
+    /// Stops it; returns the log lines after the first one, and the counts that it printed at its end.
     #[must_use]
     pub fn stop(mut self) -> (Vec<String>, String) {
         terminate(&mut self.process);
@@ -144,25 +144,25 @@ impl Drop for ProxyProcess {
     }
 }
 
-/// Reads the child's log to its end, so that it never waits for us.
-fn forward_log(stderr: ChildStderr, said: &Sender<String>) {
+/// Reads the child's log to its end, so that the child never blocks on the pipe.
+fn forward_log(stderr: ChildStderr, lines: &Sender<String>) {
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-        let _ = said.send(line);
+        let _ = lines.send(line);
     }
 }
 
 fn await_address(log: &Receiver<String>) -> Result<SocketAddr, ProxyError> {
     let until = Instant::now() + START_TIMEOUT;
-    let mut heard = Vec::new();
+    let mut output = Vec::new();
     loop {
         match log.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(line) => match parse_address(&line) {
                 Some(address) => return Ok(address),
-                None => heard.push(line),
+                None => output.push(line),
             },
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 return Err(ProxyError::NotListening {
-                    log: heard.join("\n"),
+                    log: output.join("\n"),
                 });
             }
         }
@@ -170,12 +170,12 @@ fn await_address(log: &Receiver<String>) -> Result<SocketAddr, ProxyError> {
 }
 
 fn parse_address(line: &str) -> Option<SocketAddr> {
-    let (_, behind) = line.split_once(LISTENING)?;
-    let address = behind.split([' ', ',']).next()?;
+    let (_, rest) = line.split_once(LISTENING)?;
+    let address = rest.split([' ', ',']).next()?;
     address.parse().ok()
 }
 
-/// SIGTERM, and SIGKILL when that is not heard. Does nothing to a process that has been waited for.
+/// SIGTERM, then SIGKILL if it does not end. Does nothing to a process that was already reaped.
 fn terminate(process: &mut Child) {
     if let (Ok(None), Ok(pid)) = (process.try_wait(), i32::try_from(process.id())) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);

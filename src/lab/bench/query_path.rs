@@ -1,4 +1,4 @@
-//! The ways of asking for a timeline, and the statements that each takes.
+//! The query paths to a timeline, and the statements of each.
 
 use serde::Serialize;
 
@@ -8,52 +8,52 @@ use crate::wire::packet;
 /// Messages on a page of the classic timeline.
 pub const PAGE_ROWS: u32 = 20;
 
-/// Who stands between the client and the server.
+/// What is between the client and the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectionRoute {
-    /// Nobody.
+    /// A direct connection.
     Direct,
-    /// Headwater as it is meant to run.
+    /// Headwater as in production.
     Headwater,
     /// Headwater with `--relay-only`.
     Relay,
-    /// Headwater as it is meant to run, without feeds.
+    /// Headwater as in production, without feeds.
     NoFeeds,
 }
 
-/// What is asked.
+/// The form of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueryForm {
-    /// One join of both tables.
+    /// A join of both tables.
     Join,
-    /// The same by a list of authors that the server finds: `IN (SELECT ...)`.
+    /// The same with a subquery for the authors: `IN (SELECT ...)`.
     Select,
-    /// The same by EXISTS.
+    /// The same with EXISTS.
     Exists,
-    /// The same by a list of authors that the app has read before.
+    /// The same with a list of authors that the app has read before.
     List,
     /// The newest ids of every followed author by LATERAL, then the bodies of the page.
     Lateral,
-    /// The push model: the reader's mailbox, joined with the messages.
+    /// The push model: the reader's mailbox joined with the messages.
     Mailbox,
-    /// The page's messages by primary key, their ids known beforehand.
+    /// The page's messages by primary key; their ids are known beforehand.
     Bodies,
     /// The CALL alone.
     Call,
-    /// The CALL, and then the join with its result table.
+    /// The CALL, and then its follow-up SELECT.
     CallAndTail,
-    /// The CALL and that join, in one command.
+    /// The CALL and the follow-up SELECT in one command.
     AtOnce,
-    /// The CALL and then the join for the reader's newest page, whichever page the task is.
+    /// The CALL and the follow-up SELECT for the reader's newest page, whichever page the task is.
     Newest,
     /// A statement that is no page of the classic timeline.
     Own,
 }
 
 impl QueryForm {
-    /// What the procedure is asked for to know this form's answer.
+    /// The form in which the procedure gives this form's expected answer.
     #[must_use]
     pub const fn expected_form(self) -> QueryForm {
         match self {
@@ -66,23 +66,23 @@ impl QueryForm {
 /// A form on a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct QueryPath {
-    /// Who stands between.
+    /// The route.
     pub route: ConnectionRoute,
-    /// What is asked.
+    /// The form.
     pub form: QueryForm,
 }
 
 /// One page of one reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageTask {
-    /// Whose timeline.
+    /// The reader's id.
     pub reader: u64,
-    /// The greatest id on the page may be this one; `None` for the newest page.
+    /// The upper limit of the ids (inclusive); `None` for the newest page.
     pub bound: Option<u64>,
 }
 
 impl QueryPath {
-    /// Every way of pulling, in the order in which they take turns.
+    /// Every pull path, in the order in which they alternate.
     pub const ALL: [QueryPath; 12] = [
         QueryPath::new(ConnectionRoute::Direct, QueryForm::Join),
         QueryPath::new(ConnectionRoute::Direct, QueryForm::Lateral),
@@ -98,7 +98,7 @@ impl QueryPath {
         QueryPath::new(ConnectionRoute::Direct, QueryForm::Bodies),
     ];
 
-    /// The ways of a feed's SELECTs, besides those.
+    /// The additional paths of feed SELECTs.
     pub const FEEDS: [QueryPath; 7] = [
         QueryPath::new(ConnectionRoute::Headwater, QueryForm::Join),
         QueryPath::new(ConnectionRoute::Direct, QueryForm::Select),
@@ -115,7 +115,7 @@ impl QueryPath {
         QueryPath { route, form }
     }
 
-    /// The way whose rate this one's is divided by; `None` where that is asked for something else.
+    /// The path whose rate divides this one's; `None` if that one requests something else.
     #[must_use]
     pub const fn baseline(self) -> Option<QueryPath> {
         match self.form {
@@ -136,7 +136,7 @@ impl QueryPath {
         }
     }
 
-    /// Its name in tables.
+    /// The label in tables.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match (self.route, self.form) {
@@ -171,7 +171,7 @@ impl QueryPath {
     }
 }
 
-/// The SELECT behind a CALL: the page, from its result table.
+/// The follow-up SELECT after a CALL: the page, from the result table.
 pub const FOLLOW_UP_SELECT: &str = "SELECT message.id,user_id,body FROM message \
      INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
 
@@ -194,13 +194,13 @@ impl PageTask {
         }
     }
 
-    /// The CALL and the SELECT behind it, as one text.
+    /// The CALL and its follow-up SELECT, as one text.
     #[must_use]
     pub fn call_and_follow_up(&self) -> String {
         format!("{};{FOLLOW_UP_SELECT}", self.call())
     }
 
-    /// The page in one plain join.
+    /// The page by one plain join.
     #[must_use]
     pub fn join(&self) -> String {
         let (reader, bound) = (self.reader, self.bound_condition("message.id"));
@@ -211,7 +211,7 @@ impl PageTask {
         )
     }
 
-    /// The page by a list of authors that the server finds.
+    /// The page with a subquery for the authors.
     #[must_use]
     pub fn select(&self) -> String {
         let reader = self.reader;
@@ -220,7 +220,7 @@ impl PageTask {
         ))
     }
 
-    /// The page of authors of whom each is looked for among those that are followed.
+    /// The page with EXISTS for the authors.
     #[must_use]
     pub fn exists(&self) -> String {
         let reader = self.reader;
@@ -229,7 +229,7 @@ impl PageTask {
         ))
     }
 
-    /// The page of these authors. Asks for author 0, who is nobody, when there are none.
+    /// The page of these authors. With an empty list it uses author 0, who does not exist.
     #[must_use]
     pub fn list(&self, authors: &[u64]) -> String {
         let mut list = "0".to_owned();
@@ -247,7 +247,7 @@ impl PageTask {
         )
     }
 
-    /// Those whom the reader follows.
+    /// The SELECT of the authors whom the reader follows.
     #[must_use]
     pub fn follows_select(&self) -> String {
         format!(
@@ -285,7 +285,7 @@ impl PageTask {
     }
 }
 
-/// The messages of these ids, newest first. Asks for id 0, which nobody has, when there are none.
+/// The messages of these ids, newest first. With an empty list it uses id 0, which does not exist.
 #[must_use]
 pub fn bodies_select(ids: &[u64]) -> String {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -297,7 +297,7 @@ pub fn bodies_select(ids: &[u64]) -> String {
     format!("SELECT id,user_id,body FROM message WHERE id IN ({ids}) ORDER BY id DESC")
 }
 
-/// A statement as it goes over the wire.
+/// A statement as a COM_QUERY packet.
 #[must_use]
 pub fn query_packet(text: &str) -> Vec<u8> {
     let mut payload = vec![Command::Query.byte()];

@@ -1,4 +1,4 @@
-//! Gives a way its turn where each page has a connection of its own: `--reconnect`.
+//! Runs a slice of `--reconnect`: each page has a connection of its own.
 //!
 //! Connecting waits several times, so each connection has a thread.
 
@@ -11,21 +11,21 @@ use super::measure::{ConnectionTally, SliceJob, repeat_for, run_parallel};
 use super::prepared_task::PreparedTask;
 use super::query_path::{QueryForm, QueryPath};
 
-/// Gives a way its turn; returns the answers that are not the expected ones.
+/// Runs one slice; returns the answers that differ from the expected ones.
 ///
 /// # Errors
-/// When a connection fails or a statement is refused.
+/// Fails if a connection fails or a statement is refused.
 pub fn run_reconnecting_slice(
-    way: QueryPath,
+    path: QueryPath,
     length: Duration,
     clients: &mut [BenchClient],
-    lanes: &mut [ConnectionTally],
-    works: &[PreparedTask],
+    tallies: &mut [ConnectionTally],
+    prepared_tasks: &[PreparedTask],
     stop: &StopSignal,
 ) -> Result<Vec<UnexpectedAnswer>, BenchClientError> {
-    let askers = clients.iter_mut().zip(lanes);
-    let jobs = askers.map(|(client, lane)| -> SliceJob<'_, Vec<UnexpectedAnswer>> {
-        Box::new(move || run_connection(way.form, length, client, lane, works, stop))
+    let pairs = clients.iter_mut().zip(tallies);
+    let jobs = pairs.map(|(client, tally)| -> SliceJob<'_, Vec<UnexpectedAnswer>> {
+        Box::new(move || run_connection(path.form, length, client, tally, prepared_tasks, stop))
     });
     Ok(run_parallel(jobs.collect())?
         .into_iter()
@@ -37,19 +37,19 @@ fn run_connection(
     form: QueryForm,
     length: Duration,
     client: &mut BenchClient,
-    lane: &mut ConnectionTally,
-    works: &[PreparedTask],
+    tally: &mut ConnectionTally,
+    prepared_tasks: &[PreparedTask],
     stop: &StopSignal,
 ) -> Result<Vec<UnexpectedAnswer>, BenchClientError> {
     let (mut rows, mut wrong) = (Vec::new(), Vec::new());
-    repeat_for(length, works.len(), lane, stop, |index| {
-        let Some(work) = works.get(index) else {
+    repeat_for(length, prepared_tasks.len(), tally, stop, |index| {
+        let Some(prepared) = prepared_tasks.get(index) else {
             return Err(BenchClientError::UnexpectedReply);
         };
         client.reconnect()?;
-        work.query(form, client, &mut rows)?;
+        prepared.query(form, client, &mut rows)?;
         // A CALL alone has no rows.
-        if form != QueryForm::Call && rows != work.expected(form) {
+        if form != QueryForm::Call && rows != prepared.expected(form) {
             UnexpectedAnswer::record(&mut wrong, index, &rows);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Every figure of a bench, as its JSON file has it.
+//! All figures of a bench, as the JSON file contains them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,68 +17,68 @@ use super::target_ratios::ProxyAnswerSource;
 use super::targets::{TargetFigure, TargetInputs, targets};
 use super::writes::WriteFigures;
 
-/// A bench that ran to its end.
+/// A finished bench.
 #[derive(Debug, Serialize)]
 pub struct BenchReport {
     /// Version of this Headwater.
     pub headwater: &'static str,
     /// When it ended, in seconds since 1970.
     pub at: u64,
-    /// Where it ran.
+    /// The machine that it ran on.
     pub machine: MachineInfo,
-    /// What it ran against.
+    /// The server that it measured.
     pub server: ServerInfo,
-    /// What it was told.
+    /// Its settings.
     pub settings: BenchSettings,
     /// The figures.
     pub cells: Vec<BenchCell>,
-    /// What is aimed at, and what was reached.
+    /// The target figures, and what was reached.
     pub targets: Vec<TargetFigure>,
-    /// What not every bench measures.
+    /// Figures of the optional measurements.
     #[serde(flatten)]
     pub extras: ExtraFigures,
-    /// Answers that are not the procedure's.
+    /// Answers that differ from the procedure's.
     pub differences: BenchDifferences,
-    /// What the Headwater under measurement logged on definitions.
+    /// Log lines about definitions from the measured Headwater.
     pub log: Vec<String>,
-    /// What it counted, over all pages and numbers of connections.
+    /// Its counters, over all pages and numbers of connections.
     pub counts: Option<String>,
-    /// Messages on all timelines together: rows of a mailbox table for this data.
+    /// Messages of all timelines together: rows of a mailbox table for this data.
     pub mailbox_rows: u64,
-    /// The pages, and who was asked for them.
+    /// The pages and their readers.
     pub pages: Vec<BenchPage>,
 }
 
-/// What is measured beside the ways of asking; `None` where it was not.
+/// Optional measurements; `None` if not measured.
 #[derive(Debug, Default, Serialize)]
 pub struct ExtraFigures {
-    /// What an idle session costs.
+    /// The memory of an idle session.
     pub idle: Option<IdleSessionMemory>,
-    /// What everything in memory costs.
+    /// The memory of a full index.
     pub full: Option<FullIndexMemory>,
-    /// Readers and writers together: `--writes`.
+    /// Readers and writers in parallel: `--writes`.
     pub writes: Option<WriteFigures>,
-    /// What it costs that somebody looks in: `--admin`.
+    /// The cost of scrapes at the admin port: `--admin`.
     pub scraped: Option<ScrapeFigures>,
-    /// The push model beside the pull model: `--push`.
+    /// The push model and the pull model: `--push`.
     pub push: Option<PushFigures>,
     /// SELECTs of feeds in every shape: `--shapes`.
     pub shapes: Option<ShapesReport>,
 }
 
-/// The machine: server, Headwater and bench share it when the server is here too.
+/// The machine: a local server shares it with Headwater and the bench.
 #[derive(Debug, Serialize)]
 pub struct MachineInfo {
-    /// Cores that this process may use.
+    /// Cores available to this process.
     pub cores: usize,
-    /// The processor's name, where the system tells it.
+    /// The processor's name, if the system reports it.
     pub processor: Option<String>,
-    /// Processes that wanted a core when the bench began, mean of a minute: others take part where this is not near 0.
+    /// Load average of a minute when the bench began: well above 0, other processes disturb the figures.
     pub load_before: Option<f64>,
 }
 
 impl MachineInfo {
-    /// Looks at it now.
+    /// Reads the current values.
     #[must_use]
     pub fn inspect() -> MachineInfo {
         let load = std::fs::read_to_string("/proc/loadavg").ok();
@@ -90,29 +90,29 @@ impl MachineInfo {
     }
 }
 
-/// The flags that matter for the figures.
+/// The settings that matter for the figures.
 #[derive(Debug, Serialize)]
 pub struct BenchSettings {
     /// The server.
     pub upstream: String,
     /// The database with the data.
     pub database: String,
-    /// True when the Headwater under measurement was there before.
+    /// True if the measured Headwater was already running.
     pub running_proxy: bool,
-    /// Whose targets apply.
+    /// The source of Headwater's answers, which decides the targets.
     pub source: ProxyAnswerSource,
     /// Time for each cell, in seconds.
     pub seconds: f64,
-    /// Numbers of connections.
+    /// The measured numbers of connections.
     pub connections: Vec<u16>,
-    /// Readers a page, at most.
+    /// Maximum number of readers for a page.
     pub readers: usize,
-    /// Which readers.
+    /// The seed that chose the readers.
     pub seed: u64,
 }
 
 impl BenchReport {
-    /// Puts it all together.
+    /// Combines all figures.
     #[must_use]
     pub fn new(
         flags: &BenchFlags,
@@ -125,7 +125,7 @@ impl BenchReport {
         mut cells: Vec<BenchCell>,
         differences: BenchDifferences,
         extras: ExtraFigures,
-        said: ProxyReport,
+        proxy_report: ProxyReport,
     ) -> BenchReport {
         let ratios: Vec<_> = cells
             .iter()
@@ -165,8 +165,8 @@ impl BenchReport {
             cells,
             extras,
             differences,
-            log: said.log,
-            counts: said.counts,
+            log: proxy_report.log,
+            counts: proxy_report.counts,
             mailbox_rows,
             pages,
         }

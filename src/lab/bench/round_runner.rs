@@ -1,4 +1,4 @@
-//! Rounds, and in each round every way once.
+//! Runs rounds; each round measures every query path once.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -17,10 +17,10 @@ use super::reconnect::run_reconnecting_slice;
 use super::slice::run_slice;
 use super::{BenchError, StopSignal};
 
-/// Differences that are printed in full as they are found.
+/// Differences that are printed in full when they are found.
 const MAX_PRINTED: usize = 5;
 
-/// What has been measured so far, and how it goes on.
+/// The cells measured so far, and the state of the run.
 #[derive(Debug)]
 pub struct RoundRunner<'a> {
     progress: ProgressBar,
@@ -31,7 +31,7 @@ pub struct RoundRunner<'a> {
 }
 
 impl<'a> RoundRunner<'a> {
-    /// Nothing yet; so many ways will take their turns in so many rounds.
+    /// Nothing measured yet; so many query paths run in so many rounds.
     #[must_use]
     pub fn new(turns: usize, rounds: u32, stop: &'a StopSignal) -> RoundRunner<'a> {
         RoundRunner {
@@ -43,90 +43,91 @@ impl<'a> RoundRunner<'a> {
         }
     }
 
-    /// What was measured, and what was wrong.
+    /// The measured cells, and the differences.
     #[must_use]
     pub fn finish(self) -> (Vec<BenchCell>, BenchDifferences) {
         self.progress.finish_and_clear();
         (self.cells, self.differences)
     }
 
-    /// Measures one page by these ways, with each number of connections.
+    /// Measures one page by these query paths, with each number of connections.
     ///
     /// # Errors
-    /// When something fails, and when the bench is asked to stop.
+    /// Fails if a step fails, or the bench is stopped.
     pub fn measure_page(
         &mut self,
         page: &BenchPage,
-        ways: &[QueryPath],
+        paths: &[QueryPath],
         flags: &BenchFlags,
-        crew: &mut ClientPool,
+        pool: &mut ClientPool,
     ) -> Result<(), BenchError> {
         let at = BenchError::for_address(&flags.upstream);
-        let newest = ways.iter().any(|way| way.form == QueryForm::Newest);
-        let mut works = Vec::with_capacity(page.tasks.len());
+        let newest = paths.iter().any(|path| path.form == QueryForm::Newest);
+        let mut prepared_tasks = Vec::with_capacity(page.tasks.len());
         for task in &page.tasks {
-            let mut work = PreparedTask::new(*task, &mut crew.direct).map_err(&at)?;
+            let mut prepared = PreparedTask::new(*task, &mut pool.direct).map_err(&at)?;
             if newest {
-                work.load_expected(QueryForm::Newest, &mut crew.direct)
+                prepared
+                    .load_expected(QueryForm::Newest, &mut pool.direct)
                     .map_err(&at)?;
             }
-            works.push(work);
+            prepared_tasks.push(prepared);
         }
         for connections in &flags.connections {
             self.measure_cells(
                 page.depth,
-                ways,
+                paths,
                 usize::from(*connections),
-                crew,
-                &mut works,
+                pool,
+                &mut prepared_tasks,
             )?;
         }
         Ok(())
     }
 
-    /// Lets these ways take turns at one page, and keeps a cell for each.
+    /// Alternates between these query paths at one page, and stores a cell for each.
     ///
     /// # Errors
-    /// When something fails, and when the bench is asked to stop.
+    /// Fails if a step fails, or the bench is stopped.
     pub fn measure_cells(
         &mut self,
         page: PageDepth,
-        ways: &[QueryPath],
+        paths: &[QueryPath],
         connections: usize,
-        crew: &mut ClientPool,
-        works: &mut [PreparedTask],
+        pool: &mut ClientPool,
+        prepared_tasks: &mut [PreparedTask],
     ) -> Result<(), BenchError> {
-        let mut lanes = Vec::new();
-        for way in ways {
-            lanes.push((
-                *way,
-                ConnectionTally::for_connections(connections, works.len())?,
+        let mut tallies = Vec::new();
+        for path in paths {
+            tallies.push((
+                *path,
+                ConnectionTally::for_connections(connections, prepared_tasks.len())?,
                 ProcessorTime::default(),
             ));
         }
         // Round 0 warms up and does not count.
         for round in 0..=self.rounds {
-            for (way, lanes, spent) in &mut lanes {
+            for (path, tallies, spent) in &mut tallies {
                 self.progress.set_message(format!(
                     "{page}, {connections} connections: {}",
-                    way.label()
+                    path.label()
                 ));
-                let before = crew.server_pid.and_then(processor_time);
-                self.run_slice(*way, connections, crew, lanes, works)?;
-                spent.add(before, crew.server_pid.and_then(processor_time));
+                let before = pool.server_pid.and_then(processor_time);
+                self.run_slice(*path, connections, pool, tallies, prepared_tasks)?;
+                spent.add(before, pool.server_pid.and_then(processor_time));
                 if round == 0 {
-                    lanes.iter_mut().for_each(ConnectionTally::reset);
+                    tallies.iter_mut().for_each(ConnectionTally::reset);
                     *spent = ProcessorTime::default();
                 }
                 self.progress.inc(1);
             }
         }
-        for (way, lanes, spent) in lanes {
-            let figures = LatencyFigures::from_lanes(&lanes)?;
+        for (path, tallies, spent) in tallies {
+            let figures = LatencyFigures::from_lanes(&tallies)?;
             self.cells.push(BenchCell {
                 page,
                 connections,
-                way,
+                way: path,
                 ratio: None,
                 figures: LatencyFigures {
                     server_us: spent.per_answer_us(figures.answers),
@@ -139,27 +140,43 @@ impl<'a> RoundRunner<'a> {
 
     fn run_slice(
         &mut self,
-        way: QueryPath,
+        path: QueryPath,
         connections: usize,
-        crew: &mut ClientPool,
-        lanes: &mut [ConnectionTally],
-        works: &mut [PreparedTask],
+        pool: &mut ClientPool,
+        tallies: &mut [ConnectionTally],
+        prepared_tasks: &mut [PreparedTask],
     ) -> Result<(), BenchError> {
         if self.stop.is_requested() {
             return Err(BenchError::Stopped);
         }
-        let at = BenchError::for_address(crew.address(way.route));
-        let reconnect = crew.reconnect;
-        let (clients, direct) = crew.clients(way.route, connections);
+        let at = BenchError::for_address(pool.address(path.route));
+        let reconnect = pool.reconnect;
+        let (clients, direct) = pool.clients(path.route, connections);
         let noted = match reconnect {
-            true => run_reconnecting_slice(way, SLICE_TIME, clients, lanes, works, self.stop),
-            false => run_slice(way, SLICE_TIME, clients, lanes, works, self.stop),
+            true => run_reconnecting_slice(
+                path,
+                SLICE_TIME,
+                clients,
+                tallies,
+                prepared_tasks,
+                self.stop,
+            ),
+            false => run_slice(
+                path,
+                SLICE_TIME,
+                clients,
+                tallies,
+                prepared_tasks,
+                self.stop,
+            ),
         };
         let noted = noted.map_err(&at)?;
         let Some(client) = clients.first_mut() else {
             return Ok(());
         };
-        for difference in verify_answers(way, noted, works, client, direct).map_err(&at)? {
+        for difference in
+            verify_answers(path, noted, prepared_tasks, client, direct).map_err(&at)?
+        {
             if self.differences.kept.len() < MAX_PRINTED {
                 self.progress
                     .suspend(|| eprintln!("DIFFERENT: {difference}"));
@@ -170,7 +187,7 @@ impl<'a> RoundRunner<'a> {
     }
 }
 
-/// As many rounds as fill the time that each way is given, the last not cut short.
+/// As many whole rounds as fill the time of each query path.
 pub fn round_count(flags: &BenchFlags) -> u32 {
     let rounds = flags.seconds.as_nanos().div_ceil(SLICE_TIME.as_nanos());
     u32::try_from(rounds).unwrap_or(u32::MAX - 1)

@@ -1,4 +1,4 @@
-//! The course of a bench: pages, numbers of connections, rounds, and in each round every way once.
+//! Runs a bench: pages, numbers of connections, rounds, and in each round every query path once.
 
 use super::client_pool::ClientPool;
 use super::data::{BenchData, BenchPage};
@@ -10,10 +10,10 @@ use super::round_runner::{RoundRunner, round_count};
 use super::{BenchError, StopSignal, memory, push, scrape_bench, shapes, writes};
 use crate::lab::feed::CLASSIC_FEED;
 
-/// Measures everything; blocks.
+/// Measures everything; blocks until the end.
 ///
 /// # Errors
-/// When something fails on the way. Differences are no error here.
+/// Fails if a step fails. A difference is no error here.
 pub fn run(
     flags: &BenchFlags,
     data: BenchData,
@@ -48,7 +48,7 @@ pub fn run(
     };
     let most = flags.connections.iter().copied().max().map(usize::from);
     let most = most.max(flags.writes.then_some(writes::READERS));
-    let mut crew = ClientPool::connect(
+    let mut pool = ClientPool::connect(
         flags,
         &account,
         most.unwrap_or(1),
@@ -58,20 +58,20 @@ pub fn run(
     let turns: usize = pages
         .iter()
         .map(|page| {
-            crew.query_paths(server.lateral, flags.classic_feed(), page.depth)
+            pool.query_paths(server.lateral, flags.classic_feed(), page.depth)
                 .len()
                 * flags.connections.len()
         })
         .sum();
-    let mut course = RoundRunner::new(turns, round_count(flags), stop);
+    let mut runner = RoundRunner::new(turns, round_count(flags), stop);
     for page in pages {
-        let ways = crew.query_paths(server.lateral, flags.classic_feed(), page.depth);
-        course.measure_page(page, &ways, flags, &mut crew)?;
+        let paths = pool.query_paths(server.lateral, flags.classic_feed(), page.depth);
+        runner.measure_page(page, &paths, flags, &mut pool)?;
     }
-    let (cells, mut differences) = course.finish();
+    let (cells, mut differences) = runner.finish();
     let writes = match pages.first() {
         Some(page) if flags.writes => {
-            let measured = writes::measure(flags, &account, &page.tasks, &mut crew, stop)?;
+            let measured = writes::measure(flags, &account, &page.tasks, &mut pool, stop)?;
             measured
                 .differences
                 .into_iter()
@@ -80,7 +80,7 @@ pub fn run(
         }
         _ => None,
     };
-    let said = crew.close();
+    let proxy_report = pool.close();
     let scraped = match pages.first() {
         Some(page) if flags.admin => {
             Some(scrape_bench::measure(flags, &account, &page.tasks, stop)?)
@@ -89,17 +89,17 @@ pub fn run(
     };
     let push = match flags.push {
         Some(users) => {
-            let (push, found) = push::measure(flags, users, &account, stop)?;
-            differences.merge(found);
+            let (push, more_differences) = push::measure(flags, users, &account, stop)?;
+            differences.merge(more_differences);
             Some(push)
         }
         None => None,
     };
     let shapes = match flags.shapes {
         Some(messages) => {
-            let (shapes, found) =
+            let (shapes, more_differences) =
                 shapes::measure(flags, messages, &account, data.server.mariadb, stop)?;
-            differences.merge(found);
+            differences.merge(more_differences);
             Some(shapes)
         }
         None => None,
@@ -118,6 +118,6 @@ pub fn run(
             push,
             shapes,
         },
-        said,
+        proxy_report,
     ))
 }

@@ -1,5 +1,5 @@
-//! `--admin`: what it costs that somebody looks in. Timelines are asked for from memory through one Headwater, in turns: while nobody asks at its
-//! admin port, and while `/metrics` is asked for ten times a second and what the page shows once.
+//! `--admin`: measures the cost of scrapes. Timelines from memory through one Headwater, in alternating slices: without requests to its
+//! admin port, and with ten scrapes of `/metrics` and one load of the page's data a second.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -21,11 +21,11 @@ use super::slice::run_slice;
 use super::{BenchError, StopSignal, round_runner};
 use crate::lab::private_server::free_port;
 
-/// Connections that ask for timelines.
+/// Connections that read timelines.
 pub const CONNECTIONS: usize = 8;
 /// Scrapes a second.
 pub const SCRAPES_PER_SECOND: u32 = 10;
-/// What the page asks for, each once a second.
+/// The requests of the admin page, each once a second.
 const PAGE_PATHS: [&str; 5] = [
     "/api/health",
     "/api/history",
@@ -33,37 +33,37 @@ const PAGE_PATHS: [&str; 5] = [
     "/api/statements?most=20",
     "/api/sessions?most=50",
 ];
-/// Turns in a second.
+/// Slices in a second.
 const TURNS_PER_SECOND: u32 = 4;
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The figures with and without.
+/// The figures with and without scrapes.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ScrapeFigures {
-    /// While nobody looks.
+    /// Without scrapes.
     pub alone: LatencyFigures,
-    /// While somebody does.
+    /// With scrapes.
     pub scraped: LatencyFigures,
-    /// Answers that were given at the admin port.
+    /// Requests answered by the admin port.
     pub scrapes: u64,
-    /// Headwater's processor time for each timeline while nobody looks, in microseconds.
+    /// Headwater's processor time for each timeline without scrapes, in microseconds.
     pub alone_us: Option<f64>,
-    /// The same while somebody does, what is spent on the admin port included.
+    /// The same with scrapes, including the time spent on the admin port.
     pub scraped_us: Option<f64>,
 }
 
 impl ScrapeFigures {
-    /// Timelines a second while somebody looks, by those while nobody does.
+    /// Timelines a second with scrapes, divided by those without.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.scraped.rate / self.alone.rate
     }
 }
 
-/// Measures both in turns.
+/// Measures both in alternating slices.
 ///
 /// # Errors
-/// When something fails on the way.
+/// Fails if a step fails.
 pub fn measure(
     flags: &BenchFlags,
     account: &BenchAccount,
@@ -75,7 +75,7 @@ pub fn measure(
     let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let proxy = ProxyProcess::start(flags, &["--admin-listen", &admin.to_string()])?;
     let mut direct = BenchClient::connect(&flags.upstream, account).map_err(&at)?;
-    let works = tasks
+    let prepared_tasks = tasks
         .iter()
         .map(|task| PreparedTask::new(*task, &mut direct))
         .collect::<Result<Vec<_>, _>>()
@@ -85,38 +85,45 @@ pub fn measure(
     let mut clients = (0..CONNECTIONS)
         .map(|_| BenchClient::connect(&address, account).map_err(&at))
         .collect::<Result<Vec<_>, _>>()?;
-    let way = QueryPath::new(ConnectionRoute::Headwater, QueryForm::CallAndTail);
+    let path = QueryPath::new(ConnectionRoute::Headwater, QueryForm::CallAndTail);
     let mut turns = [false, true].map(|looks| (looks, ProcessorTime::default()));
-    let mut lanes = [
-        ConnectionTally::for_connections(CONNECTIONS, works.len())?,
-        ConnectionTally::for_connections(CONNECTIONS, works.len())?,
+    let mut tallies = [
+        ConnectionTally::for_connections(CONNECTIONS, prepared_tasks.len())?,
+        ConnectionTally::for_connections(CONNECTIONS, prepared_tasks.len())?,
     ];
     let mut scrapes = 0;
-    // Round 0 fills memory and does not count. A difference of one in a hundred takes many turns.
+    // Round 0 fills memory and does not count. A difference of 1% takes many slices.
     for round in 0..=round_runner::round_count(flags) * 2 {
-        for ((looks, spent), lanes) in turns.iter_mut().zip(&mut lanes) {
+        for ((looks, spent), tallies) in turns.iter_mut().zip(&mut tallies) {
             if stop.is_requested() {
                 return Err(BenchError::Stopped);
             }
             let before = processor_time(proxy.pid());
-            let looked = thread::scope(|scope| {
-                let looking = looks.then(|| scope.spawn(move || scrape_admin(admin, round)));
-                let asked =
-                    run_slice(way, SLICE_TIME, &mut clients, lanes, &works, stop).map_err(&at);
-                let looked = looking.map_or(Ok(Ok(0)), thread::ScopedJoinHandle::join);
-                asked.map(|_| looked)
+            let scraped_count = thread::scope(|scope| {
+                let scraper = looks.then(|| scope.spawn(move || scrape_admin(admin, round)));
+                let queried = run_slice(
+                    path,
+                    SLICE_TIME,
+                    &mut clients,
+                    tallies,
+                    &prepared_tasks,
+                    stop,
+                )
+                .map_err(&at);
+                let scraped_count = scraper.map_or(Ok(Ok(0)), thread::ScopedJoinHandle::join);
+                queried.map(|_| scraped_count)
             })?;
-            let looked = looked.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
-            scrapes += looked.map_err(super::proxy_process::ProxyError::Start)?;
+            let scraped_count = scraped_count.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+            scrapes += scraped_count.map_err(super::proxy_process::ProxyError::Start)?;
             spent.add(before, processor_time(proxy.pid()));
             if round == 0 {
-                lanes.iter_mut().for_each(ConnectionTally::reset);
+                tallies.iter_mut().for_each(ConnectionTally::reset);
                 *spent = ProcessorTime::default();
                 scrapes = 0;
             }
         }
     }
-    let [alone, scraped] = lanes;
+    let [alone, scraped] = tallies;
     let (alone, scraped) = (
         LatencyFigures::from_lanes(&alone)?,
         LatencyFigures::from_lanes(&scraped)?,
@@ -131,28 +138,28 @@ pub fn measure(
     })
 }
 
-/// Asks at the admin port for as long as a turn lasts; returns how often.
+/// Requests the admin port for the length of a slice; returns the number of requests.
 fn scrape_admin(admin: SocketAddr, round: u32) -> io::Result<u64> {
     let begun = Instant::now();
     let every = Duration::from_secs(1) / SCRAPES_PER_SECOND;
-    let mut asked = 0;
+    let mut requests = 0;
     let mut due = Duration::ZERO;
     while due < SLICE_TIME {
         thread::sleep(due.saturating_sub(begun.elapsed()));
         get(admin, "/metrics")?;
-        asked += 1;
+        requests += 1;
         due += every;
     }
-    // Each once a second: a share of them in each turn.
+    // Each once a second: a share of them in each slice.
     for path in PAGE_PATHS
         .iter()
         .skip((round % TURNS_PER_SECOND) as usize)
         .step_by(TURNS_PER_SECOND as usize)
     {
         get(admin, path)?;
-        asked += 1;
+        requests += 1;
     }
-    Ok(asked)
+    Ok(requests)
 }
 
 fn get(admin: SocketAddr, path: &str) -> io::Result<()> {

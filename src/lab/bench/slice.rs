@@ -1,8 +1,8 @@
-//! Gives a way its turn: all connections ask at the same time, and again as soon as they are answered.
+//! Runs a slice: all connections query at the same time, and again as soon as they have their answers.
 //!
-//! One thread for each two processors waits for the answers of many connections. A thread for each, as a client has it
-//! that does something else too, is woken for every answer: on two cores that took 5 to 10 % from what was measured,
-//! most of it inside the proxy's `send`.
+//! One thread for each two processors waits for the answers of many connections. With a thread for each connection, as in an app that does
+//! other work too, every answer wakes a thread: on two cores that took 5 to 10 % from the measured rates, most of it inside the proxy's
+//! `send`.
 
 use std::io;
 use std::thread;
@@ -18,52 +18,57 @@ use super::measure::{ConnectionTally, SliceJob, run_parallel};
 use super::prepared_task::PreparedTask;
 use super::query_path::{QueryForm, QueryPath};
 
-/// Answers that are taken at a time.
+/// Socket events that are taken at a time.
 const BATCH: usize = 64;
 
-/// Gives a way its turn on all connections; returns the answers that are not the expected ones.
+/// Runs one slice on all connections; returns the answers that differ from the expected ones.
 ///
 /// # Errors
-/// When a connection fails or a statement is refused.
+/// Fails if a connection fails or a statement is refused.
 pub fn run_slice(
-    way: QueryPath,
+    path: QueryPath,
     length: Duration,
     clients: &mut [BenchClient],
-    lanes: &mut [ConnectionTally],
-    works: &[PreparedTask],
+    tallies: &mut [ConnectionTally],
+    prepared_tasks: &[PreparedTask],
     stop: &StopSignal,
 ) -> Result<Vec<UnexpectedAnswer>, BenchClientError> {
     let threads = thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
     let share = clients.len().div_ceil(threads).max(1);
     let jobs = clients
         .chunks_mut(share)
-        .zip(lanes.chunks_mut(share))
-        .map(|(clients, lanes)| -> SliceJob<'_, Vec<UnexpectedAnswer>> {
-            let askers = clients.iter_mut().zip(lanes);
-            let askers =
-                askers.map(|(client, lane)| QueryingConnection::new(way.form, client, lane, works));
-            let askers = askers.collect();
-            Box::new(move || run_event_loop(askers, length, stop))
-        })
+        .zip(tallies.chunks_mut(share))
+        .map(
+            |(clients, tallies)| -> SliceJob<'_, Vec<UnexpectedAnswer>> {
+                let connections = clients.iter_mut().zip(tallies);
+                let connections = connections.map(|(client, tally)| {
+                    QueryingConnection::new(path.form, client, tally, prepared_tasks)
+                });
+                let connections = connections.collect();
+                Box::new(move || run_event_loop(connections, length, stop))
+            },
+        )
         .collect();
     Ok(run_parallel(jobs)?.into_iter().flatten().collect())
 }
 
 fn run_event_loop(
-    mut askers: Vec<QueryingConnection<'_>>,
+    mut connections: Vec<QueryingConnection<'_>>,
     length: Duration,
     stop: &StopSignal,
 ) -> Result<Vec<UnexpectedAnswer>, BenchClientError> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
     let start = Instant::now();
-    for (place, asker) in (0..).zip(&mut askers) {
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, place);
-        epoll.add(&*asker.client, event).map_err(io::Error::from)?;
-        asker.send_next(start)?;
+    for (index, connection) in (0..).zip(&mut connections) {
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, index);
+        epoll
+            .add(&*connection.client, event)
+            .map_err(io::Error::from)?;
+        connection.send_next(start)?;
     }
     let timeout = EpollTimeout::try_from(TIMEOUT).unwrap_or(EpollTimeout::NONE);
     let mut events = [EpollEvent::empty(); BATCH];
-    let mut asking = askers.len();
+    let mut asking = connections.len();
     while asking > 0 {
         let answers = match epoll.wait(&mut events, timeout) {
             Err(Errno::EINTR) => continue,
@@ -73,37 +78,37 @@ fn run_event_loop(
             return Err(io::Error::from(io::ErrorKind::TimedOut).into());
         }
         for event in events.iter().take(answers) {
-            let place = usize::try_from(event.data()).unwrap_or(usize::MAX);
-            let Some(asker) = askers.get_mut(place) else {
+            let index = usize::try_from(event.data()).unwrap_or(usize::MAX);
+            let Some(connection) = connections.get_mut(index) else {
                 continue;
             };
-            let Some(now) = asker.read_more()? else {
+            let Some(now) = connection.read_more()? else {
                 continue;
             };
             if now - start < length && !stop.is_requested() {
-                asker.send_next(now)?;
+                connection.send_next(now)?;
             } else {
-                asker.lane.busy += now - start;
+                connection.lane.busy += now - start;
                 asking -= 1;
             }
         }
     }
     let mut wrong = Vec::new();
-    for asker in askers {
-        wrong.extend(asker.finish()?);
+    for connection in connections {
+        wrong.extend(connection.finish()?);
     }
     Ok(wrong)
 }
 
-/// A connection that asks.
+/// A connection with a query in flight.
 struct QueryingConnection<'a> {
     form: QueryForm,
     client: &'a mut BenchClient,
     lane: &'a mut ConnectionTally,
     works: &'a [PreparedTask],
-    /// What is asked for.
+    /// The index of the task.
     index: usize,
-    /// The statement behind the one that is asked.
+    /// The statement after the current one.
     next: Option<&'a [u8]>,
     begun: Instant,
     rows: Vec<u8>,
@@ -114,14 +119,14 @@ impl<'a> QueryingConnection<'a> {
     fn new(
         form: QueryForm,
         client: &'a mut BenchClient,
-        lane: &'a mut ConnectionTally,
-        works: &'a [PreparedTask],
+        tally: &'a mut ConnectionTally,
+        prepared_tasks: &'a [PreparedTask],
     ) -> QueryingConnection<'a> {
         QueryingConnection {
             form,
             client,
-            lane,
-            works,
+            lane: tally,
+            works: prepared_tasks,
             index: 0,
             next: None,
             begun: Instant::now(),
@@ -133,15 +138,15 @@ impl<'a> QueryingConnection<'a> {
     fn send_next(&mut self, now: Instant) -> Result<(), BenchClientError> {
         self.begun = now;
         self.index = self.lane.next_index(self.works.len());
-        let Some(work) = self.works.get(self.index) else {
+        let Some(prepared) = self.works.get(self.index) else {
             return Err(BenchClientError::UnexpectedReply);
         };
-        let (first, next) = work.statements(self.form);
+        let (first, next) = prepared.statements(self.form);
         self.next = next;
         self.client.send_query(first, &mut self.rows)
     }
 
-    /// Takes what has come; returns when the whole answer was there.
+    /// Reads what has arrived; returns the time when the answer was complete.
     fn read_more(&mut self) -> Result<Option<Instant>, BenchClientError> {
         if !self.client.read_more(&mut self.rows)? {
             return Ok(None);
@@ -158,7 +163,7 @@ impl<'a> QueryingConnection<'a> {
         Ok(Some(now))
     }
 
-    /// What a CALL alone left is looked at once, when the clock has stopped.
+    /// After the clock has stopped, verifies once the result table that a CALL alone created.
     fn finish(mut self) -> Result<Vec<UnexpectedAnswer>, BenchClientError> {
         if let (QueryForm::Call, Some(work)) = (self.form, self.works.get(self.index)) {
             work.query_follow_up(self.client, &mut self.rows)?;
@@ -168,8 +173,8 @@ impl<'a> QueryingConnection<'a> {
     }
 
     fn compare(&mut self) {
-        let work = self.works.get(self.index);
-        if work.is_some_and(|work| self.rows != work.expected(self.form)) {
+        let prepared = self.works.get(self.index);
+        if prepared.is_some_and(|work| self.rows != work.expected(self.form)) {
             UnexpectedAnswer::record(&mut self.wrong, self.index, &self.rows);
         }
     }

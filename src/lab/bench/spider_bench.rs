@@ -1,4 +1,4 @@
-//! `--spider N`: the classic data set on N data nodes behind a Spider node of the bench's own, measured as any other server is.
+//! `--spider N`: the classic data set on N data nodes behind a private Spider node, measured as any other server.
 
 use super::flags::BenchFlags;
 use super::{BenchError, data};
@@ -7,13 +7,13 @@ use crate::lab::demo::load;
 use crate::lab::spider::SpiderCluster;
 use indicatif::ProgressBar;
 
-/// The database that the bench makes.
+/// The database that the bench creates.
 const DATABASE: &str = "spread";
 
-/// Starts the servers, fills them, and has the flags name them. They live as long as what is returned.
+/// Starts and fills the servers, and points the flags at them. They live as long as the returned value.
 ///
 /// # Errors
-/// When a server cannot be had, or refuses a statement.
+/// Fails if a server cannot be started, or refuses a statement.
 pub async fn start_spider(flags: &mut BenchFlags) -> Result<Option<SpiderCluster>, BenchError> {
     let Some(nodes) = flags.spider else {
         return Ok(None);

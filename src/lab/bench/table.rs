@@ -10,10 +10,10 @@ use super::target_ratios::ProxyAnswerSource;
 use super::targets::{BoundSide, TargetBound};
 use super::writes::{INSERTS_PER_SECOND, WriteFigures};
 
-/// A load from which on others disturb the figures.
+/// The load average from which other processes disturb the figures.
 const BUSY_LOAD: f64 = 0.5;
 
-/// Everything that is worth reading at a terminal.
+/// The figures for the terminal.
 #[must_use]
 pub fn table(report: &BenchReport) -> String {
     let mut text = String::new();
@@ -55,8 +55,8 @@ fn write(report: &BenchReport, out: &mut String) -> fmt::Result {
     if let Some(writes) = &report.extras.writes {
         write_table(writes, out)?;
     }
-    if let Some(looked) = &report.extras.scraped {
-        scrape_table(looked, out)?;
+    if let Some(scrape) = &report.extras.scraped {
+        scrape_table(scrape, out)?;
     }
     if let Some(shapes) = &report.extras.shapes {
         shape_table(shapes, out)?;
@@ -132,7 +132,7 @@ fn write_table(writes: &WriteFigures, out: &mut String) -> fmt::Result {
         readers, writers, ..
     } = writes;
     let pace = format!("{} a second", thousands(INSERTS_PER_SECOND.into()));
-    for (what, asked, sides) in [
+    for (what, query_name, sides) in [
         ("as fast as it goes", "CALL + tail", &writes.unpaced),
         (&pace, "CALL alone", &writes.paced),
     ] {
@@ -142,7 +142,7 @@ fn write_table(writes: &WriteFigures, out: &mut String) -> fmt::Result {
             writes.seconds, "", "rate/s", "p50 us", "p99 us"
         )?;
         for (route, load) in [("directly", &sides.direct), ("Headwater", &sides.headwater)] {
-            for (what, figures) in [(asked, load.timelines), ("inserts", load.inserts)] {
+            for (what, figures) in [(query_name, load.timelines), ("inserts", load.inserts)] {
                 writeln!(
                     out,
                     "{:<33}{:>9}{:>10}{:>10}",
@@ -170,18 +170,18 @@ fn write_table(writes: &WriteFigures, out: &mut String) -> fmt::Result {
     )
 }
 
-fn scrape_table(looked: &ScrapeFigures, out: &mut String) -> fmt::Result {
+fn scrape_table(scrape: &ScrapeFigures, out: &mut String) -> fmt::Result {
     writeln!(
         out,
         "\n{CONNECTIONS} connections ask for timelines from memory, and {} answers at the admin port meanwhile\n{:<33}{:>9}{:>10}{:>10}{:>14}",
-        looked.scrapes, "", "rate/s", "p50 us", "p99 us", "processor us"
+        scrape.scrapes, "", "rate/s", "p50 us", "p99 us", "processor us"
     )?;
     for (what, figures, spent) in [
-        ("nobody looks in", looked.alone, looked.alone_us),
+        ("nobody looks in", scrape.alone, scrape.alone_us),
         (
             "/metrics 10 times a second",
-            looked.scraped,
-            looked.scraped_us,
+            scrape.scraped,
+            scrape.scraped_us,
         ),
     ] {
         writeln!(
@@ -234,15 +234,15 @@ fn shape_table(shapes: &ShapesReport, out: &mut String) -> fmt::Result {
             thousands(shape.headwater.p99_us as f64),
         )?;
     }
-    let beside = &shapes.beside;
+    let mixed = &shapes.beside;
     writeln!(
         out,
         "(! misses its target. Those that gain nothing are compared with a Headwater without feeds; the last one is the median of seven)\n\
          join beside {} inserts a second: {} a second, p50 {} us, p99 {} us; directly without inserts p50 {} us",
-        thousands(beside.inserts.rate),
-        thousands(beside.feeds.rate),
-        thousands(beside.feeds.p50_us as f64),
-        thousands(beside.feeds.p99_us as f64),
+        thousands(mixed.inserts.rate),
+        thousands(mixed.feeds.rate),
+        thousands(mixed.feeds.p50_us as f64),
+        thousands(mixed.feeds.p99_us as f64),
         thousands(shapes.direct_p50_us as f64),
     )?;
     if let Some(counts) = &shapes.counts {
@@ -359,13 +359,13 @@ fn aim_text(aim: TargetBound, unit: &str) -> String {
     format!("{side} {number} {unit}").trim_end().to_owned()
 }
 
-/// A whole number with commas.
+/// An integer with commas.
 #[must_use]
 pub fn thousands(number: f64) -> String {
     let digits = format!("{:.0}", number);
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

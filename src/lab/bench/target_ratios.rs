@@ -1,36 +1,36 @@
-//! What is aimed at: it depends on where Headwater's answers come from, and on how fast the product's procedures are.
+//! The targets: they depend on the source of Headwater's answers, and on the speed of the product's procedures.
 
 use serde::Serialize;
 
 use super::flags::BenchFlags;
 
-/// CALL + tail with everything relayed over the procedure's asked directly, whatever the source.
+/// CALL + follow-up with everything relayed, divided by the direct procedure, whatever the source.
 pub const RELAY_RATIO: f64 = 0.8;
-/// Connections at which that, and the aims of the pull source, hold.
+/// Connections for this target and those of the pull source.
 pub const CONNECTIONS: usize = 4;
-/// Connections at which the aims of the index hold.
+/// Connections for the targets of the index.
 pub const INDEX_CONNECTIONS: usize = 8;
 /// Resident memory of an idle session, in KiB.
 pub const IDLE_KIB: f64 = 24.0;
 
-/// Timelines a second while somebody looks in at the admin port, by those while nobody does.
+/// Timelines a second with scrapes at the admin port, divided by those without.
 pub const SCRAPED_RATIO: f64 = 0.99;
 
-/// Resident memory of everything that is kept in memory, for each id and each follow, in bytes.
+/// Resident memory of the full index, for each id and each follow, in bytes.
 pub const INDEX_BYTES: f64 = 16.0;
 
-/// Where the Headwater under measurement has its answers from.
+/// The source of the measured Headwater's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProxyAnswerSource {
     /// Lookups on the client's connection: there is no service account.
     Pull,
-    /// Memory kept up to date from the binary log, by a service account.
+    /// Memory that a service account keeps up to date from the binary log.
     Index,
 }
 
 impl ProxyAnswerSource {
-    /// As the flags have it.
+    /// The source by the flags.
     #[must_use]
     pub const fn from_flags(flags: &BenchFlags) -> ProxyAnswerSource {
         match flags.service.service_user {
@@ -40,31 +40,31 @@ impl ProxyAnswerSource {
     }
 }
 
-/// The ratios aimed at; `None` where there is no aim.
+/// The target ratios; `None` if there is no target.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetRatios {
-    /// Connections at which they hold.
+    /// Connections for which they apply.
     pub connections: usize,
-    /// CALL alone, by the procedure's.
+    /// CALL alone, divided by the procedure's rate.
     pub call: Option<f64>,
-    /// CALL + tail, by the procedure's.
+    /// CALL + follow-up, divided by the procedure's rate.
     pub call_and_follow_up: f64,
-    /// Both in one command, by the same asked directly.
+    /// Both in one command, divided by the same queried directly.
     pub at_once: Option<f64>,
-    /// A feed's join, by the push model's mailbox.
+    /// A feed's join, divided by the push model's mailbox.
     pub mailbox: Option<f64>,
     /// The server's processor time of a page from memory, in microseconds.
     pub server_us: Option<f64>,
-    /// CALL + tail at random pages, by its own rate at page 1.
+    /// CALL + follow-up at random pages, divided by its own rate at page 1.
     pub random: Option<f64>,
-    /// Inserts through Headwater while it is read, by inserts while the procedure is asked.
+    /// Inserts while timelines are read through Headwater, divided by inserts while the procedure is called.
     pub inserts: Option<f64>,
-    /// Whether, while messages are written, the p99 of CALL is to be below the procedure's p50.
+    /// Whether, during inserts, the p99 of CALL has to be below the procedure's p50.
     pub p99_below_p50: bool,
 }
 
 impl TargetRatios {
-    /// The aims for a source on a product.
+    /// The targets for a source on a product.
     #[must_use]
     pub const fn for_source(source: ProxyAnswerSource, mariadb: bool) -> TargetRatios {
         match (source, mariadb) {

@@ -1,4 +1,4 @@
-//! The figures that matter, what is aimed at, and whether it was reached.
+//! The target figures: each figure, its target, and whether it was reached.
 
 use serde::Serialize;
 
@@ -14,24 +14,24 @@ use super::target_ratios::{
 };
 use super::writes::{INSERTS_PER_SECOND, READERS, WriteFigures};
 
-/// A figure that matters.
+/// A figure, with its target if it has one.
 #[derive(Clone, Debug, Serialize)]
 pub struct TargetFigure {
-    /// What it is.
+    /// The name.
     pub figure: String,
     /// Its unit; empty for a ratio.
     pub unit: &'static str,
-    /// What was measured; `None` where it was not.
+    /// The measured value; `None` if not measured.
     pub measured: Option<f64>,
-    /// What is aimed at; `None` for a figure that is only shown.
+    /// The target; `None` for a figure that is only shown.
     #[serde(flatten)]
     pub aim: Option<TargetBound>,
 }
 
-/// What is aimed at.
+/// A target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TargetBound {
-    /// On which side of `target` the figure should be.
+    /// The side of `target` on which the figure has to be.
     pub bound: BoundSide,
     /// The limit.
     pub target: f64,
@@ -49,27 +49,27 @@ pub enum BoundSide {
     Below,
 }
 
-/// What the targets are taken from.
+/// The measurements from which the targets are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetInputs<'a> {
-    /// Every way at every page.
+    /// Every query path at every page.
     pub cells: &'a [BenchCell],
     /// The pages.
     pub pages: &'a [BenchPage],
-    /// What idle sessions cost.
+    /// The memory of idle sessions.
     pub idle: Option<&'a IdleSessionMemory>,
-    /// What everything in memory costs.
+    /// The memory of a full index.
     pub full: Option<&'a FullIndexMemory>,
-    /// Readers and writers together.
+    /// Readers and writers in parallel.
     pub writes: Option<&'a WriteFigures>,
-    /// What it costs that somebody looks in.
+    /// The cost of scrapes.
     pub scraped: Option<&'a ScrapeFigures>,
-    /// The push model beside the pull model.
+    /// The push model and the pull model.
     pub push: Option<&'a PushFigures>,
 }
 
 impl TargetFigure {
-    /// Whether it was reached; `None` where it was not measured, or nothing is aimed at.
+    /// Whether the target was reached; `None` without a measurement or a target.
     #[must_use]
     pub fn is_reached(&self) -> Option<bool> {
         let (measured, TargetBound { bound, target }) = (self.measured?, self.aim?);
@@ -81,7 +81,7 @@ impl TargetFigure {
     }
 }
 
-/// Every target, each page apart. What was neither measured nor is aimed at is left out.
+/// Every target, for each page. Figures with neither a measurement nor a target are left out.
 #[must_use]
 pub fn targets(
     measured: &TargetInputs<'_>,
@@ -102,44 +102,44 @@ pub fn targets(
     targets
 }
 
-/// Ratios of rates of two ways in the same cell.
+/// Ratios of the rates of two query paths in the same cell.
 fn ratio_targets(measured: &TargetInputs<'_>, aims: &TargetRatios) -> Vec<TargetFigure> {
     let direct = |form| QueryPath::new(ConnectionRoute::Direct, form);
-    let own = |form| QueryPath::new(ConnectionRoute::Headwater, form);
+    let accelerated = |form| QueryPath::new(ConnectionRoute::Headwater, form);
     let relay = QueryPath::new(ConnectionRoute::Relay, QueryForm::CallAndTail);
-    let tail = Some(aims.call_and_follow_up);
+    let with_follow_up = Some(aims.call_and_follow_up);
     let rows = [
         (
             "CALL alone, Headwater / procedure",
-            own(QueryForm::Call),
+            accelerated(QueryForm::Call),
             direct(QueryForm::Call),
             aims.call,
             aims.connections,
         ),
         (
             "CALL + tail, Headwater / procedure",
-            own(QueryForm::CallAndTail),
+            accelerated(QueryForm::CallAndTail),
             direct(QueryForm::CallAndTail),
-            tail,
+            with_follow_up,
             aims.connections,
         ),
         (
             "both in one command, Headwater / the same directly",
-            own(QueryForm::AtOnce),
+            accelerated(QueryForm::AtOnce),
             direct(QueryForm::AtOnce),
             aims.at_once,
             aims.connections,
         ),
         (
             "CALL + tail, Headwater / its own page 1",
-            own(QueryForm::CallAndTail),
-            own(QueryForm::Newest),
+            accelerated(QueryForm::CallAndTail),
+            accelerated(QueryForm::Newest),
             aims.random,
             aims.connections,
         ),
         (
             "CALL + tail, Headwater / floor",
-            own(QueryForm::CallAndTail),
+            accelerated(QueryForm::CallAndTail),
             direct(QueryForm::Bodies),
             None,
             aims.connections,
@@ -153,7 +153,7 @@ fn ratio_targets(measured: &TargetInputs<'_>, aims: &TargetRatios) -> Vec<Target
         ),
     ];
     let mut targets = Vec::new();
-    for (what, way, by, aim, connections) in rows {
+    for (what, path, by, aim, connections) in rows {
         let pages = measured.pages.iter().map(|page| page.depth);
         let pages =
             pages.filter(|depth| by.form != QueryForm::Newest || *depth == PageDepth::Random);
@@ -161,11 +161,11 @@ fn ratio_targets(measured: &TargetInputs<'_>, aims: &TargetRatios) -> Vec<Target
             TargetFigure {
                 figure: format!("{what}, {depth}, {connections} connections"),
                 unit: "",
-                measured: rate_ratio(measured.cells, depth, connections, way, by),
-                // Pages that begin anywhere are aimed at by page 1, not by the procedure.
+                measured: rate_ratio(measured.cells, depth, connections, path, by),
+                // The target of random pages refers to page 1, not to the procedure.
                 aim: aim
                     .filter(|_| {
-                        depth != PageDepth::Random || way == relay || by.form == QueryForm::Newest
+                        depth != PageDepth::Random || path == relay || by.form == QueryForm::Newest
                     })
                     .map(|target| TargetBound {
                         bound: BoundSide::AtLeast,
@@ -177,7 +177,7 @@ fn ratio_targets(measured: &TargetInputs<'_>, aims: &TargetRatios) -> Vec<Target
     targets
 }
 
-/// Pages pulled by a join, from memory, by pages read from a mailbox.
+/// Pages by a join from memory, divided by pages from a mailbox.
 fn push_target(push: Option<&PushFigures>, aims: &TargetRatios) -> Option<TargetFigure> {
     let push = push?;
     let mailbox = push.push.timelines.rate;
@@ -195,7 +195,7 @@ fn push_target(push: Option<&PushFigures>, aims: &TargetRatios) -> Option<Target
     })
 }
 
-/// What the server spends on a page from memory, where that was measured.
+/// The server's processor time for a page from memory, if measured.
 fn server_targets(cells: &[BenchCell], aims: &TargetRatios) -> Vec<TargetFigure> {
     let forms = [
         ("a CALL", QueryForm::Call),
@@ -203,9 +203,9 @@ fn server_targets(cells: &[BenchCell], aims: &TargetRatios) -> Vec<TargetFigure>
         ("a feed's join", QueryForm::Join),
     ];
     let targets = forms.into_iter().filter_map(|(what, form)| {
-        let way = QueryPath::new(ConnectionRoute::Headwater, form);
+        let path = QueryPath::new(ConnectionRoute::Headwater, form);
         let is = |cell: &&BenchCell| {
-            (cell.page, cell.connections, cell.way) == (PageDepth::NEWEST, aims.connections, way)
+            (cell.page, cell.connections, cell.way) == (PageDepth::NEWEST, aims.connections, path)
         };
         let cell = cells.iter().find(is)?;
         Some(TargetFigure {
@@ -301,11 +301,11 @@ mod tests {
     use super::*;
     use crate::lab::bench::figures::LatencyFigures;
 
-    fn cell(page: PageDepth, connections: usize, way: QueryPath, rate: f64) -> BenchCell {
+    fn cell(page: PageDepth, connections: usize, path: QueryPath, rate: f64) -> BenchCell {
         BenchCell {
             page,
             connections,
-            way,
+            way: path,
             ratio: None,
             figures: LatencyFigures {
                 rate,
@@ -335,13 +335,18 @@ mod tests {
 
     #[test]
     fn a_target_is_reached_missed_or_not_measured() {
-        let tail = |route| QueryPath::new(route, QueryForm::CallAndTail);
+        let with_follow_up = |route| QueryPath::new(route, QueryForm::CallAndTail);
         let cells = [
-            cell(PageDepth::NEWEST, 4, tail(ConnectionRoute::Direct), 1_000.0),
             cell(
                 PageDepth::NEWEST,
                 4,
-                tail(ConnectionRoute::Headwater),
+                with_follow_up(ConnectionRoute::Direct),
+                1_000.0,
+            ),
+            cell(
+                PageDepth::NEWEST,
+                4,
+                with_follow_up(ConnectionRoute::Headwater),
                 1_500.0,
             ),
         ];
@@ -374,7 +379,7 @@ mod tests {
             reached(&measured, ProxyAnswerSource::Pull, false),
             expected(Some(false))
         );
-        // At 8 connections nothing was measured: CALL alone, CALL + tail, both at once, relaying, inserts, and the memory.
+        // At 8 connections these were not measured: CALL alone, CALL + follow-up, both at once, relaying, inserts, and the memory.
         let all = reached(&measured, ProxyAnswerSource::Index, true);
         let memory = [Some(true), Some(false), Some(true)];
         assert_eq!(all, [&[None; 5], &memory[..]].concat());
@@ -382,11 +387,21 @@ mod tests {
 
     #[test]
     fn random_pages_are_held_against_page_1_of_the_same_readers_and_the_rest_is_only_shown() {
-        let own = |form| QueryPath::new(ConnectionRoute::Headwater, form);
+        let accelerated = |form| QueryPath::new(ConnectionRoute::Headwater, form);
         let floor = QueryPath::new(ConnectionRoute::Direct, QueryForm::Bodies);
         let cells = [
-            cell(PageDepth::Random, 8, own(QueryForm::CallAndTail), 700.0),
-            cell(PageDepth::Random, 8, own(QueryForm::Newest), 1_000.0),
+            cell(
+                PageDepth::Random,
+                8,
+                accelerated(QueryForm::CallAndTail),
+                700.0,
+            ),
+            cell(
+                PageDepth::Random,
+                8,
+                accelerated(QueryForm::Newest),
+                1_000.0,
+            ),
             cell(PageDepth::Random, 8, floor, 1_400.0),
             cell(
                 PageDepth::Random,

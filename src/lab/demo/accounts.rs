@@ -8,16 +8,16 @@ use crate::binlog::privilege::RequiredPrivilege;
 use crate::lab::private_server::ServerKind;
 use crate::timeline::check::ServerProduct;
 
-/// What an app would have: it reads and writes the database and runs its procedures.
+/// An app's account: it reads and writes the database and runs its procedures.
 pub const APP: &str = "app";
-/// What Headwater's service connection has: to see the tables, and every right of [`RequiredPrivilege`].
+/// The service account: it sees the tables, and has every right of [`RequiredPrivilege`].
 pub const SERVICE: &str = "headwater";
 
-/// Makes both accounts anew, with empty passwords, for use in `database`. An empty password needs
-/// no TLS under either product's default authentication.
+/// Recreates both accounts with empty passwords, for use in `database`. An empty password needs no TLS under either product's default
+/// authentication.
 ///
 /// # Errors
-/// The server's.
+/// The server's error.
 pub async fn create(conn: &mut Conn, kind: ServerKind, database: &str) -> Result<(), LoadError> {
     let app_rights = "SELECT, INSERT, UPDATE, DELETE, EXECUTE, CREATE TEMPORARY TABLES";
     let mut statements = Vec::new();

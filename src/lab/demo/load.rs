@@ -1,4 +1,4 @@
-//! Puts a data set into a server: schema, procedures, rows.
+//! Loads a data set into a server: schema, procedures, rows.
 
 use std::fmt::Write;
 
@@ -13,8 +13,7 @@ pub const SCHEMA: &str = include_str!("../../../fixtures/sql/schema.sql");
 /// Procedures of the classic definition.
 pub const PROCEDURES: &str = include_str!("../../../fixtures/sql/procedures.sql");
 
-/// Rows go in statements of about this length: long enough to spare round trips, below every
-/// server's default limit.
+/// The length of an INSERT statement, about: long enough to save round trips, below every server's default limit.
 const STATEMENT_BYTES: usize = 256 * 1024;
 
 /// The secondary keys of [`SCHEMA`]: table, name, columns.
@@ -30,27 +29,26 @@ const COPIED_AT_ONCE: u64 = 50_000;
 #[derive(Debug, thiserror::Error)]
 #[error("could not {doing}")]
 pub struct LoadError {
-    /// What was being done, as an infinitive.
+    /// The failed action, as an infinitive.
     pub doing: &'static str,
-    /// The server's answer, or how the connection was lost.
+    /// The server's error, or the connection failure.
     pub source: mysql_async::Error,
 }
 
-/// How far the loading is, in rows of both tables.
+/// The progress of loading, in rows of both tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadProgress {
-    /// In the server.
+    /// Rows in the server.
     pub rows: u64,
-    /// In the whole data set.
+    /// Rows of the whole data set.
     pub total: u64,
 }
 
-/// Makes `database` anew, with the classic tables and procedures, and fills it. `conn` belongs to
-/// an account that may do so and may leave the binlog out (`root`); it is left in `database`.
-/// `progress` is told after each statement.
+/// Recreates `database` with the classic tables and procedures, and fills it. `conn` belongs to an account that may do so and may disable
+/// the binlog (`root`); its database is `database` afterwards. `progress` is called after each statement.
 ///
 /// # Errors
-/// The server's, with what was being done.
+/// The server's error, with the failed action.
 pub async fn load(
     conn: &mut Conn,
     database: &str,
@@ -64,7 +62,7 @@ pub async fn load(
 /// Fills the empty tables of the connection's database.
 ///
 /// # Errors
-/// The server's, with what was being done.
+/// The server's error, with the failed action.
 pub async fn fill(
     conn: &mut Conn,
     size: DatasetSize,
@@ -78,10 +76,10 @@ pub async fn fill(
     insert_rows(conn, follows, dataset.messages(), of, progress).await
 }
 
-/// Fills them with these follows (reader, author) and messages, about `total` together. Texts have nothing that is to be escaped.
+/// Fills the tables with these follows (reader, author) and messages, about `total` together. Bodies need no escapes.
 ///
 /// # Errors
-/// The server's, with what was being done.
+/// The server's error, with the failed action.
 pub async fn insert_rows(
     conn: &mut Conn,
     follows: impl Iterator<Item = (u32, u32)>,
@@ -119,11 +117,11 @@ pub async fn insert_rows(
     analyze_tables(conn).await
 }
 
-/// Takes the secondary keys from the empty tables of the connection's database: with millions of rows it is several times as fast to build
-/// them behind those, since they outgrow the server's memory and come in another order.
+/// Drops the secondary keys of the connection's empty tables: with millions of rows it is several times as fast to build them after the
+/// rows, since the keys exceed the server's memory and have another order.
 ///
 /// # Errors
-/// The server's, with what was being done.
+/// The server's error, with the failed action.
 pub async fn drop_keys(conn: &mut Conn) -> Result<(), LoadError> {
     for (table, key, _) in SECONDARY_KEYS {
         let drop = format!("ALTER TABLE {table} DROP KEY {key}");
@@ -132,10 +130,10 @@ pub async fn drop_keys(conn: &mut Conn) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Builds them.
+/// Builds the secondary keys.
 ///
 /// # Errors
-/// The server's, with what was being done.
+/// The server's error, with the failed action.
 pub async fn build_keys(conn: &mut Conn) -> Result<(), LoadError> {
     for (table, key, columns) in SECONDARY_KEYS {
         let add = format!("ALTER TABLE {table} ADD KEY {key} ({columns})");
@@ -144,16 +142,16 @@ pub async fn build_keys(conn: &mut Conn) -> Result<(), LoadError> {
     analyze_tables(conn).await
 }
 
-/// Without it a server plans by guesses until it gets round to counting.
+/// Without statistics a server plans by guesses until it updates them by itself.
 async fn analyze_tables(conn: &mut Conn) -> Result<(), LoadError> {
     run(conn, "ANALYZE TABLE follower, message", "count the rows").await
 }
 
 /// Repeats the messages, whose ids are 1 to `have`, until there are `want`: the same authors and texts in the same order, under the next
-/// ids. The server copies them several times as fast as they can be sent.
+/// ids. The server copies them several times as fast as the network sends them.
 ///
 /// # Errors
-/// The server's, with what was being done.
+/// The server's error, with the failed action.
 pub async fn repeat_messages(
     conn: &mut Conn,
     have: u64,
@@ -165,15 +163,15 @@ pub async fn repeat_messages(
     }
     let mut rows = have;
     while rows < want {
-        // Not beyond the last of those that are repeated.
-        let behind = rows % have;
-        let many = COPIED_AT_ONCE.min(have - behind).min(want - rows);
-        let shift = rows - behind;
+        // Not beyond the last of the original messages.
+        let copied = rows % have;
+        let many = COPIED_AT_ONCE.min(have - copied).min(want - rows);
+        let shift = rows - copied;
         let copy = format!(
             "INSERT INTO message (id, user_id, body) SELECT id+{shift}, user_id, body FROM message \
              WHERE id BETWEEN {} AND {}",
-            behind + 1,
-            behind + many
+            copied + 1,
+            copied + many
         );
         run(conn, &copy, "repeat the messages").await?;
         rows += many;
@@ -182,11 +180,10 @@ pub async fn repeat_messages(
     analyze_tables(conn).await
 }
 
-/// Makes `database` anew, with the classic tables and procedures, all empty, and makes it the
-/// connection's current one.
+/// Recreates `database` with the classic tables and procedures, all empty, and makes it the connection's current one.
 ///
 /// # Errors
-/// The server's, with what was being done.
+/// The server's error, with the failed action.
 pub async fn create(conn: &mut Conn, database: &str) -> Result<(), LoadError> {
     for sql in [
         format!("DROP DATABASE IF EXISTS `{database}`"),
@@ -198,10 +195,10 @@ pub async fn create(conn: &mut Conn, database: &str) -> Result<(), LoadError> {
     create_tables(conn).await
 }
 
-/// Makes the classic tables and procedures in the connection's database.
+/// Creates the classic tables and procedures in the connection's database.
 ///
 /// # Errors
-/// The server's, with what was being done.
+/// The server's error, with the failed action.
 pub async fn create_tables(conn: &mut Conn) -> Result<(), LoadError> {
     for sql in script::statements(SCHEMA) {
         run(conn, &sql, "make the tables").await?;
@@ -217,8 +214,8 @@ async fn run(conn: &mut Conn, sql: &str, doing: &'static str) -> Result<(), Load
     result.map_err(|source| LoadError { doing, source })
 }
 
-/// An INSERT of many rows, in the making. LOAD DATA LOCAL was measured a tenth faster on MariaDB
-/// 10.11: too little for depending on a switch that most servers have off.
+/// An INSERT of many rows under construction. LOAD DATA LOCAL was measured a tenth faster on MariaDB 10.11: too little for depending on a
+/// switch that most servers have off.
 #[derive(Debug)]
 struct BulkInsert {
     prefix: String,

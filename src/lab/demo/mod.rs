@@ -28,9 +28,9 @@ use crate::session::shared_state::SharedState;
 
 /// The demo's database.
 pub const DATABASE: &str = "timeline";
-/// Tried first, so that the lines to type are the same each time.
+/// The preferred port, so that the printed commands are the same each time.
 const USUAL_PORT: u16 = 3307;
-/// Room for the whole data set, so that the disk plays no part.
+/// Room for the whole data set, so that the disk does not matter.
 const SERVER_OPTIONS: &[&str] = &["--innodb-buffer-pool-size=512M"];
 
 /// Flags of `headwater demo`.
@@ -64,10 +64,10 @@ impl DemoFlags {
     }
 }
 
-/// Why the demo ended early.
+/// Why the demo failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// No database server.
+    /// The database server did not start.
     #[error(transparent)]
     PrivateServer(#[from] PrivateServerError),
     /// The data set could not be loaded.
@@ -76,23 +76,23 @@ pub enum DemoError {
     /// A connection to the server or through Headwater failed.
     #[error("could not {doing}")]
     Client {
-        /// What was being done, as an infinitive.
+        /// The failed action, as an infinitive.
         doing: &'static str,
-        /// The reason.
+        /// The cause.
         source: mysql_async::Error,
     },
-    /// Headwater's settings do not fit.
+    /// Headwater's settings are invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Headwater could not open its port.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The system gave no signals or no thread.
+    /// Signals or a thread are not available.
     #[error("could not {doing}")]
     System {
-        /// What was being done, as an infinitive.
+        /// The failed action, as an infinitive.
         doing: &'static str,
-        /// The reason.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -103,11 +103,10 @@ impl DemoError {
     }
 }
 
-/// Shows Headwater at work, then leaves it running until SIGINT or SIGTERM; nothing remains after
-/// that.
+/// Shows Headwater at work, then keeps it running until SIGINT or SIGTERM, and removes everything afterwards.
 ///
 /// # Errors
-/// What could not be had or started, with the way out where there is one.
+/// What could not be obtained or started, with a remedy if there is one.
 pub async fn run(flags: DemoFlags) -> Result<(), DemoError> {
     let signals = |source| DemoError::System {
         doing: "wait for signals",
@@ -116,7 +115,7 @@ pub async fn run(flags: DemoFlags) -> Result<(), DemoError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(signals)?;
     tokio::select! {
-        // Ends by an error only; being dropped is what stops the server.
+        // Ends with an error only; dropping the future stops the server.
         result = show_and_serve(flags) => result,
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
@@ -175,7 +174,7 @@ async fn load_with_progress(addr: SocketAddr, size: DatasetSize) -> Result<(), D
         .map_err(DemoError::client("close a connection"))
 }
 
-/// In a task of its own, which ends with the program.
+/// Starts Headwater in a task of its own, which ends with the program.
 async fn start_headwater(
     upstream: SocketAddr,
     listen: Option<String>,
@@ -207,7 +206,7 @@ async fn start_headwater(
     Ok((addr, shared))
 }
 
-/// A connection over TCP, as Headwater's clients have it.
+/// Opens a connection over TCP, as Headwater's clients do.
 async fn connect(
     addr: SocketAddr,
     user: &'static str,

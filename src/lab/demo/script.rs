@@ -1,9 +1,8 @@
 //! Splits a file of SQL statements as the command line clients do, so that the same file works
 //! there and here.
 
-/// The statements of `text` without what separates them. A statement ends with the line that ends
-/// with the delimiter: `;`, until a `DELIMITER` line names another one. Comments between
-/// statements stay with the statement that follows them; those at the end are left out.
+/// The statements of `text` without their separators. A statement ends with the line that ends with the delimiter: `;`, until a
+/// `DELIMITER` line names another one. A comment between statements stays with the statement after it; comments at the end are left out.
 pub fn statements(text: &str) -> Vec<String> {
     let mut delimiter = ";";
     let mut statements = Vec::new();
@@ -45,7 +44,7 @@ mod tests {
     use super::statements;
 
     #[test]
-    fn a_statement_ends_where_its_delimiter_stands() {
+    fn a_statement_ends_at_its_delimiter() {
         let text = "-- tables\nCREATE TABLE a (\n  id int\n);\n\nDROP TABLE a;\n";
         let expected = ["-- tables\nCREATE TABLE a (\n  id int\n)", "DROP TABLE a"];
         assert_eq!(statements(text), expected);

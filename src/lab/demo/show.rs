@@ -1,4 +1,4 @@
-//! What the demo prints: a timeline, and the lines to type next.
+//! The demo's output: a timeline, and the commands to type next.
 
 use std::net::SocketAddr;
 
@@ -8,20 +8,19 @@ use crate::lab::bench::query_path::PageTask;
 
 use super::{DATABASE, DemoError, accounts, connect};
 
-/// The second statement of every app that uses the procedures.
+/// The second statement of an app that uses the procedures.
 pub(super) const FOLLOW_UP_SELECT: &str = "SELECT message.id, user_id, body FROM message \
     INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
-/// Letters of a body that fit beside the other columns.
+/// Characters of a body that fit beside the other columns.
 const BODY_WIDTH: usize = 56;
 
-/// The page that was shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShownPage {
     reader: u32,
     last_id: u64,
 }
 
-/// Reads a typical reader's timeline as an app does and prints it.
+/// Reads a typical reader's timeline as an app does, and prints it.
 pub(super) async fn print_first_timeline(proxy: SocketAddr) -> Result<ShownPage, DemoError> {
     let reading = || DemoError::client("read a timeline through Headwater");
     let mut conn = connect(proxy, accounts::APP, Some(DATABASE)).await?;
@@ -47,7 +46,7 @@ pub(super) async fn print_first_timeline(proxy: SocketAddr) -> Result<ShownPage,
     Ok(ShownPage { reader, last_id })
 }
 
-/// The exact lines, for the clients that are installed.
+/// Prints the exact commands for the installed clients.
 pub(super) fn print_next_steps(server: SocketAddr, proxy: SocketAddr, page: ShownPage) {
     let ShownPage { reader, last_id } = page;
     let place = format!(
@@ -56,7 +55,7 @@ pub(super) fn print_next_steps(server: SocketAddr, proxy: SocketAddr, page: Show
         proxy.port(),
         accounts::APP
     );
-    // Newer MariaDB clients insist on TLS unless told not to.
+    // Newer MariaDB clients require TLS by default.
     let clients = [("mariadb", "mariadb --skip-ssl"), ("mysql", "mysql")];
     println!("Try it with any MySQL client:\n");
     for (_, client) in clients

@@ -13,7 +13,7 @@ use super::{DATABASE, DemoError, accounts, connect};
 use crate::lab::bench::query_path::PageTask;
 
 const CONNECTIONS: u64 = 4;
-/// Both ways take turns, so that a busy moment of the machine hits both.
+/// Both sides alternate, so that a busy moment of the machine affects both.
 const ROUNDS: u64 = 3;
 const TURN_TIME: Duration = Duration::from_millis(500);
 
@@ -31,21 +31,21 @@ pub(super) async fn compare(
     users: u32,
 ) -> Result<(), DemoError> {
     println!("timelines a second, {CONNECTIONS} connections, random readers, from warm memory\n");
-    // How many rows of a form pass, and what both ways cost, is learned from its first statements.
+    // Headwater samples from the first statements how many rows a template's filter passes, and what both strategies cost.
     rate(proxy, SpeedQuery::Join, users, ROUNDS).await?;
     println!(
         "{:<28}{:>10}{:>12}{:>8}",
         "", "directly", "Headwater", "ratio"
     );
-    for (work, name) in [
+    for (query, name) in [
         (SpeedQuery::Join, "one plain join"),
         (SpeedQuery::Call, "CALL"),
         (SpeedQuery::CallAndFollowUp, "CALL, then the join"),
     ] {
         let (mut without, mut with) = (0.0, 0.0);
         for round in 0..ROUNDS {
-            without += rate(direct, work, users, round).await?;
-            with += rate(proxy, work, users, round).await?;
+            without += rate(direct, query, users, round).await?;
+            with += rate(proxy, query, users, round).await?;
         }
         let rounds = ROUNDS as f64;
         let (without, with) = (without / rounds, with / rounds);
@@ -60,7 +60,7 @@ pub(super) async fn compare(
 
 async fn rate(
     addr: SocketAddr,
-    work: SpeedQuery,
+    query: SpeedQuery,
     users: u32,
     round: u64,
 ) -> Result<f64, DemoError> {
@@ -69,7 +69,7 @@ async fn rate(
         let conn = connect(addr, accounts::APP, Some(DATABASE)).await?;
         tasks.spawn(measure_connection(
             conn,
-            work,
+            query,
             users,
             round * CONNECTIONS + connection,
         ));
@@ -84,10 +84,10 @@ async fn rate(
     Ok(done)
 }
 
-/// Timelines a second of one connection. The same `seed` asks for the same readers.
+/// Timelines a second of one connection. The same `seed` gives the same readers.
 async fn measure_connection(
     mut conn: Conn,
-    work: SpeedQuery,
+    query: SpeedQuery,
     users: u32,
     seed: u64,
 ) -> Result<f64, DemoError> {
@@ -96,10 +96,10 @@ async fn measure_connection(
     let mut count = 0_u64;
     while start.elapsed() < TURN_TIME {
         let reader = sample_reader(users, seed, count);
-        conn.query_drop(first_statement(work, reader))
+        conn.query_drop(first_statement(query, reader))
             .await
             .map_err(measuring())?;
-        if work == SpeedQuery::CallAndFollowUp {
+        if query == SpeedQuery::CallAndFollowUp {
             conn.query_drop(FOLLOW_UP_SELECT)
                 .await
                 .map_err(measuring())?;
@@ -111,9 +111,9 @@ async fn measure_connection(
     Ok(rate)
 }
 
-/// The timeline, or the call behind which it is read.
-fn first_statement(work: SpeedQuery, reader: u64) -> String {
-    match work {
+/// The timeline's SELECT, or the CALL before it.
+fn first_statement(query: SpeedQuery, reader: u64) -> String {
+    match query {
         SpeedQuery::Join => {
             let task = PageTask {
                 reader,
@@ -127,7 +127,7 @@ fn first_statement(work: SpeedQuery, reader: u64) -> String {
     }
 }
 
-/// Any of `1..=users`, by multiplying with an odd constant (Fibonacci hashing).
+/// One of `1..=users`, by multiplying with an odd constant (Fibonacci hashing).
 fn sample_reader(users: u32, seed: u64, count: u64) -> u64 {
     let mixed = (seed << 32 | count).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     mixed % u64::from(users.max(1)) + 1

@@ -1,4 +1,4 @@
-//! Waits until memory is warm: figures taken while it is being filled are of no use to anybody.
+//! Waits until memory is warm: figures taken during the fill mean nothing.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use crate::session::session_counters::SessionEvent;
 use crate::session::shared_state::SharedState;
 
 const CONNECTIONS: u32 = 4;
-/// With more readers than are through by then, or less memory than they take, what there is has to do.
+/// Time limit; with many readers or little memory, the measurement starts with what is cached by then.
 const WARMUP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Calls for each reader, and again, until memory answers all of them. Prints how long that took from `start` on.
+/// Repeats a call for each reader until memory answers all of them. Prints the time since `start`.
 pub(super) async fn wait_until_warm(
     proxy: SocketAddr,
     shared: &SharedState,
@@ -41,7 +41,7 @@ pub(super) async fn wait_until_warm(
     }
 }
 
-/// One call for each reader; returns how many that were.
+/// Makes one call for each reader; returns the number of calls.
 async fn call_each_reader(proxy: SocketAddr, users: u32) -> Result<u64, DemoError> {
     let mut tasks = JoinSet::new();
     for first in 1..=CONNECTIONS {

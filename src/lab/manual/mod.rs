@@ -1,7 +1,7 @@
-//! `headwater manual FOLDER`: what a package carries beside the program, and the book's page of settings, written from the code, so
-//! that neither says anything else than the program does.
+//! `headwater manual FOLDER`: writes the files that a package ships with the program, and the book's page of settings, from the code, so
+//! that they agree with the program.
 //!
-//! Behind the feature `lab`, hidden: a program in production has no use for it.
+//! A hidden subcommand of the feature `lab`: a program in production does not need it.
 
 mod settings;
 
@@ -15,7 +15,7 @@ use clap_mangen::Man;
 
 use crate::version;
 
-/// Programs of the system's administrator, in the manual's order.
+/// The manual's section of administrators' programs.
 const SECTION: &str = "8";
 
 /// Flags of `headwater manual`.
@@ -25,23 +25,23 @@ pub struct ManualFlags {
     folder: PathBuf,
 }
 
-/// Why the manual is not written.
+/// Why the manual was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum ManualError {
-    /// A file.
+    /// A file cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// There is nothing to take flags from.
+    /// The command line has no `serve` to take flags from.
     #[error("the command line has no `serve`")]
     NoServe,
 }
 
-/// Writes all of it.
+/// Writes all files.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -64,7 +64,7 @@ pub fn write(flags: &ManualFlags, program: &clap::Command) -> Result<(), ManualE
     )
 }
 
-/// The command line without the laboratory's part of it.
+/// The command line without the laboratory's subcommands.
 fn production_command(program: &clap::Command) -> clap::Command {
     let lab = super::LabCommand::augment_subcommands(clap::Command::new("lab"));
     let mut shown = clap::Command::new("headwater").version(version::NUMBER);
@@ -80,7 +80,7 @@ fn production_command(program: &clap::Command) -> clap::Command {
     shown.subcommands(subcommands.cloned())
 }
 
-/// `headwater.8`, and a page for each subcommand.
+/// Writes `headwater.8`, and a page for each subcommand.
 fn pages(folder: &Path, program: &clap::Command) -> Result<(), ManualError> {
     let mut program = program.clone().disable_help_subcommand(true);
     program.build();

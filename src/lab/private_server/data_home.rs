@@ -1,4 +1,4 @@
-//! Where servers' folders are: in memory where there is plenty of it, so that a server starts and stops without waiting for a disk.
+//! The parent folder of servers' folders: in memory if there is enough of it, so that servers start and stop without waiting for a disk.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use crate::session_capacity::{cgroup_memory_limit, meminfo};
 
 /// A file system in memory, on Linux.
 const IN_MEMORY: &str = "/dev/shm";
-/// As much has to be free of that file system, and of the machine's memory: some ten servers have a few hundred megabytes each.
+/// The space that has to be free in that file system and in the machine's memory: ten servers have a few hundred megabytes each.
 const FREE_BYTES_NEEDED: u64 = 8 << 30;
 
-/// The folder in which those of servers are made: `TMPDIR` where that is set.
+/// The parent folder of new servers' folders: `TMPDIR` if that is set.
 pub(super) fn data_home() -> PathBuf {
     let in_memory = Path::new(IN_MEMORY);
     match std::env::var_os("TMPDIR").is_none() && has_plenty(in_memory) {
@@ -18,7 +18,7 @@ pub(super) fn data_home() -> PathBuf {
     }
 }
 
-/// All folders in which they may have been made: what is free differs from moment to moment.
+/// All possible parent folders: the free space changes from moment to moment.
 #[must_use]
 pub fn data_homes() -> [PathBuf; 2] {
     [PathBuf::from(IN_MEMORY), std::env::temp_dir()]

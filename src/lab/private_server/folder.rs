@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{PrivateServerError, data_home};
 
-/// Only the user may look inside. Removed with all it holds when dropped.
+/// A folder with access for the user only. Dropping this value removes it with its contents.
 #[derive(Debug)]
 pub(super) struct ServerFolder(PathBuf);
 
@@ -22,7 +22,7 @@ impl ServerFolder {
             let path = data_home().join(name);
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(ServerFolder(path)),
-                // Left by a process of the same number that was not allowed to clean up.
+                // A process with the same id left it, without a chance to clean up.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => {
                     let doing = format!("create {}", path.display());
@@ -44,7 +44,7 @@ impl ServerFolder {
         self.0.join("server.log")
     }
 
-    /// A short name: the system takes at most 107 bytes for the whole path.
+    /// A short name: the system accepts at most 107 bytes for the whole path.
     pub(super) fn socket(&self) -> PathBuf {
         self.0.join("s")
     }

@@ -1,8 +1,7 @@
-//! A database server of our own: private folder, private port, gone with us.
+//! A private database server: its own folder and port, removed with this process.
 //!
-//! The demo, the tests and `make bench-relay` use it. The server runs as the invoking user, listens on
-//! loopback only, takes `root` with an empty password, and loses everything when it is dropped:
-//! it trades durability for speed and must never hold data that anybody needs.
+//! The demo, the tests and `make bench-relay` use it. The server runs as the invoking user, listens on loopback only, accepts `root` with
+//! an empty password, and loses everything when it is dropped: it trades durability for speed and must never hold data of value.
 
 mod data_home;
 mod folder;
@@ -31,9 +30,9 @@ pub use self::ports::free_port;
 use self::programs::ServerPrograms;
 use self::watchdog::Watchdog;
 
-/// How long a server may take from start to its first greeting (crash recovery included).
+/// Time limit from start to the first greeting (crash recovery included).
 const START_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long a server may take to stop after SIGTERM before it gets SIGKILL.
+/// Time limit from SIGTERM to the end, before SIGKILL.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Which product a private server runs.
@@ -55,24 +54,24 @@ impl ServerKind {
     }
 }
 
-/// Why a private server could not be had.
+/// Why a private server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateServerError {
     /// A program or the unpacked MySQL folder is not on this machine.
     #[error("{what} is not on this machine: run `make setup`")]
     Missing {
-        /// What was looked for.
+        /// The missing program or folder.
         what: String,
     },
     /// A file, folder or process could not be made or read.
     #[error("could not {doing}")]
     Io {
-        /// What was being done, as an infinitive.
+        /// The failed action, as an infinitive.
         doing: String,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
-    /// The program that makes an empty data folder failed.
+    /// The program that creates an empty data folder failed.
     #[error("could not make an empty data folder for {kind:?}; the last lines it wrote:\n{log}")]
     Initialise {
         /// Which product.
@@ -80,7 +79,7 @@ pub enum PrivateServerError {
         /// The end of its output.
         log: String,
     },
-    /// The server ended, or never greeted.
+    /// The server ended, or sent no greeting in time.
     #[error("{kind:?} did not come up on port {port}; the last lines it wrote:\n{log}")]
     Start {
         /// Which product.
@@ -99,11 +98,11 @@ impl PrivateServerError {
     }
 }
 
-/// The option of a server that looks up its clients' names, and counts their errors by host.
+/// The option of a server that resolves its clients' names, and counts their errors by host.
 const NAME_RESOLVE_OPTION: &str = "--disable-skip-name-resolve";
 
-/// A running (or stopped) server with its own folder and port. Dropping it stops the server and
-/// removes the folder; if this process dies without dropping it, a watchdog does the same.
+/// A running (or stopped) server with its own folder and port. Dropping it stops the server and removes the folder; if this process dies
+/// without dropping it, a watchdog does the same.
 #[derive(Debug)]
 pub struct PrivateServer {
     kind: ServerKind,
@@ -116,10 +115,9 @@ pub struct PrivateServer {
 }
 
 impl PrivateServer {
-    /// Starts a server on an empty data folder and waits until it greets. `options` are further
-    /// command line options of the server (`--innodb-buffer-pool-size=512M`); they come last, so
-    /// they win over the defaults. Blocks for one to three seconds, about ten more the first time
-    /// on a machine.
+    /// Starts a server on an empty data folder and waits until it greets. `options` are further command line options of the server
+    /// (`--innodb-buffer-pool-size=512M`); they come last, so they override the defaults. Blocks for one to three seconds, about ten more
+    /// the first time on a machine.
     ///
     /// # Errors
     /// [`PrivateServerError::Missing`] when the product is not installed, the others as named.
@@ -154,7 +152,7 @@ impl PrivateServer {
             watchdog,
             folder,
         };
-        // Between the look at a port and the server's bind another process may take it.
+        // Another process may take the port between the check and the server's bind.
         let mut attempts_left = 4;
         loop {
             server.port = free_port().map_err(PrivateServerError::io("find a free port"))?;
@@ -175,7 +173,7 @@ impl PrivateServer {
         self.kind
     }
 
-    /// The product's own command line client, which reads no option files; it still has to be told where to connect.
+    /// The product's command line client, without option files; it still needs to be given the address.
     pub fn client(&self) -> std::process::Command {
         self.programs.client()
     }
@@ -185,7 +183,7 @@ impl PrivateServer {
         self.programs.version()
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn addr(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }
@@ -205,12 +203,12 @@ impl PrivateServer {
         self.process.as_ref().map(Child::id)
     }
 
-    /// The file that takes everything the server writes to its standard streams.
+    /// The file with the server's standard output and error.
     pub fn log(&self) -> PathBuf {
         self.folder.log()
     }
 
-    /// What it is started with from the next start on.
+    /// Sets the options for the next start.
     pub fn set_options(&mut self, options: &[&str]) {
         self.options = options.iter().map(|&option| option.to_owned()).collect();
     }
@@ -229,7 +227,7 @@ impl PrivateServer {
         self.launch()
     }
 
-    /// Asks the server to shut down and waits until it is gone, with SIGKILL after 30 seconds.
+    /// Asks the server to shut down and waits until it has ended, with SIGKILL after 30 seconds.
     pub fn stop(&mut self) {
         let Some(child) = self.process.as_ref() else {
             return;
@@ -242,24 +240,24 @@ impl PrivateServer {
         self.kill();
     }
 
-    /// Takes the server down as a crash would (SIGKILL); [`PrivateServer::restart`] recovers it.
+    /// Kills the server with SIGKILL, like a crash; [`PrivateServer::restart`] recovers it.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.process.take() {
-            // It may have ended by itself; either way it is gone once it has been waited for.
+            // It may have ended by itself; either way it has ended once it was waited for.
             let _ = child.kill();
             let _ = child.wait();
         }
         self.watchdog.set_server(None);
     }
 
-    /// Its options want names to be looked up.
+    /// True if its options require name resolution.
     fn resolves_names(&self) -> bool {
         self.options
             .iter()
             .any(|option| option == NAME_RESOLVE_OPTION)
     }
 
-    /// The end of its log; and of a Galera node what its scripts wrote, which may stand far before that.
+    /// The end of its log; for a Galera node also the output of its scripts, which may be far before the end.
     fn startup_log(&self) -> String {
         let log = last_lines(&self.log());
         match self.options.iter().any(|it| it.starts_with("--wsrep")) {
@@ -312,7 +310,7 @@ impl PrivateServer {
 }
 
 impl Drop for PrivateServer {
-    /// As a crash, since its data goes as well: MySQL takes nearly two seconds to shut down in order.
+    /// SIGKILL, since the data is deleted as well: MySQL takes nearly two seconds for an orderly shutdown.
     fn drop(&mut self) {
         self.kill();
         self.watchdog.dismiss();
@@ -322,12 +320,12 @@ impl Drop for PrivateServer {
 /// The library that makes MariaDB's server a node of a Galera cluster: `--wsrep-provider`.
 ///
 /// # Errors
-/// [`PrivateServerError::Missing`] where it is not on this machine, or `rsync`, which state transfers need.
+/// [`PrivateServerError::Missing`] if it or `rsync`, which state transfers need, is not on this machine.
 pub fn galera_provider() -> Result<PathBuf, PrivateServerError> {
     programs::galera_provider()
 }
 
-/// The folder of Galera's library, and of the scripts of its state transfers.
+/// The folder of Galera's library and of its state transfer scripts.
 #[must_use]
 pub fn galera_folder() -> PathBuf {
     programs::galera().prefix().to_owned()
@@ -347,7 +345,7 @@ fn greets(addr: SocketAddr) -> bool {
 
 fn send_signal(child: &Child, signal: Signal) {
     if let Ok(pid) = i32::try_from(child.id()) {
-        // The child has not been waited for, so the number is still its own.
+        // The child was not reaped yet, so the pid is still its own.
         let _ = signal::kill(Pid::from_raw(pid), signal);
     }
 }
@@ -357,11 +355,10 @@ fn last_lines(file: &Path) -> String {
     last_matching_lines(file, |_| true)
 }
 
-/// The last lines of a server's log that are not its own: what the programs wrote that it runs, such as the scripts of Galera's state
-/// transfers. At most 20.
+/// The last lines of a server's log that other programs wrote, such as the scripts of Galera's state transfers. At most 20.
 #[must_use]
 pub fn script_log_lines(log: &Path) -> String {
-    // A server begins its lines with the date.
+    // The server's own lines begin with the date.
     last_matching_lines(log, |line| {
         !line.is_empty() && !line.starts_with(|first: char| first.is_ascii_digit())
     })
@@ -370,8 +367,8 @@ pub fn script_log_lines(log: &Path) -> String {
 fn last_matching_lines(file: &Path, is_wanted: impl Fn(&str) -> bool) -> String {
     let text = std::fs::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let wanted = text.lines().rev().filter(|line| is_wanted(line));
-    let mut lines: Vec<&str> = wanted.take(20).collect();
+    let matching = text.lines().rev().filter(|line| is_wanted(line));
+    let mut lines: Vec<&str> = matching.take(20).collect();
     lines.reverse();
     lines.join("\n")
 }
@@ -382,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_keeps_its_port_across_a_crash_and_leaves_nothing_behind() {
+    fn a_server_keeps_its_port_across_a_crash_and_removes_its_folder() {
         let mut server = PrivateServer::start(ServerKind::Mariadb, &[]).unwrap();
         let (addr, folder) = (server.addr(), server.folder.path().to_owned());
         assert!(greets(addr), "{addr} does not greet");
@@ -401,7 +398,7 @@ mod tests {
     fn mysql_starts_too() {
         match PrivateServer::start(ServerKind::Mysql, &[]) {
             Ok(server) => assert!(server.version().starts_with("9.7"), "{}", server.version()),
-            // Another test insists on it where it must be there: see integration/kit/servers.rs.
+            // Another test requires it where it has to be installed: see integration/kit/servers.rs.
             Err(PrivateServerError::Missing { .. }) => {}
             Err(error) => panic!("{error}"),
         }

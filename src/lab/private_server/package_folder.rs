@@ -1,4 +1,4 @@
-//! Programs of packages that were unpacked and not installed (`setup/unpack.sh`): their folder has a C library of its own.
+//! Programs of packages that were unpacked, not installed (`setup/unpack.sh`): their folder has its own C library.
 
 use std::env;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ pub struct PackageFolder {
 }
 
 impl PackageFolder {
-    /// The folder that the environment variable names, else the one of that name in the user's cache.
+    /// The folder in the environment variable, or else the one of that name in the user's cache.
     #[must_use]
     pub fn at(variable: &str, name: &str) -> PackageFolder {
         let prefix = match env::var_os(variable) {
@@ -30,13 +30,13 @@ impl PackageFolder {
         PackageFolder { prefix }
     }
 
-    /// The folder.
+    /// The folder's path.
     #[must_use]
     pub fn prefix(&self) -> &Path {
         &self.prefix
     }
 
-    /// Whether this program (`usr/sbin/mysqld`) is there, and what loads it.
+    /// True if this program (`usr/sbin/mysqld`) and its loader exist.
     #[must_use]
     pub fn has(&self, program: &str) -> bool {
         self.prefix.join(program).exists() && self.loader().exists()
@@ -53,17 +53,20 @@ impl PackageFolder {
         command
     }
 
-    /// `PATH` with the folder's own programs in front of the machine's, which may have others of the same names; `None` where the folder
-    /// is not there.
+    /// `PATH` with the folder's programs before the machine's, which may have the same names; `None` if the folder does not exist.
     #[must_use]
     pub fn search_path(&self) -> Option<OsString> {
-        let own = self.prefix.join("usr/bin");
+        let own_programs = self.prefix.join("usr/bin");
         let path = env::var_os("PATH").unwrap_or_default();
-        let folders = [own.clone()].into_iter().chain(env::split_paths(&path));
-        own.is_dir().then(|| env::join_paths(folders).ok())?
+        let folders = [own_programs.clone()]
+            .into_iter()
+            .chain(env::split_paths(&path));
+        own_programs
+            .is_dir()
+            .then(|| env::join_paths(folders).ok())?
     }
 
-    /// Not by the path that programs know it under: packages may have an absolute link there.
+    /// The loader's own path, not the one stored in programs: packages may have an absolute link there.
     fn loader(&self) -> PathBuf {
         let name = match env::consts::ARCH {
             "aarch64" => "ld-linux-aarch64.so.1",
@@ -92,7 +95,7 @@ fn system_libraries() -> String {
     format!("usr/lib/{}-linux-gnu", env::consts::ARCH)
 }
 
-/// The user's cache: what can be made again, and is worth keeping between runs.
+/// The user's cache, for files that can be created again.
 pub(super) fn cache_folder() -> PathBuf {
     match env::var_os("HOME") {
         Some(home) if !home.is_empty() => Path::new(&home).join(".cache/headwater"),

@@ -1,32 +1,31 @@
-//! Ports for servers of our own, that nothing else takes soon.
+//! Free ports for private servers, which no other program takes soon.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 
-/// Ports below the range from which outgoing connections draw theirs (32768 and up on Linux), so that a restart finds its port still free.
+/// Ports below the range of outgoing connections (32768 and up on Linux), so that a server's port is still free when it restarts.
 const FIRST_PORT: u16 = 20_000;
-/// They are shared out in blocks: processes side by side have different ones.
+/// The ports are divided into blocks; concurrent processes use different ones.
 const BLOCK_COUNT: u16 = 60;
-/// Ports of a block. The first one is its mark: the block is of the process that listens there.
+/// Ports of a block. The first one marks it: the block belongs to the process that listens there.
 const BLOCK_PORTS: u16 = 200;
 
-/// A port of this machine that nobody listens on now, that nothing else will take soon, and that was not given out by this process before, unless
-/// that was thousands of ports ago.
+/// A port of this machine without a listener, that no other program takes soon, and that this process did not return before, or only
+/// thousands of ports ago.
 ///
 /// # Errors
-/// When none of the 12,000 ports from 20,000 on can be listened on.
+/// Fails if none of the 12,000 ports from 20,000 on is free.
 pub fn free_port() -> io::Result<u16> {
     static PORTS: Mutex<PortBlocks> = Mutex::new(PortBlocks::NONE);
     let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
     ports.next(std::process::id())
 }
 
-/// The blocks of a process.
 struct PortBlocks {
-    /// Their marks: the system takes them back when the process ends, however it does.
+    /// The listeners on the blocks' first ports: the system closes them when the process ends.
     marks: Vec<(u16, TcpListener)>,
-    /// The one in use, by its place among the marks, and the last port of it that was given out.
+    /// The index of the current block, and the last port of it that was returned.
     current: (usize, u16),
 }
 
@@ -36,10 +35,10 @@ impl PortBlocks {
         current: (0, BLOCK_PORTS - 1),
     };
 
-    /// The next one. A number of the process says where it looks for blocks first.
+    /// The next port. `process` decides where the search for blocks begins.
     fn next(&mut self, process: u32) -> io::Result<u16> {
         let mut last = io::Error::from(io::ErrorKind::AddrInUse);
-        // At most every port once, those that are only to be had from other processes included.
+        // At most each port once, including those of other processes.
         for _ in 0..u32::from(BLOCK_COUNT) * u32::from(BLOCK_PORTS) {
             let (block, port) = &mut self.current;
             *port += 1;
@@ -50,7 +49,7 @@ impl PortBlocks {
                         self.marks.push(mark);
                         self.marks.len() - 1
                     }
-                    // All are taken: those of its own once more.
+                    // All blocks are taken: reuse this process's blocks.
                     Err(_) if !self.marks.is_empty() => (*block + 1) % self.marks.len(),
                     Err(error) => return Err(error),
                 };
@@ -65,7 +64,7 @@ impl PortBlocks {
     }
 }
 
-/// A block that is nobody's: its first port, and its mark.
+/// Claims a free block: its first port, and its mark.
 fn claim_block(process: u32) -> io::Result<(u16, TcpListener)> {
     let mut last = io::Error::from(io::ErrorKind::AddrInUse);
     let start = u16::try_from(process % u32::from(BLOCK_COUNT)).unwrap_or_default();
@@ -95,7 +94,7 @@ mod tests {
         let mut both = [PortBlocks::NONE, PortBlocks::NONE];
         let mut had = HashSet::new();
         for _ in 0..u32::from(BLOCK_PORTS) * 2 {
-            // They begin to look at the same place.
+            // Both begin their search at the same block.
             for ports in &mut both {
                 let port = ports.next(7).unwrap();
                 assert!(

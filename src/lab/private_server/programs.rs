@@ -1,4 +1,4 @@
-//! Where the servers' programs are, and the command lines that make and start a server.
+//! The paths of the servers' programs, and the command lines that initialise and start a server.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,10 +12,10 @@ use super::folder::ServerFolder;
 use super::package_folder::PackageFolder;
 use super::{PrivateServerError, ServerKind};
 
-/// Where MariaDB 11.8 keeps messages, character sets, and what a data folder is made with.
+/// The folder of MariaDB 11.8 with messages, character sets, and the scripts for a data folder.
 const SHARED_11: &str = "usr/share/mariadb";
-/// What mariadb-install-db does, whose programs need the loader of their own folder: of the data folder, the scripts' folder
-/// and the server's command line. No account is made for the machine's name.
+/// The steps of mariadb-install-db, with the loader of the package folder. Arguments: data folder, scripts' folder, server command line.
+/// Creates no account for the machine's name.
 const BOOTSTRAP: &str = r#"
     set -e
     data=$1 scripts=$2
@@ -28,12 +28,12 @@ const BOOTSTRAP: &str = r#"
     } | "$@" --bootstrap --datadir="$data" --skip-name-resolve
 "#;
 
-/// How variables begin that servers, clients and the scripts of state transfers obey.
+/// Prefixes of environment variables that affect servers, clients and the scripts of state transfers.
 const ENVIRONMENT_PREFIXES: &[&str] = &["MYSQL", "MARIADB", "LIBMYSQL", "WSREP", "INNODB"];
 const EMPTY_FILE: &str = "/dev/null";
 const NO_FILE: &str = "/dev/null/none";
 
-/// The programs of one product that were found on this machine.
+/// The programs of one product on this machine.
 #[derive(Debug)]
 pub(super) struct ServerPrograms {
     kind: ServerKind,
@@ -68,7 +68,7 @@ impl ServerPrograms {
         ServerPrograms::with_layout(kind, layout)
     }
 
-    /// Those of MariaDB 11.8, whatever release the distribution has.
+    /// The programs of MariaDB 11.8, whatever release the distribution has.
     pub(super) fn mariadb11() -> Result<ServerPrograms, PrivateServerError> {
         let folder = PackageFolder::at("HEADWATER_MARIADB11_PREFIX", "mariadb-11.8");
         let folder = require_program(folder, "usr/sbin/mariadbd", "MariaDB 11.8")?;
@@ -96,11 +96,10 @@ impl ServerPrograms {
         &self.version
     }
 
-    /// The command that runs a server on `folder`, in a process group of its own so that Ctrl-C
-    /// in the terminal reaches us first.
+    /// The command that runs a server on `folder`, in its own process group, so that Ctrl-C in the terminal reaches this process first.
     ///
-    /// Names of clients are looked up with `resolves` alone: MySQL keeps to a first `--skip-name-resolve` whatever comes behind it, though
-    /// `@@skip_name_resolve` says otherwise (9.7), and counts no errors by host then.
+    /// Only with `resolves` are clients' names resolved: MySQL (9.7) obeys the first `--skip-name-resolve` whatever follows, though
+    /// `@@skip_name_resolve` says otherwise, and counts no errors by host then.
     pub(super) fn server(&self, folder: &ServerFolder, port: u16, resolves: bool) -> Command {
         let mut command = self.bare_server();
         command
@@ -108,7 +107,7 @@ impl ServerPrograms {
             .arg(option("--datadir", &folder.data()))
             .arg(option("--socket", &folder.socket()))
             .arg(option("--pid-file", &folder.pid_file()))
-            // A MariaDB that starts removes other servers' temporary tables from a folder that they share, and they crash.
+            // A MariaDB that starts removes other servers' temporary tables from a shared folder, and they crash.
             .arg(option("--tmpdir", folder.path()))
             .arg(format!("--port={port}"))
             .args([
@@ -116,7 +115,7 @@ impl ServerPrograms {
                 "--local-infile=1",
                 "--secure-file-priv=",
                 "--max-connections=500",
-                // The data is thrown away at the end: no write has to reach the disk.
+                // The data is temporary: no write has to reach the disk.
                 "--innodb-flush-log-at-trx-commit=0",
                 "--sync-binlog=0",
                 "--log-bin=binlog",
@@ -135,7 +134,7 @@ impl ServerPrograms {
                     "--gtid-mode=ON",
                     "--enforce-gtid-consistency=ON",
                     "--log-bin-trust-function-creators=1",
-                    // There are no events, and its thread (9.7) may take a processor to itself all the same.
+                    // There are no events, but the scheduler's thread (9.7) may use a whole processor.
                     "--event-scheduler=OFF",
                 ]);
             }
@@ -143,9 +142,8 @@ impl ServerPrograms {
         command
     }
 
-    /// The command that makes an empty data folder with `root`, password empty, at 127.0.0.1.
-    /// `accounts` is a file that the command may need to be read; its text is
-    /// [`ServerPrograms::first_statements`].
+    /// The command that creates an empty data folder with `root`, password empty, at 127.0.0.1. `accounts` is a file with
+    /// [`ServerPrograms::first_statements`] that the command may read.
     pub(super) fn initialise(&self, data: &Path, accounts: &Path) -> Command {
         match &self.layout {
             ProgramLayout::Mariadb { install_db, .. } => {
@@ -154,9 +152,9 @@ impl ServerPrograms {
                 command
                     .arg(option("--datadir", data))
                     .arg("--auth-root-authentication-method=normal")
-                    // Run by root, it would give a plugin's folder of the machine's own service to root, which shuts that service out.
+                    // As root, it would change the owner of the installed service's plugin folder to root, and lock that service out.
                     .arg("--rpm")
-                    // Its anonymous accounts would be preferred to named ones from anywhere.
+                    // Its anonymous accounts would take precedence over named accounts at any host.
                     .args(["--skip-test-db", "--skip-name-resolve"]);
                 clear_environment(&mut command);
                 command
@@ -183,13 +181,13 @@ impl ServerPrograms {
         }
     }
 
-    /// MySQL makes `root@localhost` only, which is reached by socket when names are not resolved.
+    /// MySQL creates `root@localhost` only, which is reached by socket when names are not resolved.
     pub(super) fn first_statements(&self) -> &'static str {
         "CREATE USER 'root'@'127.0.0.1' IDENTIFIED BY '';\n\
          GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n"
     }
 
-    /// The product's own client, without anybody's option files.
+    /// The product's client, without option files.
     pub(super) fn client(&self) -> Command {
         let mut command = match &self.layout {
             ProgramLayout::Mariadb { .. } => Command::new("mariadb"),
@@ -198,7 +196,7 @@ impl ServerPrograms {
         };
         command.arg("--no-defaults");
         clear_environment(&mut command);
-        // The one file that MySQL's client reads whatever it is told.
+        // MySQL's client reads this one file in any case.
         command.env("MYSQL_TEST_LOGIN_FILE", NO_FILE);
         if let ProgramLayout::Mariadb11(folder) = &self.layout {
             command.arg(option(
@@ -213,9 +211,9 @@ impl ServerPrograms {
         let mut command = match &self.layout {
             ProgramLayout::Mariadb { server, .. } => {
                 let mut command = Command::new(server);
-                // A Galera node's state transfers read no other options either, where the server has a file of them.
+                // State transfers of a Galera node use the server's defaults file, if it has one, and no other options.
                 command.arg(option("--defaults-file", Path::new(EMPTY_FILE)));
-                // Where it runs the scripts of these.
+                // The search path of the state transfer scripts.
                 if let Some(path) = galera().search_path() {
                     command.env("PATH", path);
                 }
@@ -267,12 +265,12 @@ impl ServerPrograms {
     }
 }
 
-/// What makes MariaDB's server a node of a cluster, unpacked by setup/galera.sh.
+/// The Galera package, unpacked by setup/galera.sh.
 pub(super) fn galera() -> PackageFolder {
     PackageFolder::at("HEADWATER_GALERA_PREFIX", "galera-4")
 }
 
-/// The library that a Galera node is started with (`--wsrep-provider`).
+/// The library for `--wsrep-provider`.
 pub(super) fn galera_provider() -> Result<PathBuf, PrivateServerError> {
     let library = galera().prefix().join("usr/lib/galera/libgalera_smm.so");
     let what = || format!("Galera in {}", library.display());
@@ -282,7 +280,7 @@ pub(super) fn galera_provider() -> Result<PathBuf, PrivateServerError> {
     }
 }
 
-/// The folder, if the program is there.
+/// The folder, if it has the program.
 fn require_program(
     folder: PackageFolder,
     program: &str,
@@ -295,8 +293,8 @@ fn require_program(
     Err(PrivateServerError::Missing { what })
 }
 
-/// Leaves out what a machine has servers, clients and their scripts obey beside options: an account's password, a host, where data is,
-/// a time zone, the language of the system's messages.
+/// Removes environment variables that affect servers, clients and scripts in addition to options: an account's password, a host, data
+/// paths, the time zone, the language of the system's messages.
 fn clear_environment(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
@@ -310,7 +308,7 @@ fn clear_environment(command: &mut Command) {
     command.env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
 }
 
-/// Servers refuse to run as root unless they are told to.
+/// Servers refuse to run as root without this option.
 fn user_option() -> Option<&'static str> {
     Uid::effective().is_root().then_some("--user=root")
 }
@@ -322,7 +320,7 @@ fn option(name: &str, value: &Path) -> OsString {
     option
 }
 
-/// Looks in `PATH` and where distributions keep servers, which is often not in a user's `PATH`.
+/// Searches `PATH` and the folders where distributions install servers, which are often not in a user's `PATH`.
 fn in_path(program: &str) -> Result<PathBuf, PrivateServerError> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec"].map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! Redis, for timelines that are kept in it: a process of our own on a port of its own, which keeps everything in memory and saves nothing.
+//! A private Redis for timelines: a process on its own port that keeps all data in memory and saves nothing.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use super::{POLL_INTERVAL, PrivateServerError, free_port, last_lines};
 const PROGRAM: &str = "usr/bin/redis-server";
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A running Redis. Dropped, or when this process dies, it is gone with all that it holds.
+/// A running Redis. It ends, with its data, when this value is dropped or this process dies.
 #[derive(Debug)]
 pub struct RedisServer {
     process: Child,
@@ -25,10 +25,10 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one and waits until it answers.
+    /// Starts Redis and waits until it answers.
     ///
     /// # Errors
-    /// [`PrivateServerError::Missing`] when it is not on this machine.
+    /// [`PrivateServerError::Missing`] if it is not on this machine.
     pub fn start() -> Result<RedisServer, PrivateServerError> {
         let unpacked = PackageFolder::at("HEADWATER_REDIS_PREFIX", "redis-7.0");
         if !unpacked.has(PROGRAM) {
@@ -43,7 +43,7 @@ impl RedisServer {
         let log =
             File::create(folder.log()).map_err(PrivateServerError::io("create Redis' log"))?;
         let config = folder.path().join("redis.conf");
-        // The title would take the place of the path by which the watchdog knows the process.
+        // A process title would hide the path by which the watchdog recognizes the process.
         let text = format!(
             "port {port}\nbind 127.0.0.1\nsave \"\"\nappendonly no\nset-proc-title no\ndir {}\n",
             folder.path().display()
@@ -77,7 +77,7 @@ impl RedisServer {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
@@ -89,10 +89,10 @@ impl RedisServer {
         self.process.id()
     }
 
-    /// A connection to it.
+    /// Opens a connection.
     ///
     /// # Errors
-    /// When it cannot be connected to.
+    /// Fails if the connection fails.
     pub fn connect(&self) -> redis::RedisResult<redis::Connection> {
         redis::Client::open(format!("redis://{}/", self.addr()))?.get_connection()
     }
@@ -118,10 +118,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_answers_and_leaves_nothing_behind() {
+    fn it_answers_and_removes_its_folder() {
         let server = match RedisServer::start() {
             Ok(server) => server,
-            // `headwater bench strategies` says what is missing.
+            // `headwater bench strategies` reports what is missing.
             Err(PrivateServerError::Missing { .. }) => return,
             Err(error) => panic!("{error}"),
         };

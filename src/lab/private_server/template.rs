@@ -1,4 +1,4 @@
-//! Empty data folders: made once for each server version, kept in the user's cache, then copied.
+//! Empty data folders: created once for each server version in the user's cache, then copied.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,15 +10,15 @@ use super::package_folder;
 use super::programs::ServerPrograms;
 use super::{PrivateServerError, ServerKind, last_lines};
 
-/// Raised when templates of the same server version are to be made in another way.
+/// Increment this when templates of the same server version are created differently.
 const FORMAT: u32 = 1;
-/// MySQL's own identity: every copy has to make a new one.
+/// MySQL's server UUID: every copy has to generate a new one.
 const IDENTITY: &str = "auto.cnf";
 
-/// The option by which names of databases and tables have no case. MySQL takes it for good when a data folder is made.
+/// Makes names of databases and tables case-insensitive. MySQL fixes it when a data folder is created.
 pub(super) const LOWER_CASE_NAMES: &str = "--lower-case-table-names=1";
 
-/// Fills `data`, which must not exist yet, with an empty data folder, for a server of these options.
+/// Fills `data`, which must not exist yet, with an empty data folder for a server with these options.
 pub(super) fn copy_into(
     programs: &ServerPrograms,
     data: &Path,
@@ -33,8 +33,7 @@ pub(super) fn copy_into(
 }
 
 fn template(programs: &ServerPrograms, folds: bool) -> Result<PathBuf, PrivateServerError> {
-    // One at a time in this process. Two processes may come here at once: each makes its own,
-    // and the first rename wins.
+    // One at a time in this process. Two processes may do this at once: each creates its own, and the first rename wins.
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
 
@@ -79,7 +78,7 @@ fn template(programs: &ServerPrograms, folds: bool) -> Result<PathBuf, PrivateSe
     result
 }
 
-/// Folders, files and nothing else: a data folder that was never served holds no sockets.
+/// Copies folders and files only: a data folder that was never served has no sockets.
 fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {

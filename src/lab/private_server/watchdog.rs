@@ -5,9 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The shell reads the server's process id, line by line as it changes, until the pipe closes,
-/// which the system does for us however this process ends. A process is ours only if it was
-/// started with the private folder, so a number that was used again is left alone.
+/// The shell reads the server's pid, line by line as it changes, until the pipe closes, which the system does however this process ends.
+/// It kills a process only if its command line has the private folder, so a reused pid is safe.
 const SCRIPT: &str = r#"
 folder=$1
 last=
@@ -23,7 +22,7 @@ ours && kill -KILL "$last"
 rm -rf -- "$folder"
 "#;
 
-/// The shell; its standard input is the pipe.
+/// A shell; its standard input is the pipe.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     shell: Child,
@@ -34,7 +33,7 @@ impl Watchdog {
         let shell = Command::new("sh")
             .args(["-c", SCRIPT, "headwater-watchdog"])
             .arg(folder)
-            // Ctrl-C in the terminal must not take the watchdog before the one it watches over.
+            // Ctrl-C in the terminal must not end the watchdog before the process that it watches.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -43,7 +42,7 @@ impl Watchdog {
         Ok(Watchdog { shell })
     }
 
-    /// Says which process to stop; `None` while there is none.
+    /// Sets the process to stop; `None` if there is none.
     pub(super) fn set_server(&mut self, pid: Option<u32>) {
         match pid {
             Some(pid) => self.write_line(&format!("{pid}\n")),
@@ -51,7 +50,7 @@ impl Watchdog {
         }
     }
 
-    /// The server is stopped and the folder is about to be removed by its owner.
+    /// Dismisses the watchdog: the owner has stopped the server and removes the folder.
     pub(super) fn dismiss(&mut self) {
         self.write_line("dismissed\n");
         drop(self.shell.stdin.take());
@@ -60,14 +59,14 @@ impl Watchdog {
 
     fn write_line(&mut self, line: &str) {
         if let Some(pipe) = self.shell.stdin.as_mut() {
-            // A watchdog that is gone cannot be helped, and its loss harms nothing now.
+            // A lost watchdog cannot be replaced, and is not needed now.
             let _ = pipe.write_all(line.as_bytes());
         }
     }
 }
 
 impl Drop for Watchdog {
-    /// Without [`Watchdog::close`], closing the pipe lets the shell do its work.
+    /// Without [`Watchdog::dismiss`], the closed pipe lets the shell do its work.
     fn drop(&mut self) {
         if self.shell.stdin.take().is_some() {
             let _ = self.shell.wait();

@@ -1,22 +1,22 @@
-//! What is told: names, types, units, labels and meanings.
+//! The metrics: names, types, units, labels and meanings.
 //!
-//! [`ALL`] is the one place of them; `docs/metrics.md` says the same.
+//! [`ALL`] is their only list; `docs/metrics.md` repeats it.
 
 use self::MetricKind::{Counter, Gauge, Info};
 use self::MetricUnit::{Bytes, Seconds};
 
-/// One metric, as it is told and explained.
+/// One metric, as it is exported and explained.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricDefinition {
-    /// Its name, without the unit, and without `_total`.
+    /// Its name, without the unit and without `_total`.
     pub name: &'static str,
     /// Its type.
     pub kind: MetricKind,
-    /// What it is told in, where that is part of the name.
+    /// Its unit, if that is part of the name.
     pub unit: Option<MetricUnit>,
     /// Its labels.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// Its meaning.
     pub help: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub enum MetricUnit {
 }
 
 impl MetricDefinition {
-    /// The name under which it is found.
+    /// The name that Prometheus shows.
     #[must_use]
     pub fn full_name(&self) -> String {
         let unit = match self.unit {
@@ -373,7 +373,7 @@ pub(super) const PROCESS_START_TIME: MetricDefinition = metric_with_unit(
     "Start time, in seconds since 1970",
 );
 
-/// Every metric, in the order in which they are told.
+/// Every metric, in the order of the output.
 pub const ALL: [MetricDefinition; 50] = [
     BUILD,
     CALLS_TOTAL,

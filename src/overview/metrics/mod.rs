@@ -1,4 +1,4 @@
-//! Everything that is counted, as Prometheus reads it: put together when somebody asks. `metric_definitions` says what each means.
+//! Every metric, as Prometheus reads it; collected on request. `metric_definitions` explains each.
 
 mod metric_definitions;
 
@@ -38,13 +38,13 @@ use crate::session::shared_state::SharedState;
 use crate::sql::escape_hidden;
 use crate::version;
 
-/// How metrics are told in one of the forms that Prometheus reads: the form's name, and the page. `up`: the server answers.
+/// The metrics in a format that Prometheus reads: content type, and page. `up`: the server answers.
 #[must_use]
 pub fn render_page(shared: &SharedState, up: bool, openmetrics: bool) -> (&'static str, String) {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(MetricsPage::collect(shared, up)));
     let mut page = String::new();
-    // Writing into a text does not fail.
+    // Writing into a string does not fail.
     let (kind, written) = match openmetrics {
         true => (
             "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -61,7 +61,7 @@ pub fn render_page(shared: &SharedState, up: bool, openmetrics: bool) -> (&'stat
     (kind, page)
 }
 
-/// Each value by its name as Prometheus shows it, labels in braces. Of times their number and their sum are told.
+/// Each value by the name that Prometheus shows, labels in braces. Histograms have their count and sum only.
 pub(super) fn flat_values(shared: &SharedState, up: bool) -> Vec<(String, OverviewCell)> {
     let mut flat = Vec::new();
     for (metric, samples) in MetricsPage::collect(shared, up).0 {
@@ -97,7 +97,7 @@ pub(super) fn flat_values(shared: &SharedState, up: bool) -> Vec<(String, Overvi
     flat
 }
 
-/// What is told at a moment.
+/// The metrics at one moment.
 #[derive(Debug)]
 struct MetricsPage(Vec<(MetricDefinition, Vec<MetricSample>)>);
 
@@ -193,9 +193,9 @@ impl MetricsPage {
         self.add(CALLS_TOTAL, became);
         let of = |names: &[&'static str], times: &[crate::latency::LatencyHistogram]| {
             let each = names.iter().zip(times);
-            let told =
+            let samples =
                 each.map(|(answer, times)| (labels([("answer", *answer)]), times.snapshot()));
-            told.collect::<Vec<_>>()
+            samples.collect::<Vec<_>>()
         };
         self.add_histograms(
             CALL_SECONDS,
@@ -228,8 +228,11 @@ impl MetricsPage {
         let binlog = shared.binlog.as_ref();
         let proofs = binlog.map(|binlog| (Vec::new(), binlog.proofs().snapshot()));
         self.add_histograms(PROOF_SECONDS, proofs);
-        let state =
-            binlog.map(|binlog| binlog.suspension().map_or("followed", |aside| aside.reason));
+        let state = binlog.map(|binlog| {
+            binlog
+                .suspension()
+                .map_or("followed", |suspension| suspension.reason)
+        });
         let states = state.into_iter().flat_map(|holds| {
             let all = ["followed"]
                 .into_iter()
@@ -361,7 +364,7 @@ impl MetricsPage {
     }
 }
 
-/// How many of feeds' statements were answered how.
+/// Numbers of feeds' statements, by answer.
 pub(crate) fn statements_by_answer(
     shared: &SharedState,
 ) -> impl Iterator<Item = (&'static str, u64)> {
@@ -369,30 +372,30 @@ pub(crate) fn statements_by_answer(
     statement_counts(shared)
         .into_iter()
         .filter_map(move |(labels, count)| {
-            let told = |name: &&str| {
+            let is_answer = |name: &&str| {
                 labels
                     .iter()
                     .any(|(label, value)| *label == "answer" && value == name)
             };
-            Some((answers().find(told)?, count))
+            Some((answers().find(is_answer)?, count))
         })
 }
 
-/// What became of feeds' statements: by feed, and of those whose feed is not known, by reason.
+/// Numbers of feeds' statements: by feed, and by reason for those whose feed is unknown.
 fn statement_counts(shared: &SharedState) -> Vec<(MetricLabels, u64)> {
     let feeds = shared.feeds.as_ref().map(|feeds| feeds.counted());
-    let mut told = Vec::new();
+    let mut counts = Vec::new();
     let mut of_feeds: Vec<(&str, u64)> = Vec::new();
     for (feed, counted) in feeds.into_iter().flatten() {
         let counted = counted.all();
         let times = |name: &str| {
             counted
                 .iter()
-                .find(|(own, _)| *own == name)
+                .find(|(counted_name, _)| *counted_name == name)
                 .map_or(0, |(_, n)| *n)
         };
         for answer in STATEMENTS {
-            told.push((
+            counts.push((
                 labels([("feed", &*feed), ("answer", answer), ("reason", "")]),
                 times(answer),
             ));
@@ -401,7 +404,7 @@ fn statement_counts(shared: &SharedState) -> Vec<(MetricLabels, u64)> {
             .iter()
             .filter(|(name, _)| !STATEMENTS.contains(name))
         {
-            told.push((
+            counts.push((
                 labels([("feed", &*feed), ("answer", RELAYED), ("reason", *reason)]),
                 *times,
             ));
@@ -412,18 +415,18 @@ fn statement_counts(shared: &SharedState) -> Vec<(MetricLabels, u64)> {
         let reason = why.label();
         let known = of_feeds
             .iter()
-            .filter(|(own, _)| *own == reason)
+            .filter(|(feed_reason, _)| *feed_reason == reason)
             .map(|(_, n)| n)
             .sum();
         let others = count.saturating_sub(known);
         if others > 0 {
-            told.push((
+            counts.push((
                 labels([("feed", ""), ("answer", RELAYED), ("reason", reason)]),
                 others,
             ));
         }
     }
-    told
+    counts
 }
 
 type MetricLabels = Vec<(&'static str, String)>;
@@ -437,7 +440,7 @@ fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> MetricLabels {
 impl Collector for MetricsPage {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for (metric, samples) in &self.0 {
-            // A metric of nothing is not told of.
+            // A metric without samples is left out.
             if samples.is_empty() {
                 continue;
             }
@@ -451,16 +454,16 @@ impl Collector for MetricsPage {
                 MetricUnit::Bytes => Unit::Bytes,
                 MetricUnit::Seconds => Unit::Seconds,
             });
-            let mut told =
+            let mut metric_encoder =
                 encoder.encode_descriptor(metric.name, metric.help, unit.as_ref(), kind)?;
             for sample in samples {
                 if metric.kind == MetricKind::Info {
-                    told.encode_info(&sample.labels)?;
+                    metric_encoder.encode_info(&sample.labels)?;
                 } else if sample.labels.is_empty() {
-                    encode_value(&mut told, metric.kind, &sample.value)?;
+                    encode_value(&mut metric_encoder, metric.kind, &sample.value)?;
                 } else {
                     encode_value(
-                        &mut told.encode_family(&sample.labels)?,
+                        &mut metric_encoder.encode_family(&sample.labels)?,
                         metric.kind,
                         &sample.value,
                     )?;
@@ -472,26 +475,26 @@ impl Collector for MetricsPage {
 }
 
 fn encode_value(
-    told: &mut MetricEncoder<'_>,
+    encoder: &mut MetricEncoder<'_>,
     kind: MetricKind,
     value: &SampleValue,
 ) -> Result<(), fmt::Error> {
     match (kind, value) {
         (MetricKind::Counter, SampleValue::Integer(value)) => {
-            told.encode_counter::<NoLabelSet, _, f64>(value, None)
+            encoder.encode_counter::<NoLabelSet, _, f64>(value, None)
         }
         (MetricKind::Counter, SampleValue::Fraction(value)) => {
-            told.encode_counter::<NoLabelSet, _, f64>(value, None)
+            encoder.encode_counter::<NoLabelSet, _, f64>(value, None)
         }
-        (_, SampleValue::Integer(value)) => told.encode_gauge(value),
-        (_, SampleValue::Fraction(value)) => told.encode_gauge(value),
+        (_, SampleValue::Integer(value)) => encoder.encode_gauge(value),
+        (_, SampleValue::Fraction(value)) => encoder.encode_gauge(value),
         (_, SampleValue::Histogram(measured)) => {
             let HistogramSnapshot {
                 buckets,
                 count,
                 sum,
             } = measured;
-            told.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None)
+            encoder.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Lines between two processes, and descriptors that go with them.
+//! Lines and file descriptors between two processes.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -16,31 +16,31 @@ use tokio::net::UnixStream;
 use crate::config::MOST_LISTENERS;
 use crate::sockets::{ADDITIONAL_PORT, ADMIN, CLIENTS, InheritedSockets, ListeningSocket};
 
-/// The first line of a new process.
+/// The first line of the new process.
 pub(super) const HELLO: &str = "headwater takeover 1";
 pub(super) const GO: &str = "go";
 pub(super) const SOCKETS: &str = "sockets";
 pub(super) const REFUSED: &str = "refused ";
-/// The name of the socket of the machine that clients connect to.
+/// The name of the clients' Unix socket.
 pub(super) const LOCAL_SOCKET: &str = "mysql-socket";
-/// The same, where its file is a service manager's.
+/// The same, if a service manager owns its file.
 pub(super) const EXTERNAL_LOCAL_SOCKET: &str = "mysql-socket-kept";
-/// The name of the socket that this is said on.
+/// The name of the control socket, on which this protocol runs.
 pub(super) const CONTROL_SOCKET: &str = "takeover";
-/// A port and further ones, a socket, the admin port, and the one that this is said on.
+/// A port and further ones, a Unix socket, the admin port, and the control socket.
 const MAX_DESCRIPTORS: usize = 4 + MOST_LISTENERS;
-/// No line is longer.
+/// Longest line.
 const LINE_BYTES: usize = 512;
-/// The other one answers within it.
+/// Time in which the other process has to answer.
 pub(super) const ANSWERS: Duration = Duration::from_secs(10);
-/// Where no more files can be opened.
+/// Delay after `accept` fails for want of file descriptors.
 pub(super) const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// What the other side answers, and the descriptors that come with it.
+/// Sends the hello; returns the other side's answer and its descriptors.
 pub(super) async fn request(
     mut stream: UnixStream,
 ) -> io::Result<(String, Vec<OwnedFd>, UnixStream)> {
-    // Who refuses need not have read it.
+    // The other side may have refused without reading.
     let _ = stream.write_all(format!("{HELLO}\n").as_bytes()).await;
     let (mut line, mut sockets) = (Vec::new(), Vec::new());
     while !line.ends_with(b"\n") && line.len() < LINE_BYTES {
@@ -85,8 +85,7 @@ pub(super) fn send(stream: &UnixStream, line: &str, sockets: &[BorrowedFd<'_>]) 
     }
 }
 
-/// Descriptors by their names: those for clients and operators, and the one that the next process asks at. `None`: they are not as
-/// they are called.
+/// Assigns descriptors to their names: clients' and admin sockets, and the control socket. `None`: names and descriptors do not match.
 pub(super) fn sort_descriptors(
     line: &str,
     descriptors: Vec<OwnedFd>,
@@ -106,7 +105,7 @@ pub(super) fn sort_descriptors(
             LOCAL_SOCKET | EXTERNAL_LOCAL_SOCKET | CONTROL_SOCKET => {
                 ListeningSocket::Unix(descriptor.into())
             }
-            // Of a later Headwater.
+            // From a later version.
             _ => continue,
         };
         if !listening.is_listening() {
@@ -129,7 +128,7 @@ pub(super) fn sort_descriptors(
 
 pub(super) async fn refuse(stream: &mut UnixStream, reason: &str) {
     let refusal = format!("{REFUSED}{reason}\n");
-    // Who neither asks nor reads is not waited for.
+    // Do not wait for a peer that neither writes nor reads.
     let refusing = async {
         let _ = read_line(stream).await;
         let _ = stream.write_all(refusal.as_bytes()).await;
@@ -137,7 +136,7 @@ pub(super) async fn refuse(stream: &mut UnixStream, reason: &str) {
     let _ = tokio::time::timeout(RETRY_DELAY, refusing).await;
 }
 
-/// A line, without its end. `None`: nothing more comes.
+/// Reads a line, without its end. `None`: end of stream.
 pub(super) async fn read_line(stream: &mut UnixStream) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     while line.len() < LINE_BYTES {
@@ -176,7 +175,7 @@ mod tests {
         assert_eq!(sockets.additional_ports.len(), 2);
         assert!(sockets.port.is_some() && sockets.admin.is_some());
         assert!(sockets.local.is_some() && sockets.file_is_external && sockets.in_use);
-        // A later Headwater may have more.
+        // A later version may have more.
         let more = vec![tcp(), unix()];
         let (sockets, _) = sort_descriptors("sockets another takeover", more).unwrap();
         assert!(sockets.port.is_none());

@@ -1,15 +1,15 @@
-//! One process after the other on the same listening sockets (`headwater serve --takeover`).
+//! Takeover of the listening sockets by a new process (`headwater serve --takeover`).
 //!
-//! The old process listens on `takeover.socket`. What is said there, a line at a time:
+//! The old process listens on `takeover.socket`. The protocol has one message a line:
 //!
-//! | who | says | then |
+//! | who | sends | then |
 //! |---|---|---|
 //! | new | `headwater takeover 1` | |
 //! | old | `sockets` and their names, with one file descriptor each; or `refused` and why | |
-//! | new | `take_over`, once its memory is warm | the new one takes clients, the old one takes no more and drains |
+//! | new | `go`, once its memory is warm | the new one takes clients, the old one takes no more and drains |
 //!
-//! Until `go` nothing has changed for the old process: if the connection ends before, it goes on. Both ends look which user the other
-//! one runs as. The sockets are the same ones in both processes, so a client that waits to be accepted is accepted by either.
+//! Until `go`, nothing changes for the old process; it continues if the connection ends before. Both ends check the other's user.
+//! The sockets are the same in both processes, so either one accepts a waiting client.
 
 mod channel;
 mod offer;
@@ -23,56 +23,56 @@ pub(crate) use self::offer::SocketCopies;
 pub use self::offer::TakeoverOffer;
 pub use self::predecessor::PredecessorProcess;
 
-/// Why the sockets of another process cannot be taken over.
+/// Why another process's sockets cannot be taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeoverError {
-    /// Nobody can be reached there.
+    /// The control socket cannot be connected to.
     #[error(
         "cannot ask the process at {path} for its sockets (--takeover-socket, HEADWATER_TAKEOVER_SOCKET, takeover.socket): start this one as \
          the user that the other one runs as"
     )]
     Connect {
-        /// The socket.
+        /// The control socket.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Another user's process is there.
+    /// The process runs as another user.
     #[error(
         "the process at {path} runs as user {theirs}, and this one as user {ours}: only the same user may take over"
     )]
     OtherUser {
-        /// The socket.
+        /// The control socket.
         path: PathBuf,
-        /// Whom it runs as.
+        /// The other process's user.
         theirs: u32,
-        /// Whom this one runs as.
+        /// This process's user.
         ours: u32,
     },
-    /// It will not.
+    /// The process refuses.
     #[error("the process at {path} does not hand its sockets over: {reason}")]
     Refused {
-        /// The socket.
+        /// The control socket.
         path: PathBuf,
-        /// What it said.
+        /// Its answer.
         reason: String,
     },
-    /// It says something else.
+    /// The answer is not of this protocol.
     #[error(
         "what answers at {path} (takeover.socket) does not hand sockets over as this Headwater knows it; stop it, and start this one without \
          --takeover"
     )]
     UnknownReply {
-        /// The socket.
+        /// The control socket.
         path: PathBuf,
     },
-    /// It is there, and does not answer.
+    /// The process does not answer in time.
     #[error("the process at {path} (takeover.socket) does not answer within {} seconds", ANSWERS.as_secs())]
     TimedOut {
-        /// The socket.
+        /// The control socket.
         path: PathBuf,
     },
-    /// The socket cannot be opened for the next one.
+    /// The control socket for the next process cannot be opened.
     #[error(
         "cannot open the socket {path} (--takeover-socket, HEADWATER_TAKEOVER_SOCKET, takeover.socket); if another Headwater is there, start \
          this one with --takeover"
@@ -80,7 +80,7 @@ pub enum TakeoverError {
     Open {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! The old process: hands its sockets out, and gives way once it is told to.
+//! The old process: hands out its sockets, and drains once the new one takes over.
 
 use std::io;
 use std::net::TcpListener;
@@ -21,9 +21,9 @@ use crate::session::shared_state::SharedState;
 use crate::sockets::{ADDITIONAL_PORT, ADMIN, CLIENTS, path_of};
 use crate::systemd;
 
-/// For the user that Headwater runs as alone.
+/// Only the user that Headwater runs as may connect.
 const CONTROL_SOCKET_MODE: u32 = 0o600;
-/// So many processes may wait to be told that another one takes over.
+/// Backlog of the control socket.
 const MAX_WAITING: i32 = 8;
 
 /// What the next process may take over.
@@ -35,37 +35,37 @@ pub struct TakeoverOffer {
     additional_ports: Vec<TcpListener>,
     local: Option<UnixListener>,
     admin: Option<TcpListener>,
-    /// The file of `local` is somebody else's to remove.
+    /// Another owner removes the file of `local`.
     file_is_external: bool,
     shared: Arc<SharedState>,
-    /// True once files of sockets are the next process's.
+    /// True once the next process owns the sockets' files.
     files_handed_over: Arc<AtomicBool>,
 }
 
-/// Copies of what this process listens on.
+/// Duplicates of the sockets that this process listens on.
 pub(crate) struct SocketCopies {
     pub(crate) port: TcpListener,
     /// Further ports.
     pub(crate) additional_ports: Vec<TcpListener>,
     pub(crate) local: Option<UnixListener>,
     pub(crate) admin: Option<TcpListener>,
-    /// The file of `local` is somebody else's to remove.
+    /// Another owner removes the file of `local`.
     pub(crate) file_is_external: bool,
 }
 
 impl TakeoverOffer {
-    /// On this socket, or on one that is opened now.
+    /// Uses the inherited control socket, or opens it.
     pub(crate) fn new(
         path: &Path,
         control: Option<UnixListener>,
         copies: SocketCopies,
         shared: Arc<SharedState>,
-        kept: Arc<AtomicBool>,
+        files_handed_over: Arc<AtomicBool>,
     ) -> Result<TakeoverOffer, TakeoverError> {
         let open = || {
             let control = control.map_or_else(|| open_socket(path, CONTROL_SOCKET_MODE), Ok)?;
             control.set_nonblocking(true)?;
-            // Who connects sees the process that has listened last.
+            // The credentials that a peer sees are of the process that called listen last.
             rustix::net::listen(&control, MAX_WAITING)?;
             Ok::<_, io::Error>(control)
         };
@@ -75,11 +75,11 @@ impl TakeoverOffer {
         })?;
         let file = SocketFile {
             path: path_of(&control).unwrap_or_else(|| path.to_owned()),
-            handed_over: Arc::clone(&kept),
+            handed_over: Arc::clone(&files_handed_over),
         };
         let SocketCopies {
             port,
-            additional_ports: doors,
+            additional_ports,
             local,
             admin,
             file_is_external: keeps_file,
@@ -88,12 +88,12 @@ impl TakeoverOffer {
             control,
             _file: file,
             port,
-            additional_ports: doors,
+            additional_ports,
             local,
             admin,
             file_is_external: keeps_file,
             shared,
-            files_handed_over: kept,
+            files_handed_over,
         })
     }
 
@@ -132,7 +132,7 @@ impl TakeoverOffer {
                     );
                     return;
                 }
-                // Somebody who looks whether the socket is in use.
+                // A peer that only checks whether the socket is in use.
                 Ok(None) => {}
                 Err(error) => {
                     tracing::warn!("{who} has not taken over, this one goes on: {error}");
@@ -141,7 +141,7 @@ impl TakeoverOffer {
         }
     }
 
-    /// `None`: it was not asked for.
+    /// Hands the sockets over. `None`: the peer did not request them.
     async fn hand_over(
         &self,
         mut stream: UnixStream,
@@ -171,10 +171,12 @@ impl TakeoverOffer {
         }
         let (names, descriptors) = self.descriptors();
         stream.writable().await?;
-        let said = format!("{SOCKETS} {}\n", names.join(" "));
-        stream.try_io(Interest::WRITABLE, || send(&stream, &said, &descriptors))?;
+        let names_line = format!("{SOCKETS} {}\n", names.join(" "));
+        stream.try_io(Interest::WRITABLE, || {
+            send(&stream, &names_line, &descriptors)
+        })?;
         tracing::info!("{who} has the sockets as well, and takes over once it is warm");
-        let gone = || io::Error::other("it ended before its memory was warm");
+        let ended_early = || io::Error::other("it ended before its memory was warm");
         let said = read_line(&mut stream);
         tokio::pin!(said);
         loop {
@@ -182,7 +184,7 @@ impl TakeoverOffer {
                 said = &mut said => return match said {
                     Ok(Some(said)) if said == GO => Ok(Some(())),
                     Ok(Some(_)) => Err(io::Error::other("it says something that is not known here")),
-                    Ok(None) | Err(_) => Err(gone()),
+                    Ok(None) | Err(_) => Err(ended_early()),
                 },
                 Ok((mut other, _)) = control.accept() => {
                     refuse(&mut other, "another process is taking over just now").await;

@@ -1,4 +1,4 @@
-//! The new process: asks, and takes over.
+//! The new process: requests the sockets, and takes over.
 
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -11,17 +11,17 @@ use super::channel::{ANSWERS, GO, REFUSED, request, sort_descriptors};
 use super::{TakeoverError, process_uid};
 use crate::sockets::InheritedSockets;
 
-/// The process before this one, whose sockets this one has as well.
+/// The process before this one, with which this one shares its sockets.
 #[derive(Debug)]
 pub struct PredecessorProcess {
     stream: UnixStream,
     control: UnixListener,
-    /// Its number, where the system says so.
+    /// Its process id, if the system reports it.
     pid: Option<i32>,
 }
 
 impl PredecessorProcess {
-    /// Asks the process at this socket for what it listens on. `None`: there is no such process.
+    /// Requests the sockets of the process at this path. `None`: there is no such process.
     ///
     /// # Errors
     /// There is one, and it does not hand its sockets over.
@@ -44,8 +44,8 @@ impl PredecessorProcess {
                 ours,
             });
         }
-        let asked = tokio::time::timeout(ANSWERS, request(stream));
-        let (line, sockets, stream) = match asked.await {
+        let reply = tokio::time::timeout(ANSWERS, request(stream));
+        let (line, sockets, stream) = match reply.await {
             Ok(Ok(answer)) => answer,
             Ok(Err(source)) => return Err(connect_error(path, source)),
             Err(_) => return Err(TakeoverError::TimedOut { path: path.into() }),
@@ -68,7 +68,7 @@ impl PredecessorProcess {
         Ok(Some((predecessor, sockets)))
     }
 
-    /// From here on this process takes clients, and the other one no more. Returns where the next process asks.
+    /// Has the other process drain; this one accepts clients from here on. Returns the control socket for the next process.
     pub(crate) async fn take_over(mut self) -> UnixListener {
         let pid = self.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
         match self.stream.write_all(format!("{GO}\n").as_bytes()).await {

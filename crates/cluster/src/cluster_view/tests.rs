@@ -1,4 +1,4 @@
-//! Tables of what is seen and who is followed then.
+//! Tables of observations and the primary that follows from them.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ fn cluster(servers: usize) -> ClusterView {
     ClusterView::new(&addresses, Instant::now())
 }
 
-/// Has all servers be seen so, one after the other.
+/// Observes all servers, one after the other.
 fn all(cluster: &mut ClusterView, letters: &str) -> Vec<ClusterChange> {
     let mut changes = Vec::new();
     for (at, letter) in letters.chars().enumerate() {
@@ -73,7 +73,7 @@ fn all(cluster: &mut ClusterView, letters: &str) -> Vec<ClusterChange> {
 
 #[test]
 fn who_is_followed() {
-    // Each step: what is seen of the servers, and who is followed then.
+    // Each step: the observations, and the server that is followed then.
     type ObservationSteps<'a> = &'a [(&'a str, Option<usize>)];
     let stories: &[(&str, ObservationSteps<'_>)] = &[
         ("one of several takes writes", &[("RWR", Some(1))]),
@@ -206,14 +206,14 @@ fn what_has_changed_is_said_once() {
     let found = all(&mut cluster, "-W");
     let (server, before) = (1, Some(0));
     assert_eq!(found[0], ClusterChange::Primary { server, before });
-    // The old one takes writes again: that is told once, and once more when it happens again.
+    // The old one takes writes again: that is reported once, and once more when it happens again.
     let (followed, other) = (1, 0);
     let split = ClusterChange::Split { followed, other };
     assert!(all(&mut cluster, "WW").contains(&split));
     assert!(!all(&mut cluster, "WW").contains(&split));
     assert!(!all(&mut cluster, "RW").contains(&split));
     assert!(all(&mut cluster, "WW").contains(&split));
-    // Members that share their writes are none.
+    // Members that share their writes are no split.
     let mut group = super::ClusterView::new(&["a".to_owned(), "b".to_owned()], Instant::now());
     let changes = all(&mut group, "MM");
     let splits = |change: &&ClusterChange| matches!(change, ClusterChange::Split { .. });
@@ -236,7 +236,7 @@ fn whom_a_port_for_replicas_leads_to() {
         ("WR", Some(0), true, &[], Some(0)),
         ("W.", None, true, &[], None),
         ("--", None, true, &[], None),
-        // Its writes are nobody's.
+        // Its writes reach no other server.
         ("WW", None, false, &[], None),
     ] {
         let mut cluster = cluster(letters.len());

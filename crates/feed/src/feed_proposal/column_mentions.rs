@@ -1,4 +1,4 @@
-//! Which columns a statement names where somebody may be meant: in lower case, of whichever table.
+//! The columns that a statement names where they may identify people: in lower case, of any table.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use crate::query::{
     Subquery, TableReference,
 };
 
-/// Names of columns, by where they stand.
+/// Column names, by where they stand.
 #[derive(Debug, Default)]
 pub(super) struct ColumnMentions {
     /// Before IN: a list of literals, or a SELECT.
     pub(super) listed: BTreeSet<String>,
-    /// Equal to another column, before IN and a SELECT, or what that SELECT gives.
+    /// Equal to another column, before IN and a SELECT, or returned by that SELECT.
     pub(super) equal_to_column: BTreeSet<String>,
     /// Equal to a literal.
     pub(super) equal_to_literal: BTreeSet<String>,
@@ -74,7 +74,7 @@ impl ColumnMentions {
                 self.exists_tables.extend(tables);
                 self.rows(rows);
             }
-            // What is not so, and what bounds nobody, names nobody.
+            // Negated conditions and bounds identify no one.
             ConditionKind::Not(_)
             | ConditionKind::Compare(..)
             | ConditionKind::ComparePairs(..)

@@ -1,7 +1,7 @@
-//! Which feed a statement would be one of: the section of the settings that would have it narrowed, found by trial.
+//! Proposes the feed of a statement: the section of the settings that would narrow it, found by trial.
 //!
-//! Names that the statement holds are put into a definition, and [`shape`] says whether it is the statement's. So what is proposed is
-//! recognised by the same code that serves it, and there is no second recogniser. Where the statement came from does not matter.
+//! Names from the statement are put into a definition, and [`shape`] decides whether the statement fits it. So the code that serves a feed
+//! also recognises it, without a second recogniser. Where the statement came from does not matter.
 
 mod column_mentions;
 mod proposal;
@@ -30,25 +30,25 @@ use crate::words::StatementWords;
 use column_mentions::ColumnMentions;
 pub use proposal::{AuthorClause, FeedProposal};
 
-/// More definitions are not tried for one statement.
+/// Most definitions that are tried for one statement.
 const MOST_TRIALS: usize = 500;
-/// A column of so few bits is a flag: nobody is called by it.
+/// A column of so few bits is a flag, and identifies no one.
 const FLAG_BITS: u32 = 8;
 
-/// What a statement is.
+/// The result for one statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProposalOutcome {
-    /// Nothing that resembles a feed.
+    /// It does not resemble a feed.
     Nothing,
-    /// One of this feed.
+    /// It belongs to this feed.
     Feed(Box<FeedProposal>),
-    /// It resembles one, and is relayed for this.
+    /// It resembles a feed, and is relayed for this reason.
     Refused(NarrowingRefusal),
-    /// It resembles one, and these tables are not known.
+    /// It resembles a feed, and these tables are not known.
     UnknownTables(Vec<TableName>),
 }
 
-/// The tables that have to be known before a statement can be judged, where it may be one of a feed.
+/// The tables that have to be known to judge a statement, where it may belong to a feed.
 #[must_use]
 pub fn required_tables(text: &[u8], case: NameCase) -> Vec<TableName> {
     let words = StatementWords::read(text).filter(|_| resembles(text));
@@ -56,8 +56,7 @@ pub fn required_tables(text: &[u8], case: NameCase) -> Vec<TableName> {
     query.map(|query| query.tables()).unwrap_or_default()
 }
 
-/// What a statement is that was sent with these tables' database as its own. Tables that it names and that are not among them are taken
-/// for unknown.
+/// Classifies a statement that was sent with this database as its default. Tables that the catalogue lacks count as unknown.
 #[must_use]
 pub fn propose(text: &[u8], known: &DatabaseCatalogue) -> ProposalOutcome {
     if !resembles(text) {
@@ -71,7 +70,7 @@ pub fn propose(text: &[u8], known: &DatabaseCatalogue) -> ProposalOutcome {
     }
 }
 
-/// A glance at a text: a SELECT, in descending order, so many.
+/// A quick test of a text: a SELECT with a descending order and a limit.
 #[must_use]
 pub fn resembles(text: &[u8]) -> bool {
     let mut words = Lexer::new(text);
@@ -81,7 +80,7 @@ pub fn resembles(text: &[u8]) -> bool {
             .all(|word| contains_whole_word(text, word))
 }
 
-/// A glance at a text that is not understood: of several authors, or of several tables.
+/// A quick test of a text that is not understood: several authors, or several tables.
 #[must_use]
 pub fn is_of_several(text: &[u8]) -> bool {
     ["IN", "JOIN", "EXISTS"]
@@ -92,14 +91,14 @@ pub fn is_of_several(text: &[u8]) -> bool {
 /// A definition that was tried.
 struct DefinitionTrial {
     proposal: FeedProposal,
-    /// The statement is of its shape.
+    /// The statement has its shape.
     matches_shape: bool,
-    /// Bits of the column of readers: what says no more than yes or no has few.
+    /// Bits of the reader column; a flag has few.
     reader_bits: u32,
 }
 
 impl DefinitionTrial {
-    /// The less there is in its way, the better it is.
+    /// Trials with fewer obstacles rank first.
     fn rank(&self) -> impl Ord + use<> {
         let alone = self.proposal.definition.follow.is_none();
         (
@@ -129,14 +128,14 @@ impl<'a> ProposalSearch<'a> {
     }
 
     fn outcome(&self) -> ProposalOutcome {
-        let unseen: Vec<TableName> = self
+        let unknown: Vec<TableName> = self
             .query
             .tables()
             .into_iter()
             .filter(|named| !self.is_known(named))
             .collect();
-        if !unseen.is_empty() {
-            return ProposalOutcome::UnknownTables(unseen);
+        if !unknown.is_empty() {
+            return ProposalOutcome::UnknownTables(unknown);
         }
         let Some(message) = self.message_definition() else {
             return ProposalOutcome::Nothing;
@@ -153,7 +152,7 @@ impl<'a> ProposalSearch<'a> {
             match self.trial(&message, author, follow.cloned()) {
                 Ok(Some(trial)) => tried.push(trial),
                 Ok(None) => {}
-                // That nobody is named says least: another definition may have the names.
+                // `Authors` says least: another definition may have the names.
                 Err(why) if refused.is_none_or(|before| before == NarrowingRefusal::Authors) => {
                     refused = Some(why)
                 }
@@ -172,14 +171,14 @@ impl<'a> ProposalSearch<'a> {
     }
 
     fn is_known(&self, named: &TableName) -> bool {
-        let own = named
+        let in_database = named
             .database
             .as_ref()
             .is_none_or(|database| *database == self.known.database);
-        own && self.known.catalogue_table(&named.table).is_some()
+        in_database && self.known.catalogue_table(&named.table).is_some()
     }
 
-    /// The messages are what is ordered, newest first: their table, their id, and what they are ordered by.
+    /// The messages are what is ordered, newest first: their table, their id and their order.
     fn message_definition(&self) -> Option<MessageDefinition> {
         let first = self.query.order.first().filter(|key| key.descending)?;
         let scope = NameScope::default()
@@ -188,20 +187,20 @@ impl<'a> ProposalSearch<'a> {
         let table = match scope.and_then(|scope| Some((scope.resolve(&first.column).ok()?, scope)))
         {
             Some((of, scope)) => scope.table(of.table)?.source.table.text.clone(),
-            // A view, or a name that is not certain: the check says more.
+            // A view, or an ambiguous name: the table check says more.
             None => self.query.sources.first()?.table.text.clone(),
         };
         let facts = self.known.catalogue_table(&table)?;
         let columns = &facts.table.columns;
-        let own = |column: &ColumnReference| {
-            let place = facts.table.column_position(&column.name.text)?;
-            columns.get(place).map(|column| column.name.clone())
+        let column_name = |column: &ColumnReference| {
+            let position = facts.table.column_position(&column.name.text)?;
+            columns.get(position).map(|column| column.name.clone())
         };
         let mut order: Vec<String> = self
             .query
             .order
             .iter()
-            .filter_map(|key| own(&key.column))
+            .filter_map(|key| column_name(&key.column))
             .collect();
         let primary =
             facts
@@ -211,7 +210,7 @@ impl<'a> ProposalSearch<'a> {
                     [Some(only)] => columns.get(*only),
                     _ => None,
                 });
-        // Without one the check says that it is missing.
+        // Without a primary key, the table check reports that.
         let id =
             primary.map_or_else(|| order.last().cloned(), |column| Some(column.name.clone()))?;
         order.truncate(1);
@@ -226,7 +225,7 @@ impl<'a> ProposalSearch<'a> {
         })
     }
 
-    /// Columns of the messages that may be the author's.
+    /// Columns of the messages that may hold the author.
     fn author_columns(&self, message: &MessageDefinition) -> Vec<String> {
         let listed = self.listed_columns(message);
         let compared = self.columns(&message.table, &self.mentions.equal_to_column, false);
@@ -240,22 +239,27 @@ impl<'a> ProposalSearch<'a> {
         authors
     }
 
-    /// Those that stand before IN: of integers, and each is called an id or begins an index. Else it is a state or a kind.
+    /// Integer columns before IN that are called an id or begin an index. Any other is a state or a kind.
     fn listed_columns(&self, message: &MessageDefinition) -> Vec<String> {
         let Some(facts) = self.known.catalogue_table(&message.table) else {
             return Vec::new();
         };
         let begins_index = |name: &str| {
-            let place = facts.table.column_position(name);
+            let position = facts.table.column_position(name);
             let mut indexes = facts.indexes.values();
-            indexes.any(|index| index.columns.first().is_some_and(|first| *first == place))
+            indexes.any(|index| {
+                index
+                    .columns
+                    .first()
+                    .is_some_and(|first| *first == position)
+            })
         };
         let is_id = |name: &String| name.to_ascii_lowercase().ends_with("id") || begins_index(name);
         let named = self.columns(&message.table, &self.mentions.listed, true);
         named.into_iter().filter(is_id).collect()
     }
 
-    /// Tables that may say who follows whom, each with each pair of columns.
+    /// Tables that may be the follow table, each with each pair of columns.
     fn follow_definitions(&self, message: &MessageDefinition) -> Vec<FollowDefinition> {
         let mut follows = Vec::new();
         for named in self.query.tables() {
@@ -265,13 +269,13 @@ impl<'a> ProposalSearch<'a> {
             let unique = |reader: &String| {
                 let facts = self.known.catalogue_table(&named.table);
                 facts.is_some_and(|facts| {
-                    let place = facts.table.column_position(reader);
+                    let position = facts.table.column_position(reader);
                     let mut keys = facts.table.unique_keys.iter();
-                    keys.any(|key| key.len() == 1 && key.first().copied() == place)
+                    keys.any(|key| key.len() == 1 && key.first().copied() == position)
                 })
             };
             let readers = self.columns(&named.table, &self.mentions.equal_to_literal, false);
-            // Who is there once follows one author at most.
+            // A reader who occurs only once follows one author at most.
             for reader in readers.into_iter().filter(|reader| !unique(reader)) {
                 for author in self.columns(&named.table, &self.mentions.equal_to_column, false) {
                     if author != reader {
@@ -287,14 +291,14 @@ impl<'a> ProposalSearch<'a> {
         follows
     }
 
-    /// Columns of a table with these names by which somebody may be called: in their order there. `integers`: no others.
+    /// Columns of a table with these names that may identify people, in the table's order. `integers`: integer columns only.
     fn columns(&self, table: &str, names: &BTreeSet<String>, integers: bool) -> Vec<String> {
         let Some(facts) = self.known.catalogue_table(table) else {
             return Vec::new();
         };
         let is = |at: usize, class: ComparisonClass| match facts.integer_type(at) {
             Some(integer) => integer.bits > FLAG_BITS,
-            // UUIDs: the check says that they are none.
+            // UUIDs: the table check reports that they are no integers.
             None => {
                 !integers
                     && (class == ComparisonClass::Text
@@ -302,13 +306,13 @@ impl<'a> ProposalSearch<'a> {
             }
         };
         let all = facts.table.columns.iter().enumerate();
-        let own = all.filter(|(at, column)| {
+        let matching = all.filter(|(at, column)| {
             names.contains(&column.name.to_ascii_lowercase()) && is(*at, column.class)
         });
-        own.map(|(_, column)| column.name.clone()).collect()
+        matching.map(|(_, column)| column.name.clone()).collect()
     }
 
-    /// Whether the statement is one of this feed. `None`: it is, but does not need all of it, or is about one author only.
+    /// Tries one definition. `None`: the statement fits it, but does not need all of it, or is about one author only.
     fn trial(
         &self,
         message: &MessageDefinition,
@@ -357,7 +361,7 @@ impl<'a> ProposalSearch<'a> {
         }))
     }
 
-    /// The statement names all that a definition is made of, in places that suit.
+    /// True if the statement names all parts of a definition, in suitable positions.
     fn names_definition(&self, definition: &FeedDefinition) -> bool {
         let author = definition.message.author.to_ascii_lowercase();
         definition.follow.is_some() || self.mentions.listed.contains(&author)
@@ -376,7 +380,7 @@ impl<'a> ProposalSearch<'a> {
         }
     }
 
-    /// It says whose messages it wants, in a way that is not understood: by IN, of a column that may be the author's.
+    /// True if it selects authors in a way that is not understood: by IN, on a column that may be the author's.
     fn names_authors(&self, message: &MessageDefinition) -> bool {
         let listed = self.columns(&message.table, &self.mentions.listed, true);
         listed
@@ -385,7 +389,7 @@ impl<'a> ProposalSearch<'a> {
     }
 }
 
-/// The statement needs all of the definition, and is about several authors.
+/// True if the statement needs all of the definition, and is about several authors.
 fn is_of(shape: &StatementShape, definition: &FeedDefinition) -> bool {
     match definition.follow {
         Some(_) => !shape.authors.readers.is_empty(),
@@ -393,7 +397,7 @@ fn is_of(shape: &StatementShape, definition: &FeedDefinition) -> bool {
     }
 }
 
-/// Once this obstacle is gone, the statement may not be refused for that reason any more.
+/// True if the reason may be gone once this obstacle is removed.
 fn resolves_refusal(obstacle: &FeedObstacle, why: NarrowingRefusal) -> bool {
     matches!(
         (why, obstacle),

@@ -1,31 +1,31 @@
-//! What is proposed: a section of the settings, what stands in its way, and the statement's shape in words.
+//! A proposal: a section of the settings, its obstacles, and the statement's shape in words.
 
 use std::fmt;
 
 use crate::definition::{FeedDefinition, MessageDefinition};
 use crate::table_check::FeedObstacle;
 
-/// A feed that a statement would be one of.
+/// The feed that a statement would belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedProposal {
-    /// Its section, called by its messages' table.
+    /// Its section, named after the table of messages.
     pub definition: FeedDefinition,
-    /// How the statement says whose messages it wants.
+    /// How the statement selects authors.
     pub author_clause: AuthorClause,
-    /// Or it wants one author's besides.
+    /// It also requests one more author.
     pub or_single_author: bool,
-    /// What stands in the way, as the feed's check says.
+    /// The obstacles, as the table check reports them.
     pub obstacles: Vec<FeedObstacle>,
 }
 
-/// How a statement says whose messages it wants.
+/// How a statement selects authors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthorClause {
     /// By a list.
     List,
-    /// By a join with who follows whom.
+    /// By a join with the follow table.
     Join,
-    /// By a LEFT JOIN with that, and a condition that wants it to have found a row.
+    /// By a LEFT JOIN with the follow table, and a condition that requires a matching row.
     OuterJoin,
     /// By IN and a SELECT.
     Subquery,

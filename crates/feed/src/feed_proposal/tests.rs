@@ -6,7 +6,7 @@ use crate::catalogue::{CatalogueRows, DatabaseCatalogue};
 use crate::refusal::NarrowingRefusal;
 use headwater_sql::NameCase;
 
-fn told(rows: &[&[&str]]) -> CatalogueRows {
+fn catalogue_rows(rows: &[&[&str]]) -> CatalogueRows {
     let cell = |cell: &&str| (*cell != "NULL").then(|| cell.as_bytes().to_vec());
     rows.iter()
         .map(|row| row.iter().map(cell).collect())
@@ -54,20 +54,20 @@ fn app() -> DatabaseCatalogue {
     DatabaseCatalogue::read(
         "app",
         &[
-            told(&tables.collect::<Vec<_>>()),
-            told(&columns.iter().map(|row| &row[..]).collect::<Vec<_>>()),
-            told(&indexes.iter().map(|row| &row[..]).collect::<Vec<_>>()),
+            catalogue_rows(&tables.collect::<Vec<_>>()),
+            catalogue_rows(&columns.iter().map(|row| &row[..]).collect::<Vec<_>>()),
+            catalogue_rows(&indexes.iter().map(|row| &row[..]).collect::<Vec<_>>()),
         ],
     )
 }
 
-fn found(text: &str) -> ProposalOutcome {
+fn outcome_of(text: &str) -> ProposalOutcome {
     propose(text.as_bytes(), &app())
 }
 
 #[track_caller]
 fn feed(text: &str) -> FeedProposal {
-    match found(text) {
+    match outcome_of(text) {
         ProposalOutcome::Feed(proposal) => *proposal,
         other => panic!("{text}: {other:?}"),
     }
@@ -166,12 +166,12 @@ fn another_order_is_named_and_what_the_check_says_of_it() {
 }
 
 #[test]
-fn what_is_in_the_way_of_the_tables_is_told_with_the_section() {
-    let told = |text: &str| -> Vec<String> {
+fn obstacles_are_reported_with_the_section() {
+    let obstacles_of = |text: &str| -> Vec<String> {
         let proposal = feed(text);
         proposal.obstacles.iter().map(ToString::to_string).collect()
     };
-    let indexes = told(
+    let indexes = obstacles_of(
         "SELECT s.id FROM statuses s JOIN fans f ON f.whom = s.likes WHERE f.who = 7 ORDER BY s.id DESC LIMIT 20",
     );
     assert!(
@@ -180,7 +180,7 @@ fn what_is_in_the_way_of_the_tables_is_told_with_the_section() {
             .any(|one| one.contains("ALTER TABLE `fans` ADD UNIQUE INDEX (`who`, `whom`)")),
         "{indexes:?}"
     );
-    let uuids = told(
+    let uuids = obstacles_of(
         "SELECT id FROM posts WHERE owner IN (SELECT likes_uuid FROM fans WHERE who = 7) ORDER BY seq DESC LIMIT 20",
     );
     assert!(
@@ -189,7 +189,8 @@ fn what_is_in_the_way_of_the_tables_is_told_with_the_section() {
             .any(|one| one.contains("posts.owner is char(36), and has to be an integer")),
         "{uuids:?}"
     );
-    let view = told("SELECT id FROM newest WHERE profile_id IN (1, 2) ORDER BY id DESC LIMIT 20");
+    let view =
+        obstacles_of("SELECT id FROM newest WHERE profile_id IN (1, 2) ORDER BY id DESC LIMIT 20");
     assert!(
         view.iter().any(|one| one.contains("newest is a view")),
         "{view:?}"
@@ -220,7 +221,7 @@ fn what_resembles_a_feed_and_is_none_is_refused_by_its_reason() {
             NarrowingRefusal::Authors,
         ),
     ] {
-        assert_eq!(found(text), ProposalOutcome::Refused(why), "{text}");
+        assert_eq!(outcome_of(text), ProposalOutcome::Refused(why), "{text}");
     }
 }
 
@@ -239,14 +240,14 @@ fn what_does_not_resemble_a_feed_is_nothing() {
         "SELECT id FROM statuses WHERE profile_id IN (1,2)",
         "UPDATE statuses SET likes = 1",
     ] {
-        assert_eq!(found(text), ProposalOutcome::Nothing, "{text}");
+        assert_eq!(outcome_of(text), ProposalOutcome::Nothing, "{text}");
     }
 }
 
 #[test]
-fn a_table_that_is_not_seen_is_named() {
+fn an_unknown_table_is_named() {
     let text = "SELECT id FROM statuses WHERE profile_id IN (SELECT whom FROM hidden WHERE who = 7) ORDER BY id DESC LIMIT 20";
-    match found(text) {
+    match outcome_of(text) {
         ProposalOutcome::UnknownTables(tables) => {
             assert_eq!(tables.first().unwrap().table, "hidden")
         }

@@ -9,7 +9,7 @@ use crate::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
 use crate::shape::{FeedNames, shape};
 use crate::words::StatementWords;
 
-/// Statements to begin with.
+/// Statements to start from.
 const STATEMENTS: [&str; 12] = [
     "SELECT * FROM message WHERE user_id IN (1, 2, 3) ORDER BY id DESC LIMIT 20",
     "SELECT m.id FROM message m WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 7) AND m.hidden = 0 ORDER BY m.id DESC LIMIT 5, 20",
@@ -25,13 +25,13 @@ const STATEMENTS: [&str; 12] = [
     "SELECT id FROM message WHERE EXISTS(SELECT author, 1 AS `a` FROM `follower` U0 WHERE (U0.`author` = (`message`.`user_id`) AND U0.`reader` = 7) LIMIT 1) ORDER BY id DESC, id LIMIT 20",
 ];
 
-/// Tables of an app.
+/// Tables of an application.
 struct FuzzSchema([(&'static str, TableSchema); 3]);
 
 impl Schema for FuzzSchema {
     fn table(&self, _: Option<&str>, name: &str) -> Option<&TableSchema> {
-        let found = self.0.iter().find(|(own, _)| *own == name);
-        found.map(|(_, table)| table)
+        let entry = self.0.iter().find(|(own, _)| *own == name);
+        entry.map(|(_, table)| table)
     }
 }
 
@@ -83,8 +83,8 @@ fn feed() -> FeedNames {
     }
 }
 
-/// The first byte chooses a statement; what follows are edits: where (2 bytes), how many bytes go, how many come, and these. Without a
-/// statement of that number the rest is the text itself.
+/// The first byte chooses a statement. Edits follow: position (2 bytes), bytes removed, bytes inserted, and these bytes. Without a
+/// statement of that number, the remainder is the text itself.
 pub fn text(data: &[u8]) {
     let Some((first, mut edits)) = data.split_first() else {
         return;
@@ -93,18 +93,18 @@ pub fn text(data: &[u8]) {
         return assert_narrowing(edits);
     };
     let mut text = statement.as_bytes().to_vec();
-    while let Some(([low, high, gone, come], behind)) = edits.split_first_chunk() {
-        let (come, behind) = behind.split_at(usize::from(*come).min(behind.len()));
+    while let Some(([low, high, removed, inserted_len], rest)) = edits.split_first_chunk() {
+        let (inserted, remaining) = rest.split_at(usize::from(*inserted_len).min(rest.len()));
         let at = usize::from(u16::from_le_bytes([*low, *high])) % (text.len() + 1);
-        let end = at.saturating_add(usize::from(*gone)).min(text.len());
-        text.splice(at..end, come.iter().copied());
-        edits = behind;
+        let end = at.saturating_add(usize::from(*removed)).min(text.len());
+        text.splice(at..end, inserted.iter().copied());
+        edits = remaining;
     }
     assert_narrowing(&text);
 }
 
-/// Any text is refused, or is narrowed to itself and one condition more, in which a list of authors may be replaced; the narrowed text has
-/// the same shape.
+/// Any text is refused, or is narrowed to itself with one more condition, which may replace a list of authors. The narrowed text has the
+/// same shape.
 fn assert_narrowing(text: &[u8]) {
     let Some(words) = StatementWords::read(text) else {
         return;
@@ -113,7 +113,7 @@ fn assert_narrowing(text: &[u8]) {
     let Ok(query) = parse(text, &words) else {
         return;
     };
-    let Ok(own) = shape(&query, &words, &feed, &app) else {
+    let Ok(original_shape) = shape(&query, &words, &feed, &app) else {
         return;
     };
     let (ids, oldest) = (
@@ -121,19 +121,24 @@ fn assert_narrowing(text: &[u8]) {
         CandidateCondition::From(7),
     );
     let original = reference_parser::read(text);
-    let column = own.id_column(text, &words, &feed).unwrap_or_default();
+    let column = original_shape
+        .id_column(text, &words, &feed)
+        .unwrap_or_default();
     let one = CandidateCondition::Ids(&[9, 9]);
     assert_eq!(
-        own.narrow(text, &words, &feed, one, NarrowingForm::PLAIN),
+        original_shape.narrow(text, &words, &feed, one, NarrowingForm::PLAIN),
         None
     );
     for (form, candidates) in NarrowingForm::ALL
         .into_iter()
         .flat_map(|form| [(form, ids), (form, oldest)])
     {
-        let Some(narrowed) = own.narrow(text, &words, &feed, candidates, form) else {
-            // Only a list that is not there cannot be replaced, and none by less than its own.
-            assert!(form.replaces_list && (own.replaceable_list.is_none() || candidates == oldest));
+        let Some(narrowed) = original_shape.narrow(text, &words, &feed, candidates, form) else {
+            // Only a missing list cannot be replaced, and no list by a mere bound.
+            assert!(
+                form.replaces_list
+                    && (original_shape.replaceable_list.is_none() || candidates == oldest)
+            );
             continue;
         };
         if let Some(original) = &original {
@@ -152,7 +157,7 @@ fn assert_narrowing(text: &[u8]) {
             let query = parse(&plain, again).ok()?;
             Some((shape_words(again, &plain), query))
         });
-        let Some((told, narrowed)) = again else {
+        let Some((narrowed_words, narrowed)) = again else {
             unreachable!("a narrowed text is not understood: {}", lossy(&plain));
         };
         assert_eq!(narrowed.items.len(), query.items.len());
@@ -160,17 +165,17 @@ fn assert_narrowing(text: &[u8]) {
         let before = shape_words(&words, text);
         let more = match form.replaces_list {
             true => {
-                told.len()
-                    + own
+                narrowed_words.len()
+                    + original_shape
                         .replaceable_list
                         .as_ref()
                         .map_or(0, ExactSizeIterator::len)
             }
-            false => told.len(),
+            false => narrowed_words.len(),
         };
-        // `m.id IN (9,7)` is so many words, `m.id >= 7` is one more; WHERE, or AND and parentheses, come to them.
+        // `m.id IN (9,7)` is 5 words, `m.id >= 7` is one more; WHERE, or AND and parentheses, are added.
         let own_words = if candidates == oldest { 6 } else { 5 };
-        let expected = match (form.replaces_list, own.filter.is_some()) {
+        let expected = match (form.replaces_list, original_shape.filter.is_some()) {
             (true, _) => own_words,
             (false, true) => own_words + 3,
             (false, false) => own_words + 1,
@@ -178,7 +183,7 @@ fn assert_narrowing(text: &[u8]) {
         assert_eq!(more, before.len() + expected, "{}", lossy(&plain));
         let lists = |all: &[Vec<u8>]| all.iter().filter(|word| *word == b"(9,7)").count();
         if candidates == ids {
-            assert!(lists(&told) > 0 && lists(&told) <= lists(&before) + 1);
+            assert!(lists(&narrowed_words) > 0 && lists(&narrowed_words) <= lists(&before) + 1);
         }
     }
 }

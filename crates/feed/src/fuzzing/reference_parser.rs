@@ -1,5 +1,5 @@
-//! A second opinion of narrowed texts, by a parser that knows nothing of ours: the client's own SELECT and one condition more, or that in
-//! the place of one list of authors, through a temporary table or not, and nothing else.
+//! Checks narrowed texts with an independent parser: the client's own SELECT and one more condition, or that condition in place of one list
+//! of authors, through a temporary table or not, and nothing else.
 
 use sqlparser::ast::{BinaryOperator, Expr, Query, Select, SetExpr, Statement, TableFactor};
 use sqlparser::dialect::MySqlDialect;
@@ -7,10 +7,10 @@ use sqlparser::parser::Parser;
 
 use crate::narrowed_text::NarrowingForm;
 
-/// Deeper than what is narrowed ever is.
+/// Deeper than any narrowed text.
 const DEEPEST: usize = 400;
 
-/// What a text is read as; `None`: it is beyond that parser.
+/// Parses a text. `None`: it is beyond that parser.
 pub(super) fn read(text: &[u8]) -> Option<Query> {
     let text = std::str::from_utf8(text).ok()?;
     let mut parser = Parser::new(&MySqlDialect {})
@@ -23,13 +23,13 @@ pub(super) fn read(text: &[u8]) -> Option<Query> {
     }
 }
 
-/// What a condition is read as, however its names are quoted.
+/// Parses a condition, however its names are quoted.
 fn condition(text: &str) -> Option<Expr> {
     let parser = Parser::new(&MySqlDialect {}).try_with_sql(text);
     parser.ok()?.parse_expr().ok()
 }
 
-/// Fails unless a narrowed text is what it has to be. `condition`: what was added, as it is written.
+/// Panics unless a narrowed text is right. `condition`: the added condition, as written.
 pub(super) fn assert_narrowed(
     original: &Query,
     narrowed: &[u8],
@@ -47,7 +47,7 @@ pub(super) fn assert_narrowed(
     let (Some(before), Some(after)) = (select(&mut original), select(&mut narrowed)) else {
         unreachable!("it is no SELECT: {lossy}");
     };
-    // What that parser takes for hints are comments to both servers; those in `/*+` are never narrowed.
+    // What that parser takes for hints are comments to both servers. Texts with `/*+` are never narrowed.
     before.optimizer_hints.clear();
     after.optimizer_hints.clear();
     let buffered = |select: &mut Select| {
@@ -65,7 +65,7 @@ pub(super) fn assert_narrowed(
         (true, None) => unreachable!("a list is replaced where there was none: {lossy}"),
         (false, before) => assert_condition_added(before, after, &condition, &lossy),
     }
-    // Everything else is as it was.
+    // Everything else is unchanged.
     assert_eq!(original, narrowed, "{lossy}");
 }
 
@@ -76,7 +76,7 @@ fn select(query: &mut Query) -> Option<&mut Select> {
     }
 }
 
-/// Where the condition goes: into the SELECT in FROM, if there is one alone.
+/// Where the condition goes: into the SELECT in FROM, if FROM has nothing else.
 fn conditions(select: &mut Select) -> &mut Option<Expr> {
     let is_derived = |select: &Select| {
         matches!(select.from.as_slice(), [only] if only.joins.is_empty()
@@ -94,7 +94,7 @@ fn conditions(select: &mut Select) -> &mut Option<Expr> {
     }
 }
 
-/// `(what stood there) AND condition`, or the condition alone.
+/// `(original condition) AND condition`, or the condition alone.
 fn assert_condition_added(before: Option<Expr>, after: Expr, condition: &Expr, lossy: &str) {
     let (rest, last) = match after {
         Expr::BinaryOp {
@@ -109,13 +109,13 @@ fn assert_condition_added(before: Option<Expr>, after: Expr, condition: &Expr, l
     assert_eq!(rest, before, "{lossy}");
 }
 
-/// One of the conditions between the outermost ANDs has gone for the other, and was a list of literals.
+/// The condition replaces one of the outermost conjuncts, which was a list of literals.
 fn assert_list_replaced(before: &Expr, after: &Expr, condition: &Expr, lossy: &str) {
-    let (mut gone, mut come) = (Vec::new(), Vec::new());
-    conjuncts(before, &mut gone);
-    conjuncts(after, &mut come);
-    assert_eq!(gone.len(), come.len(), "{lossy}");
-    let differing: Vec<_> = gone.iter().zip(&come).filter(|(a, b)| a != b).collect();
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    conjuncts(before, &mut removed);
+    conjuncts(after, &mut added);
+    assert_eq!(removed.len(), added.len(), "{lossy}");
+    let differing: Vec<_> = removed.iter().zip(&added).filter(|(a, b)| a != b).collect();
     match differing.as_slice() {
         [(list, other)] => {
             let is_list = matches!(bare(list), Expr::InList { expr, list, negated: false }
@@ -123,25 +123,25 @@ fn assert_list_replaced(before: &Expr, after: &Expr, condition: &Expr, lossy: &s
             assert!(is_list, "{list} is no list of authors: {lossy}");
             assert_eq!(**other, condition, "{lossy}");
         }
-        // The list was the same as what came for it: of another column it could not be.
-        [] => assert!(come.contains(&condition), "{lossy}"),
+        // The list equalled its replacement. On another column it could not.
+        [] => assert!(added.contains(&condition), "{lossy}"),
         _ => unreachable!("more than one condition has changed: {lossy}"),
     }
 }
 
-/// Conditions with AND between them, through parentheses.
-fn conjuncts<'a>(all: &'a Expr, found: &mut Vec<&'a Expr>) {
+/// Splits a condition at AND, through parentheses.
+fn conjuncts<'a>(all: &'a Expr, parts: &mut Vec<&'a Expr>) {
     match all {
         Expr::BinaryOp {
             left,
             op: BinaryOperator::And,
             right,
         } => {
-            conjuncts(left, found);
-            conjuncts(right, found);
+            conjuncts(left, parts);
+            conjuncts(right, parts);
         }
-        Expr::Nested(inner) if is_and(inner) => conjuncts(inner, found),
-        one => found.push(one),
+        Expr::Nested(inner) if is_and(inner) => conjuncts(inner, parts),
+        one => parts.push(one),
     }
 }
 

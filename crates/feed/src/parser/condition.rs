@@ -8,17 +8,17 @@ use crate::query::{
 use crate::refusal::NarrowingRefusal;
 use crate::words::WordKind;
 
-/// What a comparison of pairs compares.
+/// One side of a comparison of pairs.
 type OperandPair = [Operand; 2];
 
-/// What stands left of a predicate.
+/// The left side of a predicate.
 enum LeftOperand {
     Single(Operand),
     Pair(OperandPair),
 }
 
 impl WordReader<'_> {
-    /// Conditions with OR between them.
+    /// Conditions joined by OR.
     pub(super) fn condition(&mut self) -> Result<SelectCondition, NarrowingRefusal> {
         self.nested(|reader| reader.joined_by("OR", WordReader::conjunction, ConditionKind::Or))
     }
@@ -31,7 +31,7 @@ impl WordReader<'_> {
         &mut self,
         keyword: &str,
         mut one: impl FnMut(&mut Self) -> Result<SelectCondition, NarrowingRefusal>,
-        says: fn(Vec<SelectCondition>) -> ConditionKind,
+        combine: fn(Vec<SelectCondition>) -> ConditionKind,
     ) -> Result<SelectCondition, NarrowingRefusal> {
         let start = self.position();
         let first = one(self)?;
@@ -43,12 +43,12 @@ impl WordReader<'_> {
             all.push(one(self)?);
         }
         Ok(SelectCondition {
-            kind: says(all),
+            kind: combine(all),
             words: start..self.position(),
         })
     }
 
-    /// NOT stands before what has one meaning only in every mode: a parenthesis, EXISTS, a column alone.
+    /// NOT is read only where it has one meaning in every mode: before a parenthesis, EXISTS, or a single column.
     fn negation(&mut self) -> Result<SelectCondition, NarrowingRefusal> {
         let start = self.position();
         if !self.take_keyword("NOT") {
@@ -58,7 +58,7 @@ impl WordReader<'_> {
             self.predicate()?
         } else if self.is_next_punct(b'(') {
             let inner = self.predicate()?;
-            // `NOT (a) = b`, `NOT (a, b) < (c, d)`: of what it is a negation depends on the mode.
+            // In `NOT (a) = b` and `NOT (a, b) < (c, d)`, the mode decides what is negated.
             match self.is_in_parentheses(&inner.words) {
                 true => inner,
                 false => return Err(NarrowingRefusal::NotUnderstood),
@@ -81,7 +81,7 @@ impl WordReader<'_> {
     /// One predicate, or a condition in parentheses.
     fn predicate(&mut self) -> Result<SelectCondition, NarrowingRefusal> {
         let start = self.position();
-        let says = if self.take_keyword("EXISTS") {
+        let kind = if self.take_keyword("EXISTS") {
             self.expect_punct(b'(')?;
             let rows = self.subquery(true)?;
             self.expect_punct(b')')?;
@@ -100,7 +100,7 @@ impl WordReader<'_> {
         };
         self.expect_predicate_end()?;
         Ok(SelectCondition {
-            kind: says,
+            kind,
             words: start..self.position(),
         })
     }
@@ -187,7 +187,7 @@ impl WordReader<'_> {
         Ok(ConditionKind::In(left, LiteralList::Each(all), is))
     }
 
-    /// A SELECT within a condition. `exists`: it is asked only whether there is a row.
+    /// A SELECT within a condition. `exists`: only whether it has a row matters.
     fn subquery(&mut self, exists: bool) -> Result<Subquery, NarrowingRefusal> {
         self.nested(|reader| {
             reader.expect_keyword("SELECT")?;
@@ -204,7 +204,7 @@ impl WordReader<'_> {
                 true => Some(reader.condition()?),
                 false => None,
             };
-            // LIMIT 1 behind EXISTS, as some write it, makes no difference; LIMIT 0 does.
+            // LIMIT 1 in EXISTS, as some write it, makes no difference; LIMIT 0 does.
             if exists && reader.take_keyword("LIMIT") {
                 let limit = reader
                     .verbatim_number()
@@ -224,7 +224,7 @@ impl WordReader<'_> {
         })
     }
 
-    /// A column of a SELECT that is asked only whether it has a row.
+    /// A column of a SELECT in EXISTS.
     fn exists_column(&mut self) -> Result<Option<ColumnReference>, NarrowingRefusal> {
         if self.take_punct(b'*') || self.all_of().is_some() {
             return Ok(None);
@@ -235,14 +235,14 @@ impl WordReader<'_> {
         }
     }
 
-    /// A column, and a name that nothing can call it by here.
+    /// A column with an optional alias, which nothing here refers to.
     fn aliased_column(&mut self) -> Result<ColumnReference, NarrowingRefusal> {
         let column = self.column()?;
         self.optional_alias()?;
         Ok(column)
     }
 
-    /// Behind a predicate no further operator may follow: `a = b = c`, `a BETWEEN 0 AND b IN (1)`.
+    /// After a predicate no further operator may follow: `a = b = c`, `a BETWEEN 0 AND b IN (1)`.
     fn expect_predicate_end(&self) -> Result<(), NarrowingRefusal> {
         const NEXT: [&str; 12] = [
             "AND", "OR", "GROUP", "ORDER", "LIMIT", "JOIN", "INNER", "LEFT", "CROSS", "WHERE",
@@ -259,7 +259,7 @@ impl WordReader<'_> {
     }
 
     fn comparison(&mut self) -> Option<ComparisonOperator> {
-        // `<=>` first: it is none of these.
+        // First exclude `<=>`, which is none of these.
         let start = self.position();
         if self.take_punct_pair(b'<', b'=') {
             if self.is_next_punct(b'>') && self.is_adjacent() {
@@ -289,7 +289,7 @@ impl WordReader<'_> {
         None
     }
 
-    /// An operand behind a comparison: a column may have parentheses of its own.
+    /// The right side of a comparison: a column may be in parentheses.
     fn right_operand(&mut self) -> Result<Operand, NarrowingRefusal> {
         if !self.take_punct(b'(') {
             return self.operand();
@@ -318,7 +318,7 @@ impl WordReader<'_> {
         self.column().map(Operand::Column)
     }
 
-    /// NOW(), CURRENT_TIMESTAMP, with a precision or not, and INTERVAL behind it.
+    /// NOW() or CURRENT_TIMESTAMP, with an optional precision and INTERVAL.
     fn now(&mut self) -> Result<Operand, NarrowingRefusal> {
         self.advance();
         if self.take_punct(b'(') {
@@ -332,7 +332,7 @@ impl WordReader<'_> {
         }
         if self.take_punct(b'-') || self.take_punct(b'+') {
             const UNITS: [&str; 6] = ["SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH"];
-            // More than that could leave the range of dates, which warns.
+            // A larger interval could leave the range of dates, which causes a warning.
             const MOST_DIGITS: usize = 4;
             self.expect_keyword("INTERVAL")?;
             let count = self.verbatim_number().ok_or(NarrowingRefusal::NotPlain)?;
@@ -346,7 +346,7 @@ impl WordReader<'_> {
         Ok(Operand::Now)
     }
 
-    /// A literal, if one is next.
+    /// A literal, if it is next.
     pub(super) fn literal(&mut self) -> Result<Option<Literal>, NarrowingRefusal> {
         let literal = match self.peek() {
             Some(WordKind::Number) => {
@@ -374,7 +374,7 @@ impl WordReader<'_> {
             }
             Some(WordKind::Text) => {
                 let at = self.advance();
-                // Two side by side are one.
+                // Two adjacent strings are one.
                 if self.peek() == Some(WordKind::Text) || self.is_next("COLLATE") {
                     return Err(NarrowingRefusal::NotUnderstood);
                 }

@@ -1,5 +1,5 @@
-//! A page of a SELECT in FROM: `SELECT d.a FROM (SELECT m.a AS a FROM m WHERE ...) d ORDER BY d.a DESC LIMIT 20`, as ORMs ask for the ids of
-//! a page. It is read as the inner SELECT with the outer's columns, order and limit: the inner one has neither of its own.
+//! A page of a SELECT in FROM: `SELECT d.a FROM (SELECT m.a AS a FROM m WHERE ...) d ORDER BY d.a DESC LIMIT 20`, as ORMs request the ids
+//! of a page. It is read as the inner SELECT with the outer one's columns, order and limit. The inner one has no order or limit.
 
 use super::word_reader::WordReader;
 use crate::query::{
@@ -13,13 +13,13 @@ pub(super) struct DerivedTable {
     columns: Vec<(String, Operand)>,
     sources: Vec<TableReference>,
     filter: Option<(usize, SelectCondition)>,
-    /// The parenthesis behind it.
+    /// The parenthesis after it.
     end: usize,
     alias: SqlIdentifier,
 }
 
 impl WordReader<'_> {
-    /// The SELECT that FROM has alone, if it has one.
+    /// The SELECT in FROM, if FROM has nothing else.
     pub(super) fn derived(&mut self) -> Result<Option<DerivedTable>, NarrowingRefusal> {
         let start = self.position();
         if !(self.take_punct(b'(') && self.take_keyword("SELECT")) {
@@ -27,7 +27,7 @@ impl WordReader<'_> {
             return Ok(None);
         }
         match self.after_select() {
-            // More than is read through.
+            // It has more than can be read through.
             Err(NarrowingRefusal::NotUnderstood) => Err(NarrowingRefusal::Structure),
             read => read.map(Some),
         }
@@ -48,7 +48,7 @@ impl WordReader<'_> {
         if !self.take_punct(b')') {
             return Err(NarrowingRefusal::Structure);
         }
-        let called = self.optional_alias()?.ok_or(NarrowingRefusal::Structure)?;
+        let alias = self.optional_alias()?.ok_or(NarrowingRefusal::Structure)?;
         if !(self.is_next("ORDER") || self.is_next("LIMIT") || self.is_at_end()) {
             return Err(NarrowingRefusal::Structure);
         }
@@ -57,12 +57,12 @@ impl WordReader<'_> {
             sources,
             filter,
             end,
-            alias: called,
+            alias,
         })
     }
 }
 
-/// A column of the inner SELECT: its name, and what it is. `*` and parameters are none, and what has no name cannot be called.
+/// A column of the inner SELECT: its name and operand. `None`: `*`, a parameter, or a column without a name.
 fn derived_column(item: SelectItem) -> Option<(String, Operand)> {
     match item {
         SelectItem::Operand(Operand::Literal(Literal::Parameter(_)), _) => None,
@@ -75,7 +75,7 @@ fn derived_column(item: SelectItem) -> Option<(String, Operand)> {
 }
 
 impl DerivedTable {
-    /// The outer SELECT, told by the inner one's columns and tables.
+    /// The outer SELECT, in the inner one's columns and tables.
     pub(super) fn read_through(self, outer: FeedSelect) -> Result<FeedSelect, NarrowingRefusal> {
         let items = self.items(outer.items)?;
         let order = self.order(outer.order, &items)?;
@@ -93,7 +93,7 @@ impl DerivedTable {
         })
     }
 
-    /// The outer SELECT's columns.
+    /// The outer SELECT's columns, in the inner one's.
     fn items(&self, outer: Vec<SelectItem>) -> Result<Vec<SelectItem>, NarrowingRefusal> {
         let each = outer.into_iter().map(|item| match item {
             SelectItem::Operand(Operand::Column(column), alias) => {
@@ -108,15 +108,15 @@ impl DerivedTable {
         each.collect()
     }
 
-    /// ORDER BY. `items`: as [`DerivedTable::items`] tells them, with their names.
+    /// ORDER BY. `items`: the result of [`DerivedTable::items`].
     fn order(
         &self,
         outer: Vec<OrderKey>,
         items: &[SelectItem],
     ) -> Result<Vec<OrderKey>, NarrowingRefusal> {
         let each = outer.into_iter().map(|key| {
-            // A name without a table may be one that a column of the answer is given: then both have to be the same.
-            let called = items.iter().filter_map(|item| match item {
+            // A name without a table may be an alias of the reply: then both have to be the same column.
+            let aliased = items.iter().filter_map(|item| match item {
                 SelectItem::Operand(operand, Some(name))
                     if key.column.qualifier.is_empty()
                         && name.text.eq_ignore_ascii_case(&key.column.name.text) =>
@@ -125,11 +125,11 @@ impl DerivedTable {
                 }
                 _ => None,
             });
-            let mut meant: Vec<&Operand> = called.collect();
-            if self.has_column(&key.column.name.text) || meant.is_empty() {
-                meant.push(self.resolve(&key.column)?);
+            let mut operands: Vec<&Operand> = aliased.collect();
+            if self.has_column(&key.column.name.text) || operands.is_empty() {
+                operands.push(self.resolve(&key.column)?);
             }
-            match meant.split_first() {
+            match operands.split_first() {
                 Some((Operand::Column(first), others))
                     if others.iter().all(|other| is_same_column(other, first)) =>
                 {
@@ -151,21 +151,21 @@ impl DerivedTable {
     }
 
     fn resolve(&self, column: &ColumnReference) -> Result<&Operand, NarrowingRefusal> {
-        let own = match column.qualifier.as_slice() {
+        let matches_alias = match column.qualifier.as_slice() {
             [] => true,
             [table] => table.text == self.alias.text,
             _ => false,
         };
         let named = |(name, _): &&(String, Operand)| name.eq_ignore_ascii_case(&column.name.text);
-        let mut found = self.columns.iter().filter(named);
-        match (own, found.next(), found.next()) {
+        let mut matching = self.columns.iter().filter(named);
+        match (matches_alias, matching.next(), matching.next()) {
             (true, Some((_, operand)), None) => Ok(operand),
             _ => Err(NarrowingRefusal::Names),
         }
     }
 }
 
-/// Whether an operand is this column, written alike.
+/// True if an operand is this column, written alike.
 fn is_same_column(operand: &Operand, column: &ColumnReference) -> bool {
     let texts = |column: &ColumnReference| -> Vec<String> {
         let names = column.qualifier.iter().chain([&column.name]);

@@ -1,7 +1,7 @@
-//! The grammar: what of a SELECT both servers read alike under every `sql_mode`, and nothing else.
+//! The grammar: the part of SELECT that both servers read alike under every `sql_mode`.
 //!
-//! It is a part of the servers' own (MySQL 9.7 and MariaDB 10.11, `sql_yacc.yy`), without operators whose meaning or whose
-//! precedence a mode changes: `||`, `NOT` before a comparison, comparisons of comparisons.
+//! It is a part of the servers' own grammars (MySQL 9.7 and MariaDB 10.11, `sql_yacc.yy`), without operators whose meaning or precedence a
+//! mode changes: `||`, `NOT` before a comparison, comparisons of comparisons.
 
 mod condition;
 mod derived_table;
@@ -20,15 +20,15 @@ use crate::refusal::NarrowingRefusal;
 use crate::words::{StatementWords, WordKind};
 use word_reader::WordReader;
 
-/// Reads a text whose words are known.
+/// Parses a text into a SELECT.
 ///
 /// # Errors
-/// Why it is none that can be narrowed.
+/// Why it cannot be narrowed.
 pub fn parse(text: &[u8], words: &StatementWords) -> Result<FeedSelect, NarrowingRefusal> {
     parse_as(text, words, NameCase::Sensitive)
 }
 
-/// The same for a server that compares names so. All names are folded: those of columns have no case anyway.
+/// Parses a text for a server with this case of names. All names are folded: column names have no case anyway.
 ///
 /// # Errors
 /// As [`parse`].
@@ -104,7 +104,7 @@ impl WordReader<'_> {
         }
     }
 
-    /// WHERE, if it is next: where the word stands, and its condition.
+    /// WHERE, if it is next: the position of the word, and the condition.
     fn filter(&mut self) -> Result<Option<(usize, SelectCondition)>, NarrowingRefusal> {
         match self.take_keyword_position("WHERE") {
             Some(at) => Ok(Some((at, self.condition()?))),
@@ -131,8 +131,8 @@ impl WordReader<'_> {
         Ok(SelectItem::Operand(operand, self.optional_alias()?))
     }
 
-    /// Whether this may sort by a string of the answer, which orders nothing: servers call a string that is given no name by what stands in
-    /// it, without white space in front.
+    /// True if this may sort by a string of the reply, which orders nothing. Servers name a string without an alias by its content, without
+    /// leading white space.
     fn may_sort_by_string(&self, key: &OrderKey, items: &[SelectItem]) -> bool {
         let name = key.column.name.text.as_bytes();
         let may_be_called_so = |item: &SelectItem| {
@@ -148,7 +148,7 @@ impl WordReader<'_> {
         key.column.qualifier.is_empty() && items.iter().any(may_be_called_so)
     }
 
-    /// The name that a column or a table is given, with AS or without.
+    /// The alias of a column or a table, with or without AS.
     fn optional_alias(&mut self) -> Result<Option<SqlIdentifier>, NarrowingRefusal> {
         match self.take_keyword("AS") {
             true => self.name().map(Some),
@@ -185,7 +185,7 @@ impl WordReader<'_> {
         Ok(sources)
     }
 
-    /// A table, and what is joined to it. Parentheses around the first ones of a chain of joins change nothing.
+    /// A table with its joins. Parentheses around the first ones of a chain of joins change nothing.
     fn join_chain(&mut self, sources: &mut Vec<TableReference>) -> Result<(), NarrowingRefusal> {
         if self.take_punct(b'(') {
             if self.is_next("SELECT") || self.is_next("WITH") || self.is_next("VALUES") {
@@ -253,7 +253,7 @@ impl WordReader<'_> {
         Ok(OrderKey { column, descending })
     }
 
-    /// A column, with its table and database in front or not.
+    /// A column, with or without its table and database.
     fn column(&mut self) -> Result<ColumnReference, NarrowingRefusal> {
         let mut names = vec![self.name()?];
         while names.len() < 3 && self.take_punct(b'.') {

@@ -1,4 +1,4 @@
-//! A reader of words: what comes next, and whether it is what is wanted.
+//! A cursor over a statement's words.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::query::SqlIdentifier;
 use crate::refusal::NarrowingRefusal;
 use crate::words::{StatementWords, WordKind};
 
-/// Conditions and SELECTs within each other, at most.
+/// Deepest nesting of conditions and SELECTs.
 const DEEPEST: usize = 32;
 
 pub(super) struct WordReader<'a> {
@@ -32,13 +32,13 @@ impl<'a> WordReader<'a> {
         }
     }
 
-    /// The number of the next word.
+    /// The index of the next word.
     pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    pub(super) fn rewind(&mut self, place: usize) {
-        self.at = place;
+    pub(super) fn rewind(&mut self, position: usize) {
+        self.at = position;
     }
 
     pub(super) fn is_at_end(&self) -> bool {
@@ -49,7 +49,7 @@ impl<'a> WordReader<'a> {
         self.words.words.get(self.at).map(|word| word.kind)
     }
 
-    /// Goes on by one word, and returns its number.
+    /// Takes the next word, and returns its index.
     pub(super) fn advance(&mut self) -> usize {
         self.at += 1;
         self.at - 1
@@ -84,7 +84,7 @@ impl<'a> WordReader<'a> {
         is
     }
 
-    /// Where this keyword stands, if it is next; it is passed then.
+    /// Takes this keyword if it is next, and returns its position.
     pub(super) fn take_keyword_position(&mut self, keyword: &str) -> Option<usize> {
         let at = self.at;
         self.take_keyword(keyword).then_some(at)
@@ -104,17 +104,17 @@ impl<'a> WordReader<'a> {
         }
     }
 
-    /// Two bytes of punctuation with nothing between them: `<=`.
+    /// Takes two adjacent bytes of punctuation: `<=`.
     pub(super) fn take_punct_pair(&mut self, first: u8, second: u8) -> bool {
         let next = self.words.words.get(self.at);
-        let behind = self.words.words.get(self.at + 1);
-        let is = matches!((next, behind), (Some(a), Some(b))
+        let following = self.words.words.get(self.at + 1);
+        let is = matches!((next, following), (Some(a), Some(b))
             if a.kind == WordKind::Punct(first) && b.kind == WordKind::Punct(second) && a.end == b.start);
         self.at += if is { 2 } else { 0 };
         is
     }
 
-    /// Whether the next word stands right behind the one before it.
+    /// True if nothing stands between the next word and the one before it.
     pub(super) fn is_adjacent(&self) -> bool {
         let before = self
             .at
@@ -124,14 +124,14 @@ impl<'a> WordReader<'a> {
         matches!((before, next), (Some(a), Some(b)) if a.end == b.start)
     }
 
-    /// The next word is a function's name, and its parenthesis follows with nothing between them.
+    /// True if the next word is a function's name, with its parenthesis right after it.
     pub(super) fn is_call(&self) -> bool {
         let next = self.words.words.get(self.at);
-        let behind = self.words.words.get(self.at + 1);
-        matches!((next, behind), (Some(a), Some(b)) if b.kind == WordKind::Punct(b'(') && a.end == b.start)
+        let following = self.words.words.get(self.at + 1);
+        matches!((next, following), (Some(a), Some(b)) if b.kind == WordKind::Punct(b'(') && a.end == b.start)
     }
 
-    /// The words begin with a parenthesis and end with the one that closes it.
+    /// True if the words begin with a parenthesis and end with the one that closes it.
     pub(super) fn is_in_parentheses(&self, range: &Range<usize>) -> bool {
         let mut open = 0usize;
         for at in range.clone() {
@@ -147,7 +147,7 @@ impl<'a> WordReader<'a> {
         false
     }
 
-    /// The digits of a number that is next, and that all statements of the template have: what the grammar makes of it holds for all of them.
+    /// Takes a number that the template's key holds: what the grammar makes of it is true for all statements of the template.
     pub(super) fn verbatim_number(&mut self) -> Option<&'a [u8]> {
         let next = self.words.words.get(self.at)?;
         let digits =
@@ -156,17 +156,15 @@ impl<'a> WordReader<'a> {
         Some(digits)
     }
 
-    /// The bytes of the next word.
     fn next_word_text(&self) -> &'a [u8] {
         self.word_text(self.at)
     }
 
-    /// A word as it is written.
     pub(super) fn word_text(&self, word: usize) -> &'a [u8] {
         self.words.text(word, self.text)
     }
 
-    /// Why what stands here is nothing that is understood.
+    /// Why the next word is not understood.
     pub(super) fn refusal(&self) -> NarrowingRefusal {
         const WHY: [(&[&str], NarrowingRefusal); 4] = [
             (
@@ -205,10 +203,10 @@ impl<'a> WordReader<'a> {
             ),
             (&["LIMIT", "FETCH", "ROWS"], NarrowingRefusal::Limit),
         ];
-        let found = WHY
+        let matched = WHY
             .iter()
             .find(|(words, _)| words.iter().any(|word| self.is_next(word)));
-        match (found, self.peek()) {
+        match (matched, self.peek()) {
             (Some((_, why)), _) => *why,
             (
                 None,
@@ -221,15 +219,14 @@ impl<'a> WordReader<'a> {
         }
     }
 
-    /// A name of a table or a column.
     pub(super) fn name(&mut self) -> Result<SqlIdentifier, NarrowingRefusal> {
         self.name_after_point(false)
     }
 
-    /// Behind a point any word is a name.
+    /// A name of a table or a column; after a point any word is a name.
     pub(super) fn name_after_point(
         &mut self,
-        behind_point: bool,
+        after_point: bool,
     ) -> Result<SqlIdentifier, NarrowingRefusal> {
         let name = Lexer::new(self.next_word_text())
             .next()
@@ -237,7 +234,7 @@ impl<'a> WordReader<'a> {
         let name = name.filter(|name| !name.is_empty());
         let mut text = name.ok_or_else(|| self.refusal())?;
         let quoted = self.peek() == Some(WordKind::Quoted);
-        if !quoted && !behind_point && is_reserved(&text) {
+        if !quoted && !after_point && is_reserved(&text) {
             return Err(self.refusal());
         }
         self.case.fold_text(&mut text);
@@ -247,7 +244,7 @@ impl<'a> WordReader<'a> {
         })
     }
 
-    /// A name without AS in front: no keyword at all, as that may be the next clause.
+    /// An alias without AS: no keyword, which may begin the next clause.
     pub(super) fn alias(&mut self) -> Option<SqlIdentifier> {
         let quoted = self.peek() == Some(WordKind::Quoted);
         let plain = self.peek() == Some(WordKind::Name)
@@ -258,7 +255,7 @@ impl<'a> WordReader<'a> {
         }
     }
 
-    /// One deeper.
+    /// Reads at one more level of nesting.
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, NarrowingRefusal>,
@@ -273,8 +270,8 @@ impl<'a> WordReader<'a> {
     }
 }
 
-/// A word that can be nothing else than a name behind a table or a column. Words that begin a clause in one of the servers' versions
-/// are none, though they may be names elsewhere.
+/// True for a word that can only be a name after a table or a column. Words that begin a clause in a version of a server are excluded,
+/// though they may be names elsewhere.
 fn is_alias(word: &str) -> bool {
     const CLAUSES: [&str; 16] = [
         "EXCEPT",

@@ -20,7 +20,7 @@ fn page_request(
     parameters: &[ParameterValue],
 ) -> Result<FeedPageRequest, NarrowingRefusal> {
     let (words, query) = read(text);
-    let found = shape(&query?, &words, &feed(key.is_some()), &app())?;
+    let statement_shape = shape(&query?, &words, &feed(key.is_some()), &app())?;
     let of = FeedStatement {
         text: text.as_bytes(),
         words: &words,
@@ -33,7 +33,7 @@ fn page_request(
         author: UNSIGNED,
         key,
     };
-    found.bind(of, types)
+    statement_shape.bind(of, types)
 }
 
 fn with(
@@ -51,12 +51,17 @@ fn id(id: u64) -> Option<FeedPosition> {
 
 #[test]
 fn authors_and_readers_are_read() {
-    let found = with("user_id IN (3, 1,3) AND id <= 7", &[]).unwrap();
+    let request = with("user_id IN (3, 1,3) AND id <= 7", &[]).unwrap();
     assert_eq!(
-        (found.authors, found.upper, found.limit, found.offset),
+        (
+            request.authors,
+            request.upper,
+            request.limit,
+            request.offset
+        ),
         (vec![1, 3], id(7), 9, 3)
     );
-    let found = with(
+    let request = with(
         "user_id IN (?, ?) AND id < ?",
         &[
             ParameterValue::Integer(9),
@@ -65,29 +70,29 @@ fn authors_and_readers_are_read() {
         ],
     );
     assert_eq!(
-        found.map(|found| (found.authors, found.upper)),
+        request.map(|found| (found.authors, found.upper)),
         Ok((vec![4, 9], id(99)))
     );
-    let found = with(
+    let request = with(
         "(user_id IN (SELECT author FROM follower WHERE reader = ?) OR user_id = ?)",
         &[ParameterValue::Integer(5), ParameterValue::Integer(6)],
     );
     assert_eq!(
-        found.map(|found| (found.readers, found.authors)),
+        request.map(|found| (found.readers, found.authors)),
         Ok((vec![5], vec![6]))
     );
 }
 
 #[test]
 fn strings_of_plain_digits_are_numbers() {
-    let found = with("user_id IN ('3', '1') AND id < '12' AND hidden = '0'", &[]).unwrap();
-    assert_eq!((found.authors, found.upper), (vec![1, 3], id(11)));
-    let found = with(
+    let request = with("user_id IN ('3', '1') AND id < '12' AND hidden = '0'", &[]).unwrap();
+    assert_eq!((request.authors, request.upper), (vec![1, 3], id(11)));
+    let request = with(
         "user_id IN (SELECT author FROM follower WHERE reader IN ('7', '8')) OR user_id = '7'",
         &[],
     );
     assert_eq!(
-        found.map(|found| (found.readers, found.authors)),
+        request.map(|found| (found.readers, found.authors)),
         Ok((vec![7, 8], vec![7]))
     );
     for wrong in [
@@ -210,7 +215,7 @@ fn what_is_not_plain_is_refused_where_it_matters() {
 #[test]
 fn numbers_of_other_types_are_read_where_they_are_certain() {
     let text = |digits: &str| ParameterValue::Text(digits.as_bytes().to_vec());
-    let found = with(
+    let request = with(
         "user_id IN (?, ?) AND hidden = ? AND id < ?",
         &[
             text("4"),
@@ -220,12 +225,12 @@ fn numbers_of_other_types_are_read_where_they_are_certain() {
         ],
     );
     assert_eq!(
-        found.map(|found| (found.authors, found.upper)),
+        request.map(|found| (found.authors, found.upper)),
         Ok((vec![4, 9], id(99)))
     );
     // It is the server's to heed.
     let long = with("user_id = 1 AND id < ?", &[text("1000000000000000")]);
-    assert_eq!(long.map(|found| found.upper), Ok(None));
+    assert_eq!(long.map(|request| request.upper), Ok(None));
 }
 
 #[test]
@@ -236,19 +241,19 @@ fn a_bound_that_is_not_read_for_certain_is_not_used() {
         "id < NULL",
         "(id < 5 OR id < 7)",
     ] {
-        let found = with(&format!("user_id = 1 AND {condition}"), &[]).unwrap();
-        assert_eq!(found.upper, None, "{condition}");
+        let request = with(&format!("user_id = 1 AND {condition}"), &[]).unwrap();
+        assert_eq!(request.upper, None, "{condition}");
     }
 }
 
 #[test]
 fn the_closest_bounds_count() {
-    let found = with(
+    let request = with(
         "user_id = 1 AND id < 50 AND id <= 30 AND id > 5 AND 9 <= id",
         &[],
     )
     .unwrap();
-    assert_eq!((found.upper, found.lower), (id(30), id(9)));
+    assert_eq!((request.upper, request.lower), (id(30), id(9)));
 }
 
 #[test]
@@ -257,8 +262,8 @@ fn keys_have_places_of_their_own() {
         let text = format!(
             "SELECT id FROM message WHERE user_id = 1 AND {condition} ORDER BY created_at DESC, id DESC LIMIT 9"
         );
-        let found = page_request(&text, Some(key), &[]).unwrap();
-        (found.upper, found.lower)
+        let request = page_request(&text, Some(key), &[]).unwrap();
+        (request.upper, request.lower)
     };
     let at = |key, id| Some(FeedPosition { key, id });
     let datetime = KeyType::Datetime(0);

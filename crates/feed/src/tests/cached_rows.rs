@@ -99,7 +99,7 @@ fn rows_depend_on_the_message_and_on_other_literals() {
 }
 
 #[test]
-fn rows_that_depend_on_more_are_not_kept() {
+fn rows_that_depend_on_more_are_not_cached() {
     for condition in [
         "m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted = m.hidden)",
         "m.user_id = 7 AND m.created_at < NOW()",
@@ -147,7 +147,7 @@ fn messages_may_be_joined_with_edges_and_nothing_else() {
 }
 
 /// The questions which authors count, or are blocked, up to the reader. `None`: all count, or no rows are kept.
-fn asks(text: &str) -> Option<String> {
+fn author_queries(text: &str) -> Option<String> {
     let shape = shaped(text, false).unwrap_or_else(|refused| panic!("{refused:?}: {text}"));
     let (words, _) = read(text);
     let statement = FeedStatement {
@@ -168,7 +168,7 @@ fn asks(text: &str) -> Option<String> {
 }
 
 #[test]
-fn conditions_about_edges_are_asked_of_the_server_as_they_stand() {
+fn conditions_about_edges_are_queried_as_written() {
     let select = "SELECT m.id FROM message m";
     let end = "ORDER BY m.id DESC LIMIT 20";
     for (rest, expected) in [
@@ -194,7 +194,7 @@ fn conditions_about_edges_are_asked_of_the_server_as_they_stand() {
         ),
     ] {
         let text = format!("{select} {rest} {end}");
-        assert_eq!(asks(&text).as_deref(), Some(expected), "{text}");
+        assert_eq!(author_queries(&text).as_deref(), Some(expected), "{text}");
     }
     for rest in [
         "WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 5)",
@@ -205,12 +205,12 @@ fn conditions_about_edges_are_asked_of_the_server_as_they_stand() {
          m.user_id IN (SELECT author FROM follower WHERE reader = 6))",
     ] {
         let text = format!("{select} {rest} {end}");
-        assert_eq!(asks(&text), None, "{text}");
+        assert_eq!(author_queries(&text), None, "{text}");
     }
 }
 
 #[test]
-fn whom_a_reader_has_blocked_is_asked_of_the_server() {
+fn blocked_authors_are_queried() {
     let end =
         "m.user_id IN (SELECT author FROM follower WHERE reader = 5) ORDER BY m.id DESC LIMIT 20";
     let from = "SELECT m.id FROM message m";
@@ -232,14 +232,14 @@ fn whom_a_reader_has_blocked_is_asked_of_the_server() {
         ),
     ] {
         let text = format!("{from} WHERE {condition} AND {end}");
-        assert_eq!(asks(&text).as_deref(), Some(&*expected), "{text}");
+        assert_eq!(author_queries(&text).as_deref(), Some(&*expected), "{text}");
         assert_eq!(cache_key_text(&text, false, &[]).as_deref(), Some(""), "{text}");
     }
     let joined = "LEFT JOIN block b ON b.who = 5 AND b.whom = m.user_id";
     let asked = "not SELECT DISTINCT b.`whom` FROM `block` b WHERE b.`who` = 5";
     for condition in ["b.who IS NULL", "b.whom IS NULL"] {
         let text = format!("{from} {joined} WHERE {condition} AND {end}");
-        assert_eq!(asks(&text).as_deref(), Some(asked), "{text}");
+        assert_eq!(author_queries(&text).as_deref(), Some(asked), "{text}");
         assert_eq!(
             cache_key_text(&text, false, &[]).as_deref(),
             Some(""),
@@ -279,12 +279,12 @@ fn whom_a_reader_has_blocked_is_asked_of_the_server() {
         ),
     ] {
         let text = format!("{from} {join} WHERE {condition} AND {end}");
-        assert_eq!(asks(&text), None, "{text}");
+        assert_eq!(author_queries(&text), None, "{text}");
     }
 }
 
 /// Rows that a message's row is made of, by a short sign for each; `None`: rows depend on more.
-fn refers(text: &str) -> Option<String> {
+fn joined_rows(text: &str) -> Option<String> {
     let shape = shaped(text, false).unwrap_or_else(|refused| panic!("{refused:?}: {text}"));
     let signs = shape
         .row_dependencies?
@@ -350,7 +350,7 @@ fn rows_may_be_made_of_those_that_the_message_refers_to() {
     ] {
         let text =
             format!("SELECT {items} FROM {from} WHERE {condition} ORDER BY m.id DESC LIMIT 20");
-        assert_eq!(refers(&text).as_deref(), Some(expected), "{text}");
+        assert_eq!(joined_rows(&text).as_deref(), Some(expected), "{text}");
     }
     for (items, from, condition) in [
         // An edge's own columns.
@@ -395,7 +395,7 @@ fn rows_may_be_made_of_those_that_the_message_refers_to() {
     ] {
         let text =
             format!("SELECT {items} FROM {from} WHERE {condition} ORDER BY m.id DESC LIMIT 20");
-        assert_eq!(refers(&text), None, "{text}");
+        assert_eq!(joined_rows(&text), None, "{text}");
     }
 }
 

@@ -19,9 +19,9 @@ struct TestSchema(Vec<(&'static str, TableSchema)>);
 
 impl Schema for TestSchema {
     fn table(&self, database: Option<&str>, name: &str) -> Option<&TableSchema> {
-        let own = database.is_none_or(|database| database == "app");
-        let found = self.0.iter().find(|(own, _)| *own == name);
-        found.map(|(_, table)| table).filter(|_| own)
+        let in_database = database.is_none_or(|database| database == "app");
+        let entry = self.0.iter().find(|(own, _)| *own == name);
+        entry.map(|(_, table)| table).filter(|_| in_database)
     }
 }
 

@@ -18,7 +18,7 @@ const PLAIN: NarrowingForm = NarrowingForm {
 };
 
 #[test]
-fn the_condition_goes_behind_the_clients_own() {
+fn the_condition_follows_the_clients_own() {
     assert_eq!(
         narrow("SELECT m.id FROM message m WHERE m.user_id = 1 OR m.user_id = 2 ORDER BY m.id DESC LIMIT 9", &[7, 5], PLAIN).unwrap(),
         "SELECT m.id FROM message m WHERE ( m.user_id = 1 OR m.user_id = 2 ) AND m.`id` IN (7,5) ORDER BY m.id DESC LIMIT 9"

@@ -19,11 +19,11 @@ fn authors(text: &str) -> Result<AuthorTexts, NarrowingRefusal> {
         LiteralList::Whole(at) => of(at),
         LiteralList::Each(each) => each.iter().map(literal).collect(),
     };
-    let found = shaped(text, false)?.authors;
+    let selection = shaped(text, false)?.authors;
     Ok((
-        found.readers.iter().map(list).collect(),
-        found.single.iter().map(literal).collect(),
-        found.lists.iter().map(list).collect(),
+        selection.readers.iter().map(list).collect(),
+        selection.single.iter().map(literal).collect(),
+        selection.lists.iter().map(list).collect(),
     ))
 }
 

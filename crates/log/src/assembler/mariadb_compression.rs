@@ -1,7 +1,7 @@
-//! What MariaDB compresses in its log (`log_bin_compress`): the text of a statement, the rows of a row event.
+//! MariaDB's compression in its log (`log_bin_compress`): the text of a statement, the rows of a row event.
 //!
-//! A byte of flags: 0x80, three bits for the algorithm (0 is zlib), in the lowest three the length of a length. Then the length
-//! of what was compressed, its highest byte first, and a zlib stream. (`binlog_buf_compress` in MariaDB's `log_event.cc`.)
+//! A byte of flags: 0x80, three bits for the algorithm (0 is zlib), in the lowest three the length of the length field. Then the
+//! uncompressed length, big-endian, and a zlib stream. (`binlog_buf_compress` in MariaDB's `log_event.cc`.)
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -13,35 +13,35 @@ const COMPRESSED: u8 = 0x80;
 const ALGORITHM: u8 = 0x78;
 const LENGTH_BYTES: u8 = 0x07;
 
-/// The first bytes of what was compressed, and whether there are more. `cut`: so is what they are unpacked from.
+/// Decompresses at most `most` bytes, and returns whether there are more. `is_truncated`: so is the input.
 pub(crate) fn decompress_prefix(
     bytes: &[u8],
     most: usize,
-    cut: bool,
+    is_truncated: bool,
 ) -> Result<(Vec<u8>, bool), LogStreamError> {
     let mut unpacking = BodyDecompressor::begin(bytes, usize::MAX)?;
     while unpacking.bytes().len() < most {
         let before = unpacking.consumed;
-        let had = unpacking.unpacked.len();
+        let length_before = unpacking.unpacked.len();
         match unpacking.step(bytes) {
-            Ok(true) if !cut => break,
-            Ok(_) if before < unpacking.consumed || had < unpacking.unpacked.len() => {}
-            // What it is unpacked from has come to its end.
-            _ if cut => break,
+            Ok(true) if !is_truncated => break,
+            Ok(_) if before < unpacking.consumed || length_before < unpacking.unpacked.len() => {}
+            // The truncated input has ended.
+            _ if is_truncated => break,
             Err(error) => return Err(error),
             Ok(_) => break,
         }
     }
     let mut text = unpacking.unpacked;
-    let more = cut || text.len() > most || text.len() < unpacking.length;
+    let more = is_truncated || text.len() > most || text.len() < unpacking.length;
     text.truncate(most);
     Ok((text, more))
 }
 
-/// What was compressed, as far as it is unpacked: at most [`SLICE`] bytes at a time.
+/// Decompresses a body, at most [`SLICE`] bytes per step.
 pub(crate) struct BodyDecompressor {
     stream: Decompress,
-    /// Where the stream begins, and how much of it was read.
+    /// Where the stream begins, and how much of it was consumed.
     stream_start: usize,
     consumed: usize,
     length: usize,
@@ -57,7 +57,7 @@ impl std::fmt::Debug for BodyDecompressor {
 
 impl BodyDecompressor {
     /// # Errors
-    /// When it is not compressed as is known here, or would be longer than this.
+    /// When the compression is unknown, or the length exceeds `most`.
     pub(crate) fn begin(bytes: &[u8], most: usize) -> Result<BodyDecompressor, LogStreamError> {
         let mut body = PacketCursor::new(bytes);
         let flags = body.u8()?;
@@ -84,15 +84,14 @@ impl BodyDecompressor {
         })
     }
 
-    /// What is there.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.unpacked
     }
 
-    /// Unpacks some more of the same bytes. True when that was all.
+    /// Decompresses more of the same bytes. True if that was all.
     ///
     /// # Errors
-    /// When it is not what it is said to be.
+    /// When the stream is invalid or of another length.
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Result<bool, LogStreamError> {
         if self.ended {
             return Ok(true);
@@ -100,16 +99,16 @@ impl BodyDecompressor {
         let packed = bytes
             .get(self.stream_start + self.consumed..)
             .unwrap_or_default();
-        // One byte more than there should be tells that there are too many.
+        // Room for one byte more than expected detects streams that are too long.
         let room = (self.length + 1 - self.unpacked.len().min(self.length)).min(SLICE);
-        let had = self.unpacked.len();
-        self.unpacked.resize(had + room, 0);
-        let into = self.unpacked.get_mut(had..).unwrap_or_default();
-        let (taken, made) = (self.stream.total_in(), self.stream.total_out());
+        let length_before = self.unpacked.len();
+        self.unpacked.resize(length_before + room, 0);
+        let into = self.unpacked.get_mut(length_before..).unwrap_or_default();
+        let (taken, total_out) = (self.stream.total_in(), self.stream.total_out());
         let status = self.stream.decompress(packed, into, FlushDecompress::None);
         let taken = usize::try_from(self.stream.total_in() - taken).unwrap_or_default();
-        let made = usize::try_from(self.stream.total_out() - made).unwrap_or_default();
-        self.unpacked.truncate(had + made);
+        let produced = usize::try_from(self.stream.total_out() - total_out).unwrap_or_default();
+        self.unpacked.truncate(length_before + produced);
         self.consumed += taken;
         match status.map_err(|error| malformed(&error.to_string()))? {
             Status::StreamEnd => {
@@ -120,7 +119,7 @@ impl BodyDecompressor {
                 }
                 Err(malformed("compressed, of another length"))
             }
-            _ if self.unpacked.len() > self.length || taken == 0 && made == 0 => {
+            _ if self.unpacked.len() > self.length || taken == 0 && produced == 0 => {
                 Err(malformed("compressed, of another length"))
             }
             _ => Ok(false),
@@ -142,9 +141,9 @@ mod tests {
     fn unpacked_within(bytes: &[u8], most: usize) -> Result<Vec<u8>, LogStreamError> {
         let mut unpacking = BodyDecompressor::begin(bytes, most)?;
         loop {
-            let had = unpacking.bytes().len();
+            let length_before = unpacking.bytes().len();
             let ended = unpacking.step(bytes)?;
-            assert!(unpacking.bytes().len() - had <= SLICE);
+            assert!(unpacking.bytes().len() - length_before <= SLICE);
             if ended {
                 return Ok(unpacking.unpacked);
             }
@@ -189,7 +188,7 @@ mod tests {
         let bomb = packed(&vec![0; 100_000], &[1, 0x86, 0xa0]);
         assert_eq!(unpacked_within(&bomb, 100_000).unwrap().len(), 100_000);
         assert!(unpacked_within(&bomb, 99_999).is_err());
-        // More than it says: cut off where it should have ended.
+        // More bytes than the length field says: stops where it should have ended.
         assert!(unpacked_within(&packed(&vec![0; 100_000], &[9]), 10).is_err());
     }
 

@@ -1,7 +1,7 @@
-//! Events of the log, one after the other, become transactions.
+//! Assembles events of the log into transactions.
 //!
-//! `query_event`, `tables` and `rows` read the bodies of events, `mariadb_compression` those of MariaDB that are, `row_changes` says what a
-//! row event did. Every length is checked: what is not as it should be is [`LogStreamError::Malformed`].
+//! `query_event`, `table_map` and `row_event` parse the bodies of events, `mariadb_compression` decompresses those of MariaDB, and
+//! `row_changes` derives changes from row images. Every length is checked: invalid events are [`LogStreamError::Malformed`].
 
 mod mariadb_compression;
 mod query_event;
@@ -31,67 +31,66 @@ use headwater_sql::word_search::contains_ignoring_case;
 use headwater_timeline::index::{BinlogPosition, TimelineChange, TimelineId};
 use headwater_wire::cursor::{self, PacketCursor};
 
-/// Events of which the first bytes decide how much of them is kept.
+/// Event types whose first bytes decide how much of them is retained.
 const QUERY: u8 = EventType::QUERY_EVENT as u8;
 const TABLE_MAP: u8 = EventType::TABLE_MAP_EVENT as u8;
 /// MariaDB's own events; see `mysql_common` for those of both servers.
 const MARIADB_GTID: u8 = 162;
-/// A transaction's rows as a comment, and lists of positions: nothing for us.
+/// A transaction's rows as a comment, and lists of positions: ignored.
 const MARIADB_IGNORED: [u8; 3] = [160, 161, 163];
 const MARIADB_START_ENCRYPTION: u8 = 164;
 const MARIADB_COMPRESSED_QUERY: u8 = 165;
 const HEARTBEAT_V2: u8 = 41;
 const STANDALONE: u8 = 1;
-/// Bytes of a checksum behind the name of the first file.
+/// Size of the checksum after the name of the first file.
 const CHECKSUM_BYTES: usize = 4;
-/// Of a statement so many bytes are held: what it may do that is said behind them is not known. It is read less far where it may be read in
-/// several ways.
+/// How many bytes of a statement are retained; what the rest may do is unknown. If it can be read in several ways, less of it is read.
 const MAX_STATEMENT_BYTES: usize = 8 * 1024 * 1024;
-/// In front of a statement: fixed fields, variables, the name of a database.
+/// Bytes before a statement: fixed fields, variables, the database name.
 const MAX_STATEMENT_OFFSET: usize = 13 + 64 * 1024 + 256;
-/// Events of other types are not read beyond that; what is read of them is shorter.
+/// Limit for events of other types; what is read of them is shorter.
 const MAX_OTHER_BYTES: usize = 4 * 1024;
 
 /// Why the stream cannot be followed any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogStreamError {
-    /// Of a type that is not known.
+    /// The event type is unknown.
     #[error("the server's log holds an event that is not known (type {0})")]
     UnknownEvent(u8),
-    /// Not as it should be.
+    /// The event is invalid.
     #[error("an event of the server's log cannot be read: {0}")]
     Malformed(String),
-    /// Rows are not told, a statement is in their place.
+    /// The log contains a statement in place of row changes.
     #[error("the server's log holds a statement in place of row changes (binlog_format): {0}")]
     Statement(StatementLocation),
-    /// A transaction in two phases whose changes are not known.
+    /// A two-phase transaction whose changes are not known.
     #[error(
         "a two-phase transaction (XA) changed the tables, or was prepared before the log was followed"
     )]
     Xa,
-    /// A table may be another one since.
+    /// A table's definition may have changed.
     #[error("a statement changed one of the tables themselves: {0}")]
     Schema(StatementLocation),
-    /// Nobody can tell what a statement did.
+    /// It is not certain what a statement did.
     #[error(
         "a statement of the server's log cannot be read for certain, so it may have changed the tables: {0}"
     )]
     Unreadable(StatementLocation),
-    /// A table has other columns than its definition was read with.
+    /// A table's number of columns differs from the definition that was read.
     #[error("rows of {table} have {told} columns now")]
     Columns {
         /// The table.
         table: String,
-        /// How many columns its rows have now.
+        /// The number of columns in the log.
         told: usize,
     },
-    /// The log has another name.
+    /// The log's file name changed.
     #[error("the server's log goes on in a file of another name: {0}")]
     UnexpectedFile(String),
-    /// An event unpacks to more than may be held.
+    /// An event decompresses to more bytes than allowed.
     #[error("an event of the server's log unpacks to more than {0} bytes (binlog.event_bytes)")]
     UnpackedTooLarge(usize),
-    /// A transaction has more changes than may wait.
+    /// A transaction has more changes than allowed.
     #[error("a transaction changes more rows than binlog.transaction_rows = {0}")]
     TooLarge(usize),
     /// The server has lost a part of its log.
@@ -100,7 +99,7 @@ pub enum LogStreamError {
 }
 
 impl LogStreamError {
-    /// True when a definition may be another one since.
+    /// True if a definition may have changed.
     pub fn may_redefine(&self) -> bool {
         matches!(
             self,
@@ -111,21 +110,21 @@ impl LogStreamError {
     }
 }
 
-/// What an event amounts to.
+/// The result of an event.
 #[derive(Debug, PartialEq, Eq)]
 pub enum EventOutcome {
-    /// There is more in the event than is read at a time: it is to be given once more.
+    /// The event contains more than is read at a time: process it once more.
     Unfinished,
-    /// In the middle of something.
+    /// In the middle of a transaction.
     Nothing,
-    /// Nothing that matters, up to here.
+    /// No relevant changes up to here.
     Passed(BinlogPosition),
-    /// A transaction that changed rows of the tables ended here; the edits beside that, where they are noted.
+    /// A transaction that changed rows of the tables ended here; with its edits, if they are recorded.
     Transaction(BinlogPosition, Vec<(TimelineId, TimelineChange)>, RowEdits),
 }
 
 impl EventOutcome {
-    /// The position between two transactions up to which the log has been told; `None` in the middle of something.
+    /// The position between two transactions up to which the log was processed; `None` in the middle of one.
     #[must_use]
     pub fn end(&self) -> Option<BinlogPosition> {
         match self {
@@ -135,40 +134,38 @@ impl EventOutcome {
     }
 }
 
-/// Follows a stream of events from a position on.
+/// Assembles a stream of events from a position on.
 #[derive(Clone, Debug)]
 pub struct TransactionAssembler {
     position: BinlogPosition,
     file_base: String,
-    /// The server has said how its events are laid out.
+    /// The format description was received.
     described: bool,
     in_transaction: bool,
-    /// Its transactions begin with MariaDB's numbers.
+    /// Transactions begin with MariaDB's GTID events.
     mariadb: bool,
-    /// The transaction goes on until it is committed: a statement does not end it by itself.
+    /// The transaction continues until it is committed: a statement does not end it by itself.
     open_transaction: bool,
-    /// The events of a compressed transaction come without positions of their own.
+    /// The events of a compressed transaction have no positions of their own.
     unpacking: bool,
-    /// The tables that the transaction has described so far.
     tables: HashMap<u64, MappedTable>,
     changes: Vec<(TimelineId, TimelineChange)>,
-    /// `None`: nobody wants to know.
+    /// `None`: edits are not recorded.
     edits: Option<RowEdits>,
     prepared: UnchangedPreparedTransactions,
-    /// The number of the transaction that was begun last, where it has one.
+    /// The GTID of the last begun transaction, if it has one.
     gtid: Option<CommittedGtid>,
-    /// It has not been told that it was begun.
+    /// The begin has not been reported yet.
     gtid_pending: bool,
-    /// Since this was asked last, a statement has changed rights, views or stored programs.
+    /// Since the last [`TransactionAssembler::take_redefined`], a statement has changed privileges, views or stored programs.
     redefined: bool,
     made_function: bool,
     max_changes: usize,
     event_bytes: usize,
-    /// How far the rows of an event have been read.
     row_progress: RowEventProgress,
 }
 
-/// The number of a log file, and the name before it.
+/// Splits a log file's name into base name and number.
 pub fn file_number(name: &str) -> Option<(&str, u64)> {
     let (base, number) = name.rsplit_once('.')?;
     let digits = number.bytes().all(|byte| byte.is_ascii_digit());
@@ -176,7 +173,7 @@ pub fn file_number(name: &str) -> Option<(&str, u64)> {
 }
 
 impl TransactionAssembler {
-    /// From this position on, in files of this name, with at most so many changes a transaction.
+    /// Starts at this position, in files named `base`, with at most `most` changes per transaction.
     pub fn starting_at(at: BinlogPosition, base: &str, most: usize) -> TransactionAssembler {
         TransactionAssembler {
             position: at,
@@ -200,42 +197,42 @@ impl TransactionAssembler {
         }
     }
 
-    /// True once when a statement has changed rights, views or stored programs.
+    /// True once after a statement that changed privileges, views or stored programs.
     pub fn take_redefined(&mut self) -> bool {
         std::mem::take(&mut self.redefined)
     }
 
-    /// True once behind a statement that may have made a stored function.
+    /// True once after a statement that may have created a stored function.
     pub fn take_made_function(&mut self) -> bool {
         std::mem::take(&mut self.made_function)
     }
 
-    /// True once for each transaction that was begun: its number is in [`Self::gtid`].
+    /// True once for each begun transaction: its GTID is in [`Self::gtid`].
     pub fn take_begun(&mut self) -> bool {
         std::mem::take(&mut self.gtid_pending)
     }
 
-    /// The number of the transaction that was begun last, or has just ended; `None` where it has none, or one with a tag.
+    /// The GTID of the last transaction that began or has just ended; `None` if it has none, or one with a tag.
     #[must_use]
     pub fn gtid(&self) -> Option<&CommittedGtid> {
         self.gtid.as_ref()
     }
 
-    /// The same where edits of rows are noted, or not.
+    /// Sets whether row edits are recorded.
     pub fn with_edits(mut self, noted: bool) -> TransactionAssembler {
         self.edits = noted.then(RowEdits::default);
         self
     }
 
-    /// The same where what is compressed may unpack to so many bytes.
+    /// Sets the limit for decompressed events.
     pub fn with_event_bytes(mut self, event_bytes: usize) -> TransactionAssembler {
         self.event_bytes = event_bytes;
         self
     }
 
-    /// How much is needed of an event, by its type and the first bytes of its body.
+    /// How much to retain of an event, by its type and the first bytes of its body.
     pub fn retention(&self, kind: u8, first: &[u8], routes: &TableRoutes) -> BodyRetention {
-        let is_own = match kind {
+        let is_needed = match kind {
             _ if RowEventFormat::of(kind).is_some() => self.is_of_routed_table(first),
             TABLE_MAP => MappedTable::is_routed(first, routes),
             QUERY | MARIADB_COMPRESSED_QUERY => {
@@ -243,7 +240,7 @@ impl TransactionAssembler {
             }
             _ => return BodyRetention::First(MAX_OTHER_BYTES),
         };
-        if is_own {
+        if is_needed {
             BodyRetention::All
         } else {
             BodyRetention::First(first.len())
@@ -256,7 +253,7 @@ impl TransactionAssembler {
         matches!(table, Some(MappedTable::Routed { .. }))
     }
 
-    /// Takes in the next event; where that is [`EventOutcome::Unfinished`], the same one once more.
+    /// Processes an event; after [`EventOutcome::Unfinished`], pass the same one again.
     pub fn process(
         &mut self,
         event: &LogEvent,
@@ -267,8 +264,8 @@ impl TransactionAssembler {
             self.advance(event.log_pos);
         }
         let body = &event.body[..];
-        if let Some(form) = RowEventFormat::of(raw) {
-            return self.read_rows(form, event, routes);
+        if let Some(row_format) = RowEventFormat::of(raw) {
+            return self.read_rows(row_format, event, routes);
         }
         let Ok(kind) = EventType::try_from(raw) else {
             return self.mariadb_event(event, routes);
@@ -341,24 +338,24 @@ impl TransactionAssembler {
         match event.event_type {
             MARIADB_GTID => {
                 let mut body = PacketCursor::new(body);
-                // Number, and domain.
+                // Sequence number and domain.
                 body.take(8 + 4)?;
                 let flags = body.u8()?;
                 self.mariadb = true;
-                let heard = self.begin_transaction(event)?;
+                let outcome = self.begin_transaction(event)?;
                 self.open_transaction = flags & STANDALONE == 0;
-                Ok(heard)
+                Ok(outcome)
             }
             MARIADB_COMPRESSED_QUERY => {
                 let query = QueryEvent::read(body)?;
-                let (text, cut) = mariadb_compression::decompress_prefix(
+                let (text, is_truncated) = mariadb_compression::decompress_prefix(
                     query.text,
                     MAX_STATEMENT_BYTES,
                     event.truncated,
                 )?;
                 let text = StatementText {
                     bytes: &text,
-                    is_complete: !cut,
+                    is_complete: !is_truncated,
                     create_select: self.create_select(&query),
                 };
                 self.statement(text, query.schema, routes)
@@ -369,7 +366,7 @@ impl TransactionAssembler {
         }
     }
 
-    /// The log holds 32 bits of an offset. What would lie behind (0: not told) is no news.
+    /// Adds the higher bits to a position: the log has only 32 bits of an offset. Earlier positions and 0 (not given) are ignored.
     fn advance(&mut self, log_pos: u32) {
         const FILE: u64 = 1 << 32;
         if log_pos == 0 {
@@ -379,7 +376,7 @@ impl TransactionAssembler {
         if offset > self.position.offset {
             self.position.offset = offset;
         } else if self.position.offset - offset > FILE / 2 {
-            // A file grows beyond 4 GiB by one large transaction.
+            // One large transaction can take a file beyond 4 GiB.
             self.position.offset = offset + FILE;
         }
     }
@@ -392,7 +389,6 @@ impl TransactionAssembler {
         }
     }
 
-    /// A transaction begins with this event.
     fn begin_transaction(&mut self, event: &LogEvent) -> Result<EventOutcome, LogStreamError> {
         if !self.changes.is_empty() {
             return Err(unfinished_transaction());
@@ -418,7 +414,7 @@ impl TransactionAssembler {
         }
     }
 
-    /// What was done for nothing, or is not to be read before XA COMMIT.
+    /// Ends a transaction without its changes: they were rolled back, or are not readable before XA COMMIT.
     fn roll_back(&mut self) -> EventOutcome {
         self.changes.clear();
         if let Some(edits) = &mut self.edits {
@@ -456,19 +452,17 @@ impl TransactionAssembler {
         Ok(self.outcome_so_far())
     }
 
-    /// The number of the file of this name.
     fn file_number_of(&self, name: &[u8]) -> Option<u64> {
-        // Before it has described its format, MariaDB leaves a checksum behind the name of the file that it begins with.
+        // Before the format description, MariaDB leaves a checksum after the name of the first file.
         let first = self.position.file_name(&self.file_base);
-        let behind = name.strip_prefix(first.as_bytes());
-        if !self.described && behind.is_some_and(|behind| behind.len() == CHECKSUM_BYTES) {
+        let suffix = name.strip_prefix(first.as_bytes());
+        if !self.described && suffix.is_some_and(|behind| behind.len() == CHECKSUM_BYTES) {
             return Some(self.position.file);
         }
         let (base, number) = file_number(str::from_utf8(name).ok()?)?;
         (base == self.file_base).then_some(number)
     }
 
-    /// Where the statement stands that is being read, and of what kind it is.
     fn statement_location(&self, text: &[u8]) -> StatementLocation {
         StatementLocation::at(
             text,
@@ -483,15 +477,15 @@ impl TransactionAssembler {
         schema: &[u8],
         routes: &TableRoutes,
     ) -> Result<EventOutcome, LogStreamError> {
-        let judged = LoggedStatementClass::classify(text, schema, routes);
+        let class = LoggedStatementClass::classify(text, schema, routes);
         let text = text.bytes;
-        if judged == LoggedStatementClass::Redefines {
+        if class == LoggedStatementClass::Redefines {
             self.redefined = true;
             self.made_function |= ["FUNCTION", "PACKAGE"]
                 .iter()
                 .any(|word| contains_ignoring_case(text, word));
         }
-        match judged {
+        match class {
             LoggedStatementClass::Begin => {
                 self.in_transaction = true;
                 self.open_transaction = true;
@@ -499,11 +493,11 @@ impl TransactionAssembler {
             }
             LoggedStatementClass::Commit => Ok(self.commit()),
             LoggedStatementClass::Rollback => Ok(self.roll_back()),
-            // It can take back only what was done.
+            // It can roll back only what was done.
             LoggedStatementClass::RollbackTo if self.changes.is_empty() => {
                 Ok(EventOutcome::Nothing)
             }
-            // CREATE TABLE ... SELECT stands within a transaction.
+            // CREATE TABLE ... SELECT is within a transaction.
             LoggedStatementClass::Harmless | LoggedStatementClass::Redefines
                 if self.open_transaction =>
             {
@@ -532,7 +526,7 @@ impl TransactionAssembler {
                     if self.prepared.remove(transaction) {
                         Ok(self.commit())
                     } else {
-                        // MariaDB commits it out of the log's order.
+                        // MariaDB commits it out of log order.
                         Err(LogStreamError::Xa)
                     }
                 }
@@ -541,9 +535,9 @@ impl TransactionAssembler {
         }
     }
 
-    /// What a query may do beside making a table. MySQL refuses it other changes (error 1746). MariaDB numbers what only changes how
-    /// tables are defined, and not CREATE TABLE ... SELECT (asked of 10.11); where rows follow that, it is within a transaction, as are of
-    /// those that are logged as statements the temporary ones alone.
+    /// What the query of a CREATE TABLE ... SELECT may change. MySQL refuses other changes in it (error 1746). MariaDB writes a DDL number
+    /// for pure definitions, and not for CREATE TABLE ... SELECT (verified on 10.11). If rows follow that, it is within a transaction; of
+    /// those logged as statements, only temporary tables are.
     fn create_select(&self, query: &QueryEvent<'_>) -> CreateSelectEffect {
         if !self.mariadb || query.only_defines {
             CreateSelectEffect::Never
@@ -554,10 +548,9 @@ impl TransactionAssembler {
         }
     }
 
-    /// Reads rows, so many at a time.
     fn read_rows(
         &mut self,
-        form: RowEventFormat,
+        row_format: RowEventFormat,
         event: &LogEvent,
         routes: &TableRoutes,
     ) -> Result<EventOutcome, LogStreamError> {
@@ -570,7 +563,7 @@ impl TransactionAssembler {
             }
             Some(table) => table,
         };
-        let rows = RowEvent::read(form, &event.body)?;
+        let rows = RowEvent::read(row_format, &event.body)?;
         let (changes, edits, most) = (&mut self.changes, &mut self.edits, self.max_changes);
         if !self.row_progress.decompress(&rows, self.event_bytes)? {
             return Ok(EventOutcome::Unfinished);
@@ -579,16 +572,16 @@ impl TransactionAssembler {
             if at < self.row_progress.route_number {
                 continue;
             }
-            let told = rows.columns;
+            let column_count = rows.columns;
             match route.columns {
-                Some(known) if known == told => {}
+                Some(known) if known == column_count => {}
                 Some(_) => {
                     return Err(LogStreamError::Columns {
                         table: format!("{}.{}", route.database, route.name),
-                        told,
+                        told: column_count,
                     });
                 }
-                // Nobody knows yet where they stand. That something changed has to be proven readable all the same.
+                // The column positions are not known yet. That something changed must be proven readable all the same.
                 None => {
                     if changes.len() > most {
                         return Err(LogStreamError::TooLarge(most));
@@ -627,7 +620,7 @@ fn malformed(what: &str) -> LogStreamError {
     LogStreamError::Malformed(what.to_owned())
 }
 
-/// Whether a transaction begins with this event, of which the first 64 bytes are there; its number, where it has one without a tag.
+/// Whether an event begins a transaction, from its first 64 bytes; inside, its GTID, if it has one without a tag.
 #[must_use]
 pub fn transaction_start(event: &LogEvent) -> Option<Option<CommittedGtid>> {
     if event.event_type == MARIADB_GTID {
@@ -651,8 +644,8 @@ fn mariadb_gtid(event: &LogEvent) -> Result<CommittedGtid, LogStreamError> {
     })
 }
 
-/// The number of a transaction of MySQL's without a tag. Its times are there since MySQL 8.0.1: that of the commit on this server, and,
-/// where the highest bit of its seven bytes says so, that of the commit on the first server behind it.
+/// MySQL's untagged GTID. Commit times are there since MySQL 8.0.1: that of this server and, if the highest bit of its seven bytes is
+/// set, then that of the originating server.
 fn mysql_gtid(body: &[u8]) -> Result<CommittedGtid, LogStreamError> {
     const ORIGINAL: u64 = 1 << 55;
     let mut body = PacketCursor::new(body);
@@ -660,7 +653,7 @@ fn mysql_gtid(body: &[u8]) -> Result<CommittedGtid, LogStreamError> {
     let uuid = body.take(16)?.first_chunk().copied().unwrap_or_default();
     let source = GtidSource::Uuid(uuid, String::new());
     let number = body.u64()?;
-    // A type, and two numbers of the order of commits.
+    // A type, and two numbers of the commit order.
     body.take(1 + 8 + 8)?;
     let immediate = seven_byte_int(&mut body)?;
     let at = match immediate & ORIGINAL {

@@ -1,23 +1,23 @@
-//! A statement in the log.
+//! Parses query events: statements in the log.
 
 use super::LogStreamError;
 use headwater_wire::cursor::{MalformedPacket, PacketCursor};
 
-/// Of the variables in front of a statement: the number of the transaction in which a definition was changed (`Q_XID`).
+/// Status variable `Q_XID`: the number of the transaction that changed a definition.
 const MARIADB_XID: u8 = 129;
 
-/// What a query event says. In a compressed one the text is compressed, and nothing else.
+/// The parts of a query event. In a compressed one only the text is compressed.
 pub(crate) struct QueryEvent<'a> {
     pub(crate) schema: &'a [u8],
     pub(crate) text: &'a [u8],
-    /// It changed how something is defined, and nothing else: MariaDB since 10.6 tells it.
+    /// It changed a definition and nothing else: MariaDB since 10.6 reports that.
     pub(crate) only_defines: bool,
 }
 
 impl<'a> QueryEvent<'a> {
     pub(crate) fn read(body: &'a [u8]) -> Result<QueryEvent<'a>, LogStreamError> {
         let mut body = PacketCursor::new(body);
-        // Session, and seconds.
+        // Thread id and execution time.
         body.take(4 + 4)?;
         let schema = usize::from(body.u8()?);
         let _error = body.u16()?;
@@ -33,28 +33,28 @@ impl<'a> QueryEvent<'a> {
     }
 }
 
-/// Whether these variables hold the number, as far as those before it are known (`log_event.h`).
+/// Whether these variables contain `Q_XID`, as far as those before it are known (`log_event.h`).
 fn has_ddl_xid(variables: &[u8]) -> Result<bool, MalformedPacket> {
     let mut variables = PacketCursor::new(variables);
     loop {
         let length = match variables.u8()? {
             MARIADB_XID => return Ok(variables.take(8).is_ok()),
-            // Flags, and when a row number was drawn.
+            // Flags; auto-increment settings; length of master data.
             0 | 3 | 10 => 4,
-            // Modes, and tables that are changed.
+            // SQL modes; bitmap of updated tables.
             1 | 9 => 8,
-            // Character sets; names of months.
+            // Character sets; locale of month names.
             4 => 6,
             7 | 8 => 2,
-            // A time zone, the catalogue.
+            // Time zone; catalogue.
             5 | 6 => usize::from(variables.u8()?),
-            // Who defines: an account's two parts.
+            // Definer: the account's user and host.
             11 => {
                 let user = usize::from(variables.u8()?);
                 variables.take(user)?;
                 usize::from(variables.u8()?)
             }
-            // Parts of a second.
+            // Microseconds.
             13 | 128 => 3,
             _ => return Ok(false),
         };

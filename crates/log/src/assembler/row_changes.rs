@@ -1,4 +1,4 @@
-//! What a row event did to the tables.
+//! Derives changes of timelines from row images.
 
 use super::row_event::{ImageCell, RowImage};
 use crate::edits::RowEdits;
@@ -6,7 +6,7 @@ use crate::evidence::TableRole;
 use crate::routes::TableRoute;
 use headwater_timeline::index::{TimelineChange, TimelineId};
 
-/// Something became of the table; `None`: of one whose rows are in no index.
+/// The change if a whole table is lost; `None` for a joined table, which is in no index.
 pub(crate) fn table_lost(route: &TableRoute) -> Option<TimelineChange> {
     match route.table {
         TableRole::Message => Some(TimelineChange::MessagesLost),
@@ -15,13 +15,11 @@ pub(crate) fn table_lost(route: &TableRoute) -> Option<TimelineChange> {
     }
 }
 
-/// True for a table of which rows are kept.
 pub(crate) fn is_cached(route: &TableRoute) -> bool {
     matches!(route.table, TableRole::Message | TableRole::Referred)
 }
 
-/// What a row event did, from the row before (an update's, or a deleted one) and the row after; and which messages' rows it edited, where
-/// that is wanted.
+/// Records the change from the old row (updated or deleted) to the new one; and which messages' rows it edited, if `edits` is given.
 pub(crate) fn record_row_change(
     route: &TableRoute,
     old: Option<RowImage>,
@@ -29,16 +27,16 @@ pub(crate) fn record_row_change(
     changes: &mut Vec<(TimelineId, TimelineChange)>,
     mut edits: Option<&mut RowEdits>,
 ) {
-    // In an update, what the after-image leaves out has not changed.
+    // In an update, columns that the after-image omits have not changed.
     let new = match (old, new) {
-        (Some([own, whose, behind]), Some([id, author, key])) => Some([
-            merge_images(own, id),
-            merge_images(whose, author),
-            merge_images(behind, key),
+        (Some([old_id, old_author, old_key]), Some([id, author, key])) => Some([
+            merge_images(old_id, id),
+            merge_images(old_author, author),
+            merge_images(old_key, key),
         ]),
         (_, new) => new,
     };
-    // Of a message without an author there is no change, and yet its row is another one.
+    // A message without an author has no timeline change, but its row is edited.
     if let Some(edits) = edits.as_mut().filter(|_| is_cached(route)) {
         for [id, ..] in old.iter().chain(&new) {
             match id {
@@ -81,12 +79,12 @@ pub(crate) fn record_row_change(
     }
 }
 
-/// A message is not what it was any more. One without an author was on nobody's page.
+/// The removal of a message's old state. One without an author was on no page.
 fn removed(route: &TableRoute, [id, author, key]: RowImage) -> Option<TimelineChange> {
     let ImageCell::Number(id) = id else {
         return Some(TimelineChange::MessagesLost);
     };
-    let untold = TimelineChange::Removed {
+    let without_author = TimelineChange::Removed {
         author: None,
         key: 0,
         id,
@@ -98,11 +96,11 @@ fn removed(route: &TableRoute, [id, author, key]: RowImage) -> Option<TimelineCh
             key,
             id,
         }),
-        _ => Some(untold),
+        _ => Some(without_author),
     }
 }
 
-/// What a message is now.
+/// The post of a message's new state.
 fn posted(route: &TableRoute, [id, author, key]: RowImage) -> Option<TimelineChange> {
     match (id, author, message_key(route, key)) {
         (_, ImageCell::Null, _) => None,
@@ -113,7 +111,7 @@ fn posted(route: &TableRoute, [id, author, key]: RowImage) -> Option<TimelineCha
     }
 }
 
-/// A message's key; `None`: it is not told, or has no number.
+/// A message's sort key; `None` if it is omitted or has no number.
 fn message_key(route: &TableRoute, key: ImageCell) -> Option<u64> {
     match (route.key, key) {
         (None, _) => Some(0),

@@ -1,4 +1,4 @@
-//! Row events: which columns each row image holds, and the numbers in it that matter.
+//! Row events: which columns each row image contains, and the relevant numbers in it.
 
 use super::mariadb_compression::BodyDecompressor;
 use super::table_map::{ColumnWidth, little_endian, table_number};
@@ -8,23 +8,20 @@ use crate::routes::{ColumnPosition, KeyColumnPosition, TableRoute};
 use headwater_timeline::{KeyType, key};
 use headwater_wire::cursor::PacketCursor;
 
-/// Rows that are read at a time.
 const ROWS_PER_STEP: usize = 4_096;
 
-/// Which kind of row event, and how it is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowEventFormat {
     has_before_image: bool,
     has_after_image: bool,
-    /// The rows behind may hold parts of JSON documents (MySQL).
+    /// Rows may contain partial JSON documents (MySQL).
     partial: bool,
-    /// There is a header of variable length.
     has_extra_header: bool,
     compressed: bool,
 }
 
 impl RowEventFormat {
-    /// That of this type of event; `None` for others.
+    /// The format of this event type; `None` if it is no row event.
     pub(crate) fn of(raw: u8) -> Option<RowEventFormat> {
         // WRITE, UPDATE, DELETE: version 1, version 2, MariaDB's compressed ones of both; MySQL's PARTIAL_UPDATE.
         let (before, after) = match raw {
@@ -43,77 +40,79 @@ impl RowEventFormat {
     }
 }
 
-/// A row event.
 pub(crate) struct RowEvent<'a> {
-    /// How many columns the table has.
+    /// The table's number of columns.
     pub(crate) columns: usize,
     format: RowEventFormat,
     before_columns: ColumnBitmap<'a>,
     after_columns: ColumnBitmap<'a>,
-    /// As they stand in the event.
+    /// The rows' bytes, possibly compressed.
     rows: &'a [u8],
 }
 
-/// A column's value in a row of the log.
+/// A column's value in a row image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImageCell {
-    /// The log leaves it out.
+    /// The image does not contain the column.
     Omitted,
     Null,
     Number(u64),
-    /// A key that has no number.
+    /// A sort key without a number.
     Unrepresentable,
 }
 
-/// A row's id (or reader), author and key. Where there is no key, that is never told.
+/// A row's id (or reader), author and sort key. Without a sort key the last is always omitted.
 pub(crate) type RowImage = [ImageCell; 3];
 
 const OMITTED_ROW: RowImage = [ImageCell::Omitted; 3];
 
 impl<'a> RowEvent<'a> {
     pub(crate) fn read(
-        form: RowEventFormat,
+        format: RowEventFormat,
         body: &'a [u8],
     ) -> Result<RowEvent<'a>, LogStreamError> {
         let mut body = PacketCursor::new(body);
         let _table = table_number(&mut body)?;
         let _flags = body.u16()?;
-        if form.has_extra_header {
-            // The length counts itself.
+        if format.has_extra_header {
+            // The length includes itself.
             let length = usize::from(body.u16()?);
             body.take(length.saturating_sub(2))?;
         }
         let columns = usize::try_from(body.lenenc_int()?).unwrap_or(usize::MAX);
-        let mut image = |there: bool| {
-            let bits = if there { columns.div_ceil(8) } else { 0 };
+        let mut image = |is_present: bool| {
+            let bits = if is_present { columns.div_ceil(8) } else { 0 };
             Ok::<_, LogStreamError>(ColumnBitmap {
                 bits: body.take(bits)?,
             })
         };
-        let (before, after) = (image(form.has_before_image)?, image(form.has_after_image)?);
+        let (before, after) = (
+            image(format.has_before_image)?,
+            image(format.has_after_image)?,
+        );
         Ok(RowEvent {
             columns,
-            format: form,
+            format,
             before_columns: before,
             after_columns: after,
             rows: body.rest(),
         })
     }
 
-    /// Hands over some more rows as they were (of an update, or deleted) and as they are. True when that was all of them.
+    /// Passes some more rows to `each`, old (updated or deleted) and new image. True if these were the last.
     pub(crate) fn read_some(
         &self,
         columns: &[ColumnWidth],
         route: &TableRoute,
         number: usize,
-        work: &mut RowEventProgress,
+        progress: &mut RowEventProgress,
         mut each: impl FnMut(Option<RowImage>, Option<RowImage>) -> Result<(), LogStreamError>,
     ) -> Result<bool, LogStreamError> {
         if columns.len() != self.columns {
             return Err(malformed("rows of other columns than described"));
         }
         if self.before_columns.is_empty(self.columns) && self.after_columns.is_empty(self.columns) {
-            // However many rows: nothing is told of them.
+            // However many rows there are: the images contain no columns.
             each(
                 self.format.has_before_image.then_some(OMITTED_ROW),
                 (self.format.has_after_image && !self.format.has_before_image)
@@ -121,14 +120,14 @@ impl<'a> RowEvent<'a> {
             )?;
             return Ok(true);
         }
-        if work.route_number != number {
-            (work.route_number, work.offset) = (number, 0);
+        if progress.route_number != number {
+            (progress.route_number, progress.offset) = (number, 0);
         }
-        let bytes = work
+        let bytes = progress
             .unpacked
             .as_ref()
             .map_or(self.rows, BodyDecompressor::bytes);
-        let mut rows = PacketCursor::new(bytes.get(work.offset..).unwrap_or_default());
+        let mut rows = PacketCursor::new(bytes.get(progress.offset..).unwrap_or_default());
         let mut count = 0;
         while !rows.is_empty() && count < ROWS_PER_STEP {
             count += 1;
@@ -145,12 +144,12 @@ impl<'a> RowEvent<'a> {
             }
             each(old, new)?;
         }
-        work.offset = bytes.len() - rows.rest().len();
-        Ok(work.offset == bytes.len())
+        progress.offset = bytes.len() - rows.rest().len();
+        Ok(progress.offset == bytes.len())
     }
 }
 
-/// How far the rows of an event have been read: for which of its routes, and from where on; and what they were unpacked to.
+/// How far the rows of an event have been read: the route, the offset, and the decompressed rows.
 #[derive(Debug, Default)]
 pub(crate) struct RowEventProgress {
     pub(crate) route_number: usize,
@@ -158,7 +157,7 @@ pub(crate) struct RowEventProgress {
     unpacked: Option<BodyDecompressor>,
 }
 
-/// Copies are made between events, where nothing is begun.
+/// Clones are made between events, where the progress is empty.
 impl Clone for RowEventProgress {
     fn clone(&self) -> RowEventProgress {
         RowEventProgress::default()
@@ -166,7 +165,7 @@ impl Clone for RowEventProgress {
 }
 
 impl RowEventProgress {
-    /// Unpacks some more of the rows, if they are compressed. True when all is there.
+    /// Decompresses more of the rows, if they are compressed. True if all are available.
     pub(crate) fn decompress(
         &mut self,
         rows: &RowEvent<'_>,
@@ -185,7 +184,6 @@ impl RowEventProgress {
     }
 }
 
-/// Which columns the rows hold.
 struct ColumnBitmap<'a> {
     bits: &'a [u8],
 }
@@ -208,27 +206,27 @@ impl ColumnBitmap<'_> {
         let held = (0..columns.len()).filter(|column| self.contains(*column));
         let nulls = rows.take(held.clone().count().div_ceil(8))?;
         let mut row = OMITTED_ROW;
-        for (place, column) in held.enumerate() {
+        for (index, column) in held.enumerate() {
             let Some(width) = columns.get(column) else {
                 break;
             };
-            let value = match bit(nulls, place) {
+            let value = match bit(nulls, index) {
                 true => None,
                 false => Some(width.read_value(rows)?),
             };
-            for (own, cell) in [route.first, route.second].iter().zip(&mut row) {
-                if own.at == column {
-                    *cell = match (read_cell(*own, *width, value), route.table) {
-                        // Then any of them may have been edited: nobody's page hangs on where it was.
+            for (position, cell) in [route.first, route.second].iter().zip(&mut row) {
+                if position.at == column {
+                    *cell = match (read_cell(*position, *width, value), route.table) {
+                        // Then any row of the joined table counts as edited: no page depends on its former key.
                         (Err(_), TableRole::Referred) => ImageCell::Unrepresentable,
                         (read, _) => read?,
                     };
                 }
             }
-            if let (Some(own), [.., cell]) = (route.key, &mut row)
-                && own.at == column
+            if let (Some(key_position), [.., cell]) = (route.key, &mut row)
+                && key_position.at == column
             {
-                *cell = read_key(own, *width, value);
+                *cell = read_key(key_position, *width, value);
             }
         }
         Ok(row)
@@ -261,7 +259,7 @@ fn read_cell(
     }
 }
 
-/// NULL is a key like others. What cannot be read is told as such: nothing is known of messages then, and the log is followed on.
+/// NULL is a key like others. An unreadable key loses the messages, and the log is followed further.
 fn read_key(column: KeyColumnPosition, width: ColumnWidth, value: Option<&[u8]>) -> ImageCell {
     let Some(value) = value else {
         return ImageCell::Number(key::NULL);
@@ -276,7 +274,7 @@ fn read_key(column: KeyColumnPosition, width: ColumnWidth, value: Option<&[u8]>)
     number.map_or(ImageCell::Unrepresentable, ImageCell::Number)
 }
 
-/// Before a row as it is may stand which JSON columns are told in parts: a bit for each that the table has.
+/// Skips the bitmap before an after-image that shows which JSON columns are partial: a bit for each that the table has.
 fn skip_partial_columns(
     columns: &[ColumnWidth],
     rows: &mut PacketCursor<'_>,

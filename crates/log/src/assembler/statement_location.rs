@@ -1,9 +1,8 @@
-//! A statement of the log, as people are told of it: of what kind it is and where it stands. Never its text, which may hold a
-//! password.
+//! A logged statement, as messages show it: its kind and position. Never its text, which may contain a password.
 
 use std::fmt;
 
-/// See the module.
+/// The kind and position of a logged statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementLocation {
     kind: &'static str,
@@ -12,7 +11,7 @@ pub struct StatementLocation {
     end: u64,
 }
 
-/// First words that say nothing but what they are.
+/// First words that may be shown.
 const STATEMENT_KINDS: [&str; 30] = [
     "ALTER",
     "ANALYZE",
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_is_told_by_its_kind_and_its_place() {
+    fn a_statement_is_shown_by_its_kind_and_position() {
         for (text, kind) in [
             ("truncate message", "TRUNCATE"),
             ("/* x */ DROP TABLE t", "one of another kind"),
@@ -87,8 +86,8 @@ mod tests {
             ("", "one of another kind"),
         ] {
             let logged = StatementLocation::at(text.as_bytes(), "binlog.000007".into(), 1_234);
-            let told = format!("{kind}, which ends at 1234 in binlog.000007");
-            assert_eq!(logged.to_string(), told, "{text}");
+            let expected = format!("{kind}, which ends at 1234 in binlog.000007");
+            assert_eq!(logged.to_string(), expected, "{text}");
         }
     }
 }

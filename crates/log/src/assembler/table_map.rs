@@ -1,13 +1,12 @@
-//! What the log says of a table before it tells of its rows.
+//! Table map events: a table's name and columns, before its row events.
 
 use super::{LogStreamError, malformed};
 use crate::routes::{TableRoute, TableRoutes};
 use headwater_wire::cursor::PacketCursor;
 
-/// A table, as a transaction describes it.
+/// A table, as a transaction maps it.
 #[derive(Clone, Debug)]
 pub(crate) enum MappedTable {
-    /// Nobody listens to it.
     Ignored,
     Routed {
         database: Vec<u8>,
@@ -16,25 +15,24 @@ pub(crate) enum MappedTable {
     },
 }
 
-/// How many bytes a column's value takes in a row.
+/// How many bytes a column's value takes in a row image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnWidth {
-    /// A whole number of so many bytes.
+    /// An integer of so many bytes.
     Number(usize),
-    /// Always so many.
     Bytes(usize),
-    /// A TIMESTAMP of the format that has a fraction, its highest byte first.
+    /// A TIMESTAMP in the format with fractions, big-endian.
     Timestamp(usize),
     /// A DATETIME likewise.
     Datetime(usize),
-    /// As many as a number of so many bytes before them says.
+    /// Preceded by its length, a number of so many bytes.
     LengthPrefixed(usize),
-    /// A JSON document, or what changed in one: the same with four bytes.
+    /// A JSON document, or changes of one: a length of four bytes.
     Json,
 }
 
 impl MappedTable {
-    /// The number by which row events name the table, and what they need to know of it.
+    /// Parses a table map: the number by which row events refer to the table, and its columns.
     pub(crate) fn read(
         body: &[u8],
         routes: &TableRoutes,
@@ -62,7 +60,7 @@ impl MappedTable {
         Ok((number, table))
     }
 
-    /// True if somebody listens to the table that a description begins with.
+    /// True if the table at the beginning of a table map is watched.
     pub(crate) fn is_routed(first: &[u8], routes: &TableRoutes) -> bool {
         let mut first = PacketCursor::new(first);
         let mut names = || {
@@ -73,7 +71,6 @@ impl MappedTable {
         names().is_ok_and(|(database, name)| routes.matching(database, name).next().is_some())
     }
 
-    /// The table's routes, with its columns.
     pub(crate) fn routes<'a>(
         &'a self,
         routes: &'a TableRoutes,
@@ -104,7 +101,7 @@ fn read_name<'a>(body: &mut PacketCursor<'a>) -> Result<&'a [u8], LogStreamError
     Ok(name)
 }
 
-/// Types of columns in the log (`enum_field_types` of both servers), and what is said of each.
+/// Column types in the log (`enum_field_types` of both servers), and their metadata.
 impl ColumnWidth {
     fn read(kind: u8, details: &mut PacketCursor<'_>) -> Result<ColumnWidth, LogStreamError> {
         let width = match kind {
@@ -114,38 +111,38 @@ impl ColumnWidth {
             9 => ColumnWidth::Number(3),
             3 => ColumnWidth::Number(4),
             8 => ColumnWidth::Number(8),
-            // FLOAT and DOUBLE say how long they are.
+            // FLOAT and DOUBLE give their length.
             4 | 5 => ColumnWidth::Bytes(usize::from(details.u8()?)),
             6 => ColumnWidth::Bytes(0),
-            // YEAR; DATE, and TIME as it was before it had fractions; so TIMESTAMP and DATETIME.
+            // YEAR; DATE, and TIME in the format without fractions; so TIMESTAMP and DATETIME.
             13 => ColumnWidth::Bytes(1),
             10 | 11 | 14 => ColumnWidth::Bytes(3),
             7 => ColumnWidth::Bytes(4),
             12 => ColumnWidth::Bytes(8),
-            // The same with digits of a fraction, two in a byte: TIMESTAMP, DATETIME, TIME.
+            // In the format with fractions, two digits per byte: TIMESTAMP, DATETIME, TIME.
             17 => ColumnWidth::Timestamp(4 + usize::from(details.u8()?).div_ceil(2)),
             18 => ColumnWidth::Datetime(5 + usize::from(details.u8()?).div_ceil(2)),
             19 => ColumnWidth::Bytes(3 + usize::from(details.u8()?).div_ceil(2)),
             // VARCHAR, and MariaDB's compressed one.
             15 | 141 => length_prefixed(usize::from(details.u16()?)),
-            // BIT: bits left over, and bytes.
+            // BIT: remaining bits, and bytes.
             16 => {
                 let more = usize::from(details.u8()? > 0);
                 ColumnWidth::Bytes(usize::from(details.u8()?) + more)
             }
             246 => {
-                let (digits, behind) = (details.u8()?, details.u8()?);
+                let (digits, fraction_digits) = (details.u8()?, details.u8()?);
                 let before = digits
-                    .checked_sub(behind)
+                    .checked_sub(fraction_digits)
                     .ok_or_else(|| malformed("a DECIMAL with too few digits"))?;
-                ColumnWidth::Bytes(decimal_bytes(before) + decimal_bytes(behind))
+                ColumnWidth::Bytes(decimal_bytes(before) + decimal_bytes(fraction_digits))
             }
-            // ENUM, SET, and what says of itself whether it is one of them or CHAR.
+            // ENUM, SET, and CHAR, whose metadata contains the real type.
             247 | 248 | 254 => {
-                let (real, length) = (details.u8()?, usize::from(details.u8()?));
-                match real {
+                let (real_type, length) = (details.u8()?, usize::from(details.u8()?));
+                match real_type {
                     247 | 248 => ColumnWidth::Bytes(length),
-                    // Two bits of the length stand in the type, turned round.
+                    // Two bits of the length are in the type, inverted.
                     real => length_prefixed(length | usize::from(real & 0x30 ^ 0x30) << 4),
                 }
             }
@@ -167,7 +164,6 @@ impl ColumnWidth {
         Ok(width)
     }
 
-    /// Reads a value over.
     pub(crate) fn read_value<'a>(
         self,
         row: &mut PacketCursor<'a>,
@@ -186,12 +182,12 @@ impl ColumnWidth {
     }
 }
 
-/// A text of at most so many bytes.
+/// A string of at most `most` bytes.
 fn length_prefixed(most: usize) -> ColumnWidth {
     ColumnWidth::LengthPrefixed(if most > usize::from(u8::MAX) { 2 } else { 1 })
 }
 
-/// Bytes of so many decimal digits: nine in four bytes.
+/// Bytes of so many decimal digits: nine take four bytes.
 fn decimal_bytes(digits: u8) -> usize {
     let rest = match digits % 9 {
         0 => 0,
@@ -203,7 +199,6 @@ fn decimal_bytes(digits: u8) -> usize {
     usize::from(digits / 9) * 4 + rest
 }
 
-/// A number without a sign, its lowest byte first.
 pub(crate) fn little_endian(bytes: &[u8]) -> u64 {
     bytes
         .iter()

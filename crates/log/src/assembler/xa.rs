@@ -1,5 +1,5 @@
-//! Transactions in two phases (XA): what they changed stands in the log where they were prepared, and can be read once
-//! they are committed, perhaps much later.
+//! Two-phase transactions (XA): the log contains their changes where they were prepared. They become readable once they are
+//! committed, perhaps much later.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -7,28 +7,26 @@ use std::fmt::Write as _;
 use super::LogStreamError;
 use headwater_wire::cursor::PacketCursor;
 
-/// Prepared transactions that are remembered; others empty the index when they are committed.
+/// How many prepared transactions are remembered; committing others empties the index.
 const MAX_PREPARED: usize = 10_000;
 
-/// Transactions that were prepared and did not change the tables: committing them changes nothing either.
+/// Prepared transactions that did not change the tables: committing them changes nothing either.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnchangedPreparedTransactions(HashSet<Vec<u8>>);
 
 impl UnchangedPreparedTransactions {
-    /// One more of them.
     pub(crate) fn insert(&mut self, transaction: Vec<u8>) {
         if self.0.len() < MAX_PREPARED {
             self.0.insert(transaction);
         }
     }
 
-    /// Forgets a transaction; true when it did not change the tables.
+    /// Removes a transaction; true if it did not change the tables.
     pub(crate) fn remove(&mut self, transaction: &[u8]) -> bool {
         self.0.remove(transaction)
     }
 }
 
-/// What a statement does with a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum XaVerb {
     Start,
@@ -37,7 +35,7 @@ pub(crate) enum XaVerb {
     Rollback,
 }
 
-/// What a statement of the log does with which transaction.
+/// The XA verb of a logged statement, and the transaction's name.
 pub(crate) fn parse_verb(text: &[u8]) -> Option<(XaVerb, &[u8])> {
     [
         ("XA START ", XaVerb::Start),
@@ -49,7 +47,7 @@ pub(crate) fn parse_verb(text: &[u8]) -> Option<(XaVerb, &[u8])> {
     .find_map(|(words, verb)| Some((verb, text.strip_prefix(words.as_bytes())?)))
 }
 
-/// True when XA PREPARE's event stands for a commit in one phase, and the transaction's name as statements of the log have it.
+/// Parses an XA PREPARE event: true for a one-phase commit, and the transaction's name as logged statements write it.
 pub(crate) fn read_prepare_event(body: &[u8]) -> Result<(bool, Vec<u8>), LogStreamError> {
     let mut body = PacketCursor::new(body);
     let in_one_phase = body.u8()? != 0;

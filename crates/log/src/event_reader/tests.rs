@@ -1,4 +1,4 @@
-//! Events made by hand, as long as none that a server was asked for.
+//! Hand-made events, where no server can be made to write them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::io::Write;
@@ -36,7 +36,7 @@ fn all(_: u8, _: &[u8]) -> BodyRetention {
     BodyRetention::All
 }
 
-/// Every event in these bytes, which come in pieces of this size. No step handles more than a slice.
+/// Parses these bytes in pieces of this size into events. No step handles more than a slice.
 fn read(
     reader: &mut EventReader,
     mut bytes: &[u8],
@@ -64,7 +64,7 @@ fn read(
 fn what_is_not_wanted_of_a_long_event_is_not_held() {
     let text = vec![b'x'; 20 << 20];
     let bytes = [event(STATEMENT, &text, true), event(16, &[7; 8], true)].concat();
-    // Longer than an event may be that is wanted whole.
+    // Longer than the limit of an event that is retained whole.
     let mut reader = EventReader::with_checksums(MOST, true);
     let events = read(&mut reader, &bytes, usize::MAX, |_, first: &[u8]| {
         assert!(first.len() <= FIRST_BYTES);
@@ -111,7 +111,7 @@ fn an_event_that_is_wanted_whole_and_too_long_is_not_waited_for() {
 
 #[test]
 fn a_long_transaction_is_unpacked_a_slice_at_a_time() {
-    // 64 MiB that were compressed to some kilobytes.
+    // 64 MiB that are compressed to some kilobytes.
     let long = event(STATEMENT, &vec![b'x'; 32 << 20], false);
     let short = event(16, &[7; 8], false);
     let bytes = payload(&[&long[..], &short, &long, &short].concat(), 3, true);
@@ -124,7 +124,7 @@ fn a_long_transaction_is_unpacked_a_slice_at_a_time() {
     let kinds: Vec<u8> = events.iter().map(|event| event.event_type).collect();
     assert_eq!(kinds, [TRANSACTION_PAYLOAD, STATEMENT, 16, STATEMENT, 16]);
     assert!(reader.is_at_boundary());
-    // The limit holds for what is within as well.
+    // The limit also holds inside a compressed transaction.
     let refused = read(
         &mut EventReader::with_checksums(MOST, true),
         &bytes,
@@ -134,9 +134,9 @@ fn a_long_transaction_is_unpacked_a_slice_at_a_time() {
     assert!(matches!(refused, Err(EventError::TooLong(MOST))));
 }
 
-/// What is wanted of rows is known by their table.
+/// How much of row events is retained depends on their table.
 #[test]
-fn a_table_is_told_before_anybody_is_asked_about_its_rows() {
+fn a_table_map_is_returned_before_the_retention_of_its_rows_is_decided() {
     let kinds = [2, TABLE_MAP, 30, TABLE_MAP, 31, 31, 16];
     let within: Vec<u8> = kinds
         .iter()
@@ -175,7 +175,7 @@ fn a_table_is_told_before_anybody_is_asked_about_its_rows() {
 
 /// The last event of a transaction commits it.
 #[test]
-fn the_last_event_of_a_compressed_transaction_is_told_when_its_checksum_was_right() {
+fn the_last_event_of_a_compressed_transaction_is_returned_once_its_checksum_matches() {
     let within = [event(2, b"BEGIN", false), event(16, &[7; 8], false)].concat();
     let mut bytes = payload(&within, 3, true);
     *bytes.last_mut().unwrap() ^= 1;
@@ -240,7 +240,7 @@ fn a_transaction_within_another_one_and_one_that_is_cut_off_are_refused() {
         )
         .is_err()
     );
-    // Numbers are packed as lengths are (255 in three bytes): none, one nobody knows, one that is no number.
+    // Numbers are encoded as lengths are (255 in three bytes): none, an unknown one, an invalid one.
     for (algorithm, fits) in [
         (&[3, 0xfc, 255, 0][..], true),
         (&[1, 7], false),

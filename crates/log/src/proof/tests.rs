@@ -1,5 +1,5 @@
-//! Proofs in a scripted world: a server that logs before it commits, a stream that lags, proofs in each other's way. Time passes
-//! where the script says so.
+//! Proofs in a scripted world: a server that logs before it commits, a stream that lags, concurrent proofs. Time passes only when
+//! the script advances it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::queue::CommitWatermark;
 use crate::routes::{ColumnPosition, TableRoute, TableRoutes};
 use crate::transaction_script::{ScriptedChange, ScriptedRows, TIMELINE, execute, observe};
 
-/// What readers can be told: a message without an author is on nobody's page.
+/// The rows that can be served: a message without an author is on no page.
 fn readable(rows: &ScriptedRows) -> ScriptedRows {
-    let told = rows.iter().filter(|(_, author)| author.is_some());
-    told.map(|(key, author)| (*key, *author)).collect()
+    let served = rows.iter().filter(|(_, author)| author.is_some());
+    served.map(|(key, author)| (*key, *author)).collect()
 }
 
 fn route() -> TableRoute {
@@ -38,18 +38,18 @@ fn route() -> TableRoute {
     }
 }
 
-/// A proof under way, and what it waits for.
+/// A running proof, and what it waits for.
 struct RunningProof {
     proof: FreshnessProof,
-    /// So many transactions could be read when it was begun.
+    /// The number of readable transactions when it began.
     begun: usize,
     waiting_for: ProofWait,
 }
 
 enum ProofWait {
-    /// The rows are not looked at yet.
+    /// The rows are not read yet.
     Rows(RowProbe),
-    /// They were; the end of the log is not asked for yet.
+    /// The rows are read; the end of the log is not.
     End(RowProbe, Option<ObservedRows>),
     Receive(BinlogPosition),
     Progress(BinlogPosition),
@@ -60,7 +60,7 @@ enum ProofWait {
 struct ProofWorld {
     minimal: bool,
     now: Instant,
-    /// Each transaction that was logged, and the rows behind it.
+    /// Each logged transaction's changes.
     logged: Vec<Vec<(TimelineId, TimelineChange)>>,
     states: Vec<ScriptedRows>,
     readable: usize,
@@ -69,14 +69,14 @@ struct ProofWorld {
     generation: StreamGeneration,
     /// What the index holds.
     applied: ScriptedRows,
-    /// Transactions that are released once they can be read: up to a number of the stream, which is this one of the log.
+    /// A running release: up to this number of the stream, which is the second number in the log.
     releasing: Option<(u64, usize)>,
     begun_at: usize,
     running: VecDeque<RunningProof>,
     proved: usize,
 }
 
-/// Two of them are as much as a proof waits for.
+/// Two of them are the most that a proof waits for.
 const LONG: u64 = MAX_LAG_BYTES / 2;
 
 fn end_of(transactions: usize) -> BinlogPosition {
@@ -127,12 +127,12 @@ impl ProofWorld {
         self.following.adopt_routes();
         self.delivered = self.logged.len();
         self.begun_at = self.logged.len();
-        // A load brings in what could be read once the beginning is.
+        // A load brings in what is readable once the start is proven.
         self.applied = readable(&self.states[self.begun_at]);
         self.releasing = None;
     }
 
-    /// A row that is locked is not changed: servers give it back with the commit that makes the change readable.
+    /// A locked row is not changed: servers unlock it with the commit that makes the change readable.
     fn log(&mut self, what: ScriptedChange) {
         let mut open = self.logged[self.readable..].iter().flatten();
         if open.any(|change| TableRowKey::changed_by(change) == Some(what.row())) {
@@ -142,7 +142,7 @@ impl ProofWorld {
         let mut changes = Vec::new();
         execute(&what, self.minimal, &mut rows, &mut changes);
         if changes.is_empty() {
-            // The log does not tell of it.
+            // The log does not contain it.
             *self.states.last_mut().unwrap() = rows;
             return;
         }
@@ -150,12 +150,12 @@ impl ProofWorld {
         self.states.push(rows);
     }
 
-    /// The next transaction can be read.
+    /// Makes the next transaction readable.
     fn commit(&mut self) {
         self.readable = (self.readable + 1).min(self.logged.len());
     }
 
-    /// The stream tells of the next one.
+    /// Delivers the next transaction to the stream.
     fn deliver(&mut self) {
         if let Some(changes) = self.logged.get(self.delivered) {
             self.delivered += 1;
@@ -167,8 +167,8 @@ impl ProofWorld {
         }
     }
 
-    /// The list of open transactions tells what it can tell.
-    fn look_at_list(&mut self) {
+    /// Reads the list of open transactions.
+    fn read_open_transactions(&mut self) {
         if self.readable >= self.begun_at {
             self.following.confirm_start(self.generation);
         }
@@ -221,22 +221,22 @@ impl ProofWorld {
         self.step(running, ProofInput::Begin);
     }
 
-    /// Lets one of the proofs go on by a step, if what it waits for has come.
-    fn go_on(&mut self, which: usize) {
+    /// Advances one of the proofs by a step, if what it waits for has happened.
+    fn advance(&mut self, which: usize) {
         if self.running.is_empty() {
             return;
         }
         let mut running = self.running.remove(which % self.running.len()).unwrap();
         let input = match running.waiting_for {
-            ProofWait::Rows(question) => {
-                let found = (!question.is_empty())
-                    .then(|| observe(&self.states[self.readable], question.keys()));
-                running.waiting_for = ProofWait::End(question, found);
+            ProofWait::Rows(probe) => {
+                let observed =
+                    (!probe.is_empty()).then(|| observe(&self.states[self.readable], probe.keys()));
+                running.waiting_for = ProofWait::End(probe, observed);
                 return self.running.push_back(running);
             }
-            ProofWait::End(question, found) => {
+            ProofWait::End(probe, observed) => {
                 let end = end_of(self.logged.len());
-                ProofInput::Probed(ProbeResult::new(&question, found.as_ref(), end))
+                ProofInput::Probed(ProbeResult::new(&probe, observed.as_ref(), end))
             }
             ProofWait::Receive(end)
                 if self.following.is_current(running_generation(&running))
@@ -264,7 +264,7 @@ impl ProofWorld {
             self.apply(release);
         }
         running.waiting_for = match need {
-            ProofStep::Probe(question) => ProofWait::Rows(question),
+            ProofStep::Probe(probe) => ProofWait::Rows(probe),
             ProofStep::Receive(end) => ProofWait::Receive(end),
             ProofStep::Progress(end) => ProofWait::Progress(end),
             ProofStep::Pause => ProofWait::Turn,
@@ -287,7 +287,7 @@ impl ProofWorld {
         self.running.push_back(running);
     }
 
-    /// The index is as the server was at a moment since the proof was begun.
+    /// Checks that the index is as the server was at a moment since the proof began.
     fn check(&mut self, begun: usize) {
         let moments = &self.states[begun..=self.readable];
         assert!(
@@ -339,23 +339,23 @@ fn play(world: &mut ProofWorld, event: WorldEvent) {
         WorldEvent::Log(what) => world.log(what),
         WorldEvent::Commit => world.commit(),
         WorldEvent::Deliver => world.deliver(),
-        WorldEvent::List => world.look_at_list(),
+        WorldEvent::List => world.read_open_transactions(),
         WorldEvent::Prove => world.prove(),
-        WorldEvent::GoOn(which) => world.go_on(which),
+        WorldEvent::GoOn(which) => world.advance(which),
         WorldEvent::Later => world.now += Duration::from_millis(15),
         WorldEvent::Anew => world.begin(),
     }
 }
 
-/// Everything is committed and told, and everybody goes on.
+/// Commits and delivers everything, and runs all proofs to their end.
 fn run_to_completion(world: &mut ProofWorld) {
     for _ in 0..200 {
         world.commit();
         world.deliver();
-        world.look_at_list();
+        world.read_open_transactions();
         world.now += Duration::from_millis(1);
         for _ in 0..world.running.len() {
-            world.go_on(0);
+            world.advance(0);
         }
     }
 }
@@ -363,7 +363,7 @@ fn run_to_completion(world: &mut ProofWorld) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever the order of things is: what is proved is exact, and everything is proved in the end.
+    /// In any order of events: what is proved is exact, and everything is proved in the end.
     #[test]
     fn what_is_proved_is_as_the_server_was_since_the_proof_was_begun(
         minimal: bool,
@@ -382,13 +382,13 @@ proptest! {
     }
 }
 
-/// A table of how a proof goes on: what is done in the world, and what the proof then needs.
+/// Runs a script, and returns what the proof then needs.
 fn needs(script: &[WorldEvent]) -> Vec<&'static str> {
     let mut world = ProofWorld::new(false);
-    let mut told = Vec::new();
+    let mut steps = Vec::new();
     for event in script {
         play(&mut world, *event);
-        told.push(
+        steps.push(
             match world.running.back().map(|running| &running.waiting_for) {
                 None => "none",
                 Some(ProofWait::Rows(question)) if question.is_empty() => "end",
@@ -400,7 +400,7 @@ fn needs(script: &[WorldEvent]) -> Vec<&'static str> {
             },
         );
     }
-    told
+    steps
 }
 
 const POST: WorldEvent = WorldEvent::Log(ScriptedChange::Toggle(1, Some(1)));
@@ -408,13 +408,13 @@ const STEP: WorldEvent = WorldEvent::GoOn(0);
 
 #[test]
 fn where_nothing_happens_one_round_trip_is_a_proof() {
-    let told = needs(&[WorldEvent::List, WorldEvent::Prove, STEP, STEP]);
-    assert_eq!(told, ["none", "end", "end", "none"]);
+    let steps = needs(&[WorldEvent::List, WorldEvent::Prove, STEP, STEP]);
+    assert_eq!(steps, ["none", "end", "end", "none"]);
 }
 
 #[test]
-fn what_was_told_and_can_be_read_is_proved_by_its_row() {
-    let told = needs(&[
+fn a_received_and_readable_transaction_is_proved_by_its_row() {
+    let steps = needs(&[
         WorldEvent::List,
         POST,
         WorldEvent::Deliver,
@@ -423,12 +423,12 @@ fn what_was_told_and_can_be_read_is_proved_by_its_row() {
         STEP,
         STEP,
     ]);
-    assert_eq!(told[4..], ["rows", "end", "none"]);
+    assert_eq!(steps[4..], ["rows", "end", "none"]);
 }
 
 #[test]
-fn what_was_told_and_cannot_be_read_is_not_in_the_way() {
-    let told = needs(&[
+fn a_received_and_unreadable_transaction_does_not_prevent_a_proof() {
+    let steps = needs(&[
         WorldEvent::List,
         POST,
         WorldEvent::Deliver,
@@ -436,11 +436,11 @@ fn what_was_told_and_cannot_be_read_is_not_in_the_way() {
         STEP,
         STEP,
     ]);
-    assert_eq!(told[3..], ["rows", "end", "none"]);
+    assert_eq!(steps[3..], ["rows", "end", "none"]);
 }
 
 #[test]
-fn what_the_log_holds_and_the_stream_has_not_told_is_waited_for() {
+fn a_proof_waits_for_what_the_stream_has_not_received() {
     let script = [
         WorldEvent::List,
         POST,
@@ -454,9 +454,9 @@ fn what_the_log_holds_and_the_stream_has_not_told_is_waited_for() {
         STEP,
         STEP,
     ];
-    let told = needs(&script);
+    let steps = needs(&script);
     assert_eq!(
-        told[3..],
+        steps[3..],
         [
             "end", "end", "receive", "receive", "receive", "rows", "end", "none"
         ]
@@ -474,9 +474,9 @@ fn a_proof_does_not_wait_for_a_stream_that_is_far_behind() {
 }
 
 #[test]
-fn what_no_row_tells_is_asked_of_the_list_of_open_transactions() {
+fn what_no_row_proves_is_released_by_the_list_of_open_transactions() {
     let mut world = ProofWorld::new(false);
-    world.look_at_list();
+    world.read_open_transactions();
     // A statement in place of rows.
     world
         .logged
@@ -485,23 +485,23 @@ fn what_no_row_tells_is_asked_of_the_list_of_open_transactions() {
     world.deliver();
     world.prove();
     for _ in 0..3 {
-        world.go_on(0);
+        world.advance(0);
     }
     assert!(matches!(
         world.running[0].waiting_for,
         ProofWait::Progress(_)
     ));
     assert!(world.releasing.is_some());
-    world.look_at_list();
-    world.go_on(0);
+    world.read_open_transactions();
+    world.advance(0);
     assert_eq!(world.proved, 0, "it is still open");
     world.commit();
-    world.look_at_list();
-    world.go_on(0);
+    world.read_open_transactions();
+    world.advance(0);
     assert_eq!((world.proved, world.running.len()), (1, 0));
 }
 
-/// Else a proof that waits for the beginning has the list asked for again and again, as fast as the server answers.
+/// Otherwise a proof that waits for the start reads the list again and again, as fast as the server answers.
 #[test]
 fn a_beginning_that_is_open_releases_nothing() {
     let mut world = ProofWorld::new(false);
@@ -513,7 +513,7 @@ fn a_beginning_that_is_open_releases_nothing() {
 
 #[test]
 fn a_proof_of_a_stream_that_is_lost_proves_nothing() {
-    let told = needs(&[
+    let steps = needs(&[
         WorldEvent::List,
         POST,
         WorldEvent::Prove,
@@ -521,11 +521,11 @@ fn a_proof_of_a_stream_that_is_lost_proves_nothing() {
         WorldEvent::Anew,
         STEP,
     ]);
-    assert_eq!(told[2..], ["end", "end", "end", "none"]);
+    assert_eq!(steps[2..], ["end", "end", "end", "none"]);
 }
 
 #[test]
-fn a_row_that_is_as_it_cannot_be_is_told() {
+fn a_row_in_an_impossible_state_is_reported() {
     let mut following = ReplicationState::new(false);
     following.add_timeline(route().timeline_id, [route()]);
     let generation = following.begin(end_of(0), TableRoutes::default());
@@ -545,14 +545,14 @@ fn a_row_that_is_as_it_cannot_be_is_told() {
     let now = start();
     let mut proof = FreshnessProof::new(generation, now);
     let (need, _) = proof.next(ProofInput::Begin, &mut following, now);
-    let ProofStep::Probe(question) = need else {
+    let ProofStep::Probe(probe) = need else {
         panic!("{need:?}");
     };
     let found = ObservedRows::from([(
         TableRowKey::message(TIMELINE, 5),
         RowState::Present(Some(MessageAttributes { author: 9, key: 0 })),
     )]);
-    let seen = ProofInput::Probed(ProbeResult::new(&question, Some(&found), end_of(1)));
+    let seen = ProofInput::Probed(ProbeResult::new(&probe, Some(&found), end_of(1)));
     let (_, learned) = proof.next(seen, &mut following, now);
     assert_eq!(
         learned.contradiction,
@@ -561,7 +561,7 @@ fn a_row_that_is_as_it_cannot_be_is_told() {
 }
 
 #[test]
-fn a_log_that_ends_before_what_it_has_told_was_begun_anew() {
+fn a_log_that_ends_before_what_was_received_was_reset() {
     let mut following = ReplicationState::new(false);
     let generation = following.begin(end_of(9), TableRoutes::default());
     let now = start();

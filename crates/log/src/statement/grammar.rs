@@ -1,41 +1,38 @@
-//! What a logged statement means for the tables, in one reading: by its first words, and by the names that stand where a
-//! statement of its kind names tables.
+//! What a logged statement means for the tables, in one reading mode: by its first words, and by the names at the positions where such
+//! a statement names tables.
 
 use super::CreateSelectEffect;
 use super::lexer::{LoggedStatementLexer, LoggedToken, LoggedTokenKind};
 use super::routed_names::RoutedTableNames;
 
-/// What one reading makes of a statement.
+/// The meaning of a statement in one reading mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatementMeaning {
-    /// No row of the tables is changed, nor their form.
+    /// It changes neither rows nor definitions of the tables.
     Harmless,
-    /// So it is; but a procedure, a view or a right may be another now.
+    /// The same, but a procedure, a view or a privilege may have changed.
     Redefines,
-    /// It names one of the tables where it changes them, or their database.
+    /// It names one of the tables as the object of a change, or their database.
     Tables,
-    /// It may change rows that are not told.
+    /// It may change rows without row events.
     Rows,
-    /// It cannot be read on from somewhere: harmless if what this names stands nowhere in it.
+    /// Its remainder cannot be read: harmless if it contains no name of this scope.
     Unreadable(UncertaintyScope),
 }
 
-/// What an unreadable statement may be about, by what was read of it.
+/// What an unreadable statement may be about, from the part that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UncertaintyScope {
-    /// No more than was read: it names no further tables.
+    /// Nothing more than was read: it names no further tables.
     Nothing,
-    /// New names of tables at most: one that there is would be refused.
+    /// At most new names of tables: an existing one would be refused.
     NewNames,
-    /// Tables that it names.
     Tables,
-    /// A database that it names.
     Database,
-    /// Anything.
     Anything,
 }
 
-/// What is made and dropped, and holds no row: stored programs, accounts and the like.
+/// Objects without rows: stored programs, accounts and the like.
 const DEFINITION_OBJECTS: [&str; 12] = [
     "EVENT",
     "FUNCTION",
@@ -50,7 +47,7 @@ const DEFINITION_OBJECTS: [&str; 12] = [
     "JSON",
     "LOADABLE",
 ];
-/// What the server itself is made of; rows are where they were.
+/// Parts of the server; no rows change.
 const STORAGE_OBJECTS: [&str; 6] = [
     "INSTANCE",
     "LOGFILE",
@@ -62,7 +59,7 @@ const STORAGE_OBJECTS: [&str; 6] = [
 const TABLE_WORDS: [&str; 2] = ["TABLE", "TABLES"];
 const WORDS_BEFORE_NAMES: [&str; 4] = ["EXISTS", "TABLE", "TABLES", "TO"];
 const DATABASE_WORDS: [&str; 2] = ["DATABASE", "SCHEMA"];
-/// Words that may stand between the verb and what it is about.
+/// Words that may stand between the verb and its object.
 const MODIFIER_WORDS: [&str; 9] = [
     "AGGREGATE",
     "FULLTEXT",
@@ -74,8 +71,8 @@ const MODIFIER_WORDS: [&str; 9] = [
     "VECTOR",
     "SPATIAL",
 ];
-/// First words behind `ALTER TABLE name` that stand in a list of changes, or for one of the table's own partitions: `EXCHANGE PARTITION` and
-/// `CONVERT TABLE`, which take another table in, stand alone (`sql_yacc.yy` of both).
+/// First words after `ALTER TABLE name` that begin a list of changes, or concern the table's own partitions: `EXCHANGE PARTITION` and
+/// `CONVERT TABLE`, which involve another table, stand alone (`sql_yacc.yy` of both).
 const ALTER_TABLE_CHANGES: [&str; 24] = [
     "ADD",
     "ALTER",
@@ -103,38 +100,37 @@ const ALTER_TABLE_CHANGES: [&str; 24] = [
     "ROW_FORMAT",
 ];
 const UNLOGGED_MODIFIERS: [&str; 2] = ["LOCAL", "NO_WRITE_TO_BINLOG"];
-/// Settings under which the rest of a statement would be read otherwise than its event says.
+/// Settings that would change how the rest of a statement is read.
 const READING_SETTINGS: [&str; 3] = ["SQL_MODE", "CHARACTER_SET", "COLLATION"];
 
 use StatementMeaning::{Harmless, Redefines, Rows, Tables, Unreadable};
 
-/// What the words so far come to.
 enum GrammarResult {
-    /// Whatever stands behind them.
+    /// Valid whatever follows.
     Decided(StatementMeaning),
-    /// If it can be read to its end; else it is about something of this scope.
+    /// Valid if the statement can be read to its end; otherwise it may be about this scope.
     IfReadable(StatementMeaning, UncertaintyScope),
 }
 
 use GrammarResult::{Decided, IfReadable};
 
-/// Reads a statement. `None`: no server has read it in this way.
+/// The meaning of a statement; `None`: no server has read it in this mode.
 pub(crate) fn meaning(
     mut tokens: LoggedStatementLexer<'_>,
     names: &RoutedTableNames<'_>,
-    selects: CreateSelectEffect,
+    create_select: CreateSelectEffect,
 ) -> Option<StatementMeaning> {
     let mut grammar = LoggedStatementGrammar {
         tokens: &mut tokens,
         names,
-        create_select: selects,
+        create_select,
     };
-    let found = grammar.statement();
-    if let Decided(meaning @ (Harmless | Redefines)) = found {
+    let result = grammar.statement();
+    if let Decided(meaning @ (Harmless | Redefines)) = result {
         return Some(meaning);
     }
     tokens.by_ref().for_each(drop);
-    match (tokens.fault(), found) {
+    match (tokens.fault(), result) {
         (Some(LoggedTokenKind::Invalid), _) => None,
         (_, Decided(meaning))
         | (_, IfReadable(meaning @ Tables, _))
@@ -149,7 +145,6 @@ struct LoggedStatementGrammar<'a, 't> {
     create_select: CreateSelectEffect,
 }
 
-/// A table's name, with what stands before its point.
 type QualifiedTableToken<'a> = (Option<LoggedToken<'a>>, LoggedToken<'a>);
 
 impl<'a> LoggedStatementGrammar<'a, '_> {
@@ -178,7 +173,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
             return Decided(if privileges { Redefines } else { Harmless });
         }
         if first.is_any_keyword(&["ANALYZE", "OPTIMIZE"]) {
-            // Of a table. MariaDB's ANALYZE of a statement carries that out.
+            // ANALYZE of a table. MariaDB's ANALYZE of a statement executes it.
             let table = self
                 .skip(&UNLOGGED_MODIFIERS)
                 .is_some_and(|next| next.is_any_keyword(&TABLE_WORDS));
@@ -214,7 +209,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         }
     }
 
-    /// SET PASSWORD, SET DEFAULT ROLE, and MariaDB's SET STATEMENT ... FOR another one.
+    /// SET PASSWORD, SET DEFAULT ROLE, and MariaDB's SET STATEMENT ... FOR another statement.
     fn set(&mut self) -> GrammarResult {
         let Some(next) = self.tokens.next() else {
             return unknown_result();
@@ -239,7 +234,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
                 start.is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()))
             };
             match token.kind {
-                // A function may be called.
+                // It may call a function.
                 LoggedTokenKind::Punctuation(b'(') => return unknown_result(),
                 _ if token.is_name() && READING_SETTINGS.iter().any(starts) => {
                     return unknown_result();
@@ -268,7 +263,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         };
         if object.is_keyword("TEMPORARY") {
             match self.tokens.next() {
-                // It is nobody's but the session's.
+                // It belongs to the session alone.
                 Some(next) if next.is_any_keyword(&TABLE_WORDS) || next.is_keyword("SEQUENCE") => {
                     return Decided(Harmless);
                 }
@@ -296,7 +291,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         } else if object.is_keyword("SEQUENCE") {
             self.single_table()
         } else if object.is_any_keyword(&DATABASE_WORDS) {
-            // `#mysql50#name` takes all tables along (UPGRADE DATA DIRECTORY NAME).
+            // `#mysql50#name` moves all tables (UPGRADE DATA DIRECTORY NAME).
             let old = self.tokens.peek();
             let old = old.is_some_and(|name| {
                 name.kind != LoggedTokenKind::Word && name.text.starts_with(b"#")
@@ -333,7 +328,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
             } else if object.is_keyword("INDEX") {
                 return self.index_table();
             } else if object.is_any_keyword(&DATABASE_WORDS) {
-                // Where it is there already, only MariaDB's OR REPLACE does anything.
+                // If the database exists, only MariaDB's OR REPLACE has an effect.
                 return if replaces {
                     self.database()
                 } else {
@@ -360,8 +355,8 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         {
             return IfReadable(Harmless, UncertaintyScope::Nothing);
         }
-        // Filled by a query: with row format the log has the table without the query, and the rows behind it. A session that logs
-        // statements may have called a function there that changes other tables.
+        // Filled by a query: in row format the log has the table without the query, and the rows after it. A session that logs statements
+        // may have called a function there that changes other tables.
         while let Some(token) = self.tokens.next() {
             if token.is_keyword("SELECT") || token.is_keyword("TABLE") {
                 return IfReadable(Rows, UncertaintyScope::Anything);
@@ -376,7 +371,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         IfReadable(Harmless, UncertaintyScope::Anything)
     }
 
-    /// The table itself, and those that it is renamed to or exchanged with; columns may be named as they like.
+    /// Checks the table itself, and those that it is renamed to or exchanged with; column names do not matter.
     fn alter_table(&mut self) -> GrammarResult {
         let Some(table) = self.target() else {
             return IfReadable(Harmless, UncertaintyScope::Tables);
@@ -384,7 +379,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         if self.is_table(&table) {
             return IfReadable(Tables, UncertaintyScope::Tables);
         }
-        // Where one is read, no point follows the name.
+        // If such a word is read, no point follows the name.
         let change = |next: LoggedToken<'_>| next.is_any_keyword(&ALTER_TABLE_CHANGES);
         let scope = match self.tokens.peek().is_some_and(change) {
             true => UncertaintyScope::NewNames,
@@ -423,13 +418,12 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         IfReadable(Harmless, scope)
     }
 
-    /// Every name may be one of a table's.
     fn any_table(&mut self) -> GrammarResult {
         while let Some(token) = self.tokens.next() {
             if !token.is_name() {
                 continue;
             }
-            // Behind a keyword a point stands for the current database; and some of these words may be names.
+            // After a keyword a point stands for the current database; and some of these words may be names.
             let table = match token.is_any_keyword(&WORDS_BEFORE_NAMES) {
                 true => (None, token),
                 false => self.qualified(token),
@@ -441,7 +435,6 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         IfReadable(Harmless, UncertaintyScope::Tables)
     }
 
-    /// One table is named, and nothing else.
     fn single_table(&mut self) -> GrammarResult {
         match self.target() {
             None => IfReadable(Harmless, UncertaintyScope::Tables),
@@ -453,7 +446,6 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         }
     }
 
-    /// The table of an index.
     fn index_table(&mut self) -> GrammarResult {
         while let Some(token) = self.tokens.next() {
             if token.is_keyword("ON") {
@@ -463,19 +455,18 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         IfReadable(Harmless, UncertaintyScope::Tables)
     }
 
-    /// One database is named, and nothing else.
     fn database(&mut self) -> GrammarResult {
         let Some((before, name)) = self.target() else {
             return IfReadable(Harmless, UncertaintyScope::Database);
         };
-        let own = |name: &LoggedToken<'_>| self.names.is_database(name);
-        match own(&name) || before.as_ref().is_some_and(own) {
+        let is_routed = |name: &LoggedToken<'_>| self.names.is_database(name);
+        match is_routed(&name) || before.as_ref().is_some_and(is_routed) {
             true => IfReadable(Tables, UncertaintyScope::Database),
             false => IfReadable(Harmless, UncertaintyScope::Nothing),
         }
     }
 
-    /// The table that a statement is about.
+    /// Reads the name of the statement's table.
     fn target(&mut self) -> Option<QualifiedTableToken<'a>> {
         let mut first = self.tokens.next()?;
         if first.is_keyword("IF") {
@@ -489,7 +480,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         first.is_name().then(|| self.qualified(first))
     }
 
-    /// A name, and what may follow it behind a point.
+    /// Reads a name and its qualified parts.
     fn qualified(&mut self, first: LoggedToken<'a>) -> QualifiedTableToken<'a> {
         let mut name = (None, first);
         while self.tokens.peek().is_some_and(|next| next.is_punct(b'.')) {
@@ -502,7 +493,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         name
     }
 
-    /// True where a name that was read may be that of a timeline's database: what follows cannot be read, a point perhaps.
+    /// True if a name may be that of a timeline's database: what follows cannot be read, and may be a point.
     fn may_be_database(&self, (database, name): &QualifiedTableToken<'a>) -> bool {
         let fault = |next: LoggedToken<'_>| {
             matches!(
@@ -518,12 +509,12 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         self.names.is_table(database.as_ref(), name)
     }
 
-    /// The first word that is not one of these.
+    /// Consumes these words and returns the first other one.
     fn skip(&mut self, words: &[&str]) -> Option<LoggedToken<'a>> {
         self.tokens.find(|token| !token.is_any_keyword(words))
     }
 
-    /// What a statement is about: behind words in between, who defined it, and how.
+    /// Returns the object of a statement, after modifiers, the definer and options.
     fn object(&mut self) -> Option<LoggedToken<'a>> {
         loop {
             let token = self.skip(&MODIFIER_WORDS)?;
@@ -543,7 +534,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
         }
     }
 
-    /// `= name`, `= name@host`, `= CURRENT_USER()`.
+    /// Skips `= name`, `= name@host` or `= CURRENT_USER()`.
     fn skip_definer(&mut self) -> Option<()> {
         self.tokens.next().filter(|next| next.is_punct(b'='))?;
         self.tokens.next()?;
@@ -559,7 +550,7 @@ impl<'a> LoggedStatementGrammar<'a, '_> {
     }
 }
 
-/// What is not known may do anything.
+/// The result for unknown statements: they may do anything.
 fn unknown_result() -> GrammarResult {
     IfReadable(Rows, UncertaintyScope::Anything)
 }

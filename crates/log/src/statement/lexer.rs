@@ -1,13 +1,13 @@
-//! The words of a logged statement, in one [`ReadingMode`]: one pass, nothing kept.
+//! The tokens of a logged statement, in one [`ReadingMode`]: one pass, without allocation.
 //!
-//! Unlike [`headwater_sql::lexer`] it goes on where texts differ in what they mean, since each reading says which it is. Rules:
+//! Unlike [`headwater_sql::lexer`] it does not stop where a text is ambiguous, since each mode decides the meaning. Rules:
 //! MySQL 9.7 and MariaDB 10.11, `sql_lex.cc`.
 
 use super::reading_mode::{BackslashEscapes, ReadingMode};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoggedTokenKind {
-    /// A keyword, or a name without quotes.
+    /// A keyword, or an unquoted name.
     Word,
     Number,
     /// A name in back quotes or square brackets; in double quotes it may be a string as well.
@@ -17,31 +17,28 @@ pub(crate) enum LoggedTokenKind {
     Punctuation(u8),
     /// From here on it is not known how the text is read: always the last.
     Undecidable,
-    /// No server reads a text on like this (quotes or a comment without an end), so it was not read in this way: always the last.
+    /// No server accepts the text (quotes or a comment without an end), so it did not use this mode: always the last.
     Invalid,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoggedToken<'a> {
     pub(crate) kind: LoggedTokenKind,
-    /// Without quotes around it.
+    /// Without its quotes.
     pub(crate) text: &'a [u8],
-    /// The quote that stands doubled for itself; 0 without quotes.
+    /// The quote that is doubled to stand for itself; 0 without quotes.
     pub(crate) quote: u8,
 }
 
-/// Gives the words.
 #[derive(Clone, Debug)]
 pub(crate) struct LoggedStatementLexer<'a> {
     text: &'a [u8],
-    /// The text is all there.
     is_complete: bool,
     mode: ReadingMode,
     at: usize,
-    /// Within a comment that is executed.
     in_executed_comment: bool,
     fault: Option<LoggedTokenKind>,
-    /// The last was a point, and before it no name: digits that follow are those of a number.
+    /// The last token was a point without a name before it: digits that follow are a fraction.
     fraction: bool,
     preceding: PrecedingToken,
 }
@@ -52,7 +49,6 @@ enum PrecedingToken {
     Other,
 }
 
-/// What skipping blanks and comments came to.
 enum SkipOutcome {
     Done,
     Undecidable,
@@ -62,13 +58,13 @@ enum SkipOutcome {
 impl<'a> LoggedStatementLexer<'a> {
     pub(crate) fn new(
         text: &'a [u8],
-        whole: bool,
-        reading: ReadingMode,
+        is_complete: bool,
+        mode: ReadingMode,
     ) -> LoggedStatementLexer<'a> {
         LoggedStatementLexer {
             text,
-            is_complete: whole,
-            mode: reading,
+            is_complete,
+            mode,
             at: 0,
             in_executed_comment: false,
             fault: None,
@@ -77,12 +73,12 @@ impl<'a> LoggedStatementLexer<'a> {
         }
     }
 
-    /// The next token, which stays.
+    /// The next token, without consuming it.
     pub(crate) fn peek(&self) -> Option<LoggedToken<'a>> {
         self.clone().next()
     }
 
-    /// What was met at last if it is no word: [`LoggedTokenKind::Unsure`] or [`LoggedTokenKind::Invalid`].
+    /// The last token if it was a fault: [`LoggedTokenKind::Undecidable`] or [`LoggedTokenKind::Invalid`].
     pub(crate) fn fault(&self) -> Option<LoggedTokenKind> {
         self.fault
     }
@@ -99,13 +95,12 @@ impl<'a> LoggedStatementLexer<'a> {
         self.text.get(from..to).unwrap_or_default()
     }
 
-    /// True for the place of the text's last byte.
     fn is_last(&self, at: usize) -> bool {
         self.is_complete && at + 1 == self.text.len()
     }
 
-    /// True where servers read no further: they take one NUL for the end if it is the last byte, and a semicolon whatever stands
-    /// behind it (asked of both; of several statements in one text each is logged by itself).
+    /// True where servers stop reading: at a NUL that is the last byte, and at a semicolon whatever follows it (verified on both; several
+    /// statements in one text are logged one by one).
     fn has_ended(&self) -> bool {
         !self.in_executed_comment
             && match self.byte(0) {
@@ -115,7 +110,7 @@ impl<'a> LoggedStatementLexer<'a> {
             }
     }
 
-    /// What has no end has none, or it lies behind what is there.
+    /// The result for something unterminated: invalid, or its end is in the missing part.
     fn unterminated(&self) -> SkipOutcome {
         if self.is_complete {
             SkipOutcome::Invalid
@@ -136,7 +131,7 @@ impl<'a> LoggedStatementLexer<'a> {
                     None => self.skip_line(),
                     Some(0) if self.is_last(self.at + 2) => self.skip_line(),
                     Some(byte) if self.mode.is_space(byte) => self.skip_line(),
-                    // A comment before control characters: which bytes those are depends on the character set.
+                    // Whether control characters after the dashes make a comment depends on the character set.
                     Some(byte) if byte.is_ascii_control() || byte >= 0x80 => {
                         SkipOutcome::Undecidable
                     }
@@ -156,13 +151,13 @@ impl<'a> LoggedStatementLexer<'a> {
         }
     }
 
-    /// A comment up to the end of its line.
+    /// Skips a comment up to the end of its line.
     fn skip_line(&mut self) -> SkipOutcome {
         let rest = self.rest();
         let end = rest.iter().position(|byte| matches!(byte, b'\n' | 0));
         match end.and_then(|end| Some((end, *rest.get(end)?))) {
             Some((end, 0)) if !self.is_last(self.at + end) => return SkipOutcome::Undecidable,
-            // It stays: the text ends with it.
+            // Not consumed: the text ends with it.
             Some((end, 0)) => self.at += end,
             Some((end, _)) => self.at += end + 1,
             None if !self.is_complete => return SkipOutcome::Undecidable,
@@ -174,16 +169,16 @@ impl<'a> LoggedStatementLexer<'a> {
     fn skip_comment(&mut self) -> SkipOutcome {
         let body = self.text.get(self.at + 2..).unwrap_or_default();
         let executed = match body {
-            [b'!', behind @ ..] => Some((1, behind)),
-            [b'M', b'!', behind @ ..] if self.mode.for_mariadb => Some((2, behind)),
+            [b'!', content @ ..] => Some((1, content)),
+            [b'M', b'!', content @ ..] if self.mode.for_mariadb => Some((2, content)),
             _ => None,
         };
-        if let Some((marks, behind)) = executed {
-            let count = behind.iter().take_while(|byte| byte.is_ascii_digit());
-            // Five digits or six are a version; fewer belong to the text.
+        if let Some((marks, content)) = executed {
+            let count = content.iter().take_while(|byte| byte.is_ascii_digit());
+            // A version has five or six digits; fewer belong to the text.
             let digits = Some(count.count()).filter(|count| *count >= 5);
             let digits = digits.map_or(0, |count| count.min(6));
-            let number = behind.get(..digits).unwrap_or_default();
+            let number = content.get(..digits).unwrap_or_default();
             if self.in_executed_comment || number.first() == Some(&b'0') {
                 return SkipOutcome::Undecidable;
             }
@@ -265,7 +260,6 @@ impl<'a> LoggedStatementLexer<'a> {
         }
     }
 
-    /// Where the word ends that stands here.
     fn end_of_word(&self, from: usize) -> usize {
         let mut end = from;
         while let Some(byte) = self.text.get(end).copied() {
@@ -311,7 +305,7 @@ impl<'a> LoggedStatementLexer<'a> {
         while let Some(byte) = self.text.get(at).copied() {
             let next = self.text.get(at + 1).copied();
             match byte {
-                // In double quotes it is a string's: no name holds it.
+                // In double quotes it belongs to a string: no name contains it.
                 0 if kind == LoggedTokenKind::Name && quote != b'"' => {
                     return self.emit_fault(&SkipOutcome::Undecidable);
                 }
@@ -349,9 +343,9 @@ impl<'a> Iterator for LoggedStatementLexer<'a> {
             return Some(self.emit_fault(&SkipOutcome::Undecidable));
         };
         let token = self.token(first);
-        // What touches the end of what is there may go on behind it.
-        let goes_on = !self.is_complete && self.at >= self.text.len() && self.fault.is_none();
-        Some(match goes_on {
+        // A token that touches the end of an incomplete text may continue in the missing part.
+        let may_continue = !self.is_complete && self.at >= self.text.len() && self.fault.is_none();
+        Some(match may_continue {
             true => self.emit_fault(&SkipOutcome::Undecidable),
             false => token,
         })
@@ -359,7 +353,6 @@ impl<'a> Iterator for LoggedStatementLexer<'a> {
 }
 
 impl LoggedToken<'_> {
-    /// True for this keyword, in whatever case.
     pub(crate) fn is_keyword(&self, word: &str) -> bool {
         self.kind == LoggedTokenKind::Word && self.text.eq_ignore_ascii_case(word.as_bytes())
     }
@@ -372,7 +365,6 @@ impl LoggedToken<'_> {
         self.kind == LoggedTokenKind::Punctuation(byte)
     }
 
-    /// True for what may name something.
     pub(crate) fn is_name(&self) -> bool {
         matches!(self.kind, LoggedTokenKind::Word | LoggedTokenKind::Name)
     }

@@ -1,12 +1,12 @@
-//! What a statement of the log means for the tables: harmless only where that is proved.
+//! What a logged statement means for the tables. It counts as harmless only if that is proved.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `padding` | what a statement may begin with and be made longer by, and no way of reading depends on |
+//! | `padding` | blanks and comments that every reading mode skips |
 //! | `reading_mode` | the ways in which a server may have read the text |
-//! | `lexer` | its words, in one of them |
-//! | `routed_names` | whether a word may name one of the tables |
-//! | `grammar` | what the words come to |
+//! | `lexer` | the tokens in one reading mode |
+//! | `routed_names` | whether a token may name one of the tables |
+//! | `grammar` | what the tokens mean |
 
 mod grammar;
 mod lexer;
@@ -22,51 +22,46 @@ use self::reading_mode::ReadingMode;
 use self::routed_names::RoutedTableNames;
 use super::routes::TableRoutes;
 
-/// Of a longer statement only the first bytes are read.
+/// Only the first bytes of a longer statement are read.
 const MAX_STATEMENT_BYTES: usize = 8 * 1024 * 1024;
-/// So many bytes are read at most in all ways together: the more ways, the fewer bytes.
+/// Limit over all reading modes together: the more modes, the fewer bytes.
 const MAX_TOTAL_BYTES: usize = 16 * 1024 * 1024;
-/// In longer texts names are not looked for.
+/// Longer texts are not searched for names.
 const MAX_SEARCHED_BYTES: usize = 64 * 1024;
-/// Shorter texts are read to their end in however many ways.
+/// Shorter texts are read completely in any number of modes.
 const MIN_COLLAPSED_BYTES: usize = 16 * 1024;
 
-/// What a statement in the log can mean for the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoggedStatementClass {
-    /// Starts a transaction, or marks a place in it.
+    /// Starts a transaction, or sets a savepoint.
     Begin,
     Commit,
     Rollback,
-    /// Takes back what the transaction has done since a place in it.
     RollbackTo,
-    /// Changes no rows of the tables, and not their form.
+    /// Changes neither rows nor definitions of the tables.
     Harmless,
-    /// So it is; but rights may be others behind it, or views and stored programs.
+    /// The same, but privileges, views or stored programs may have changed.
     Redefines,
-    /// May change their form, or empty them.
+    /// May change the tables' definitions, or empty them.
     Schema,
-    /// May change rows that are not told.
+    /// May change rows without row events.
     Unknown,
-    /// Cannot be read for certain, so it may be about them.
+    /// Cannot be read with certainty, so it may be about the tables.
     Unreadable,
 }
 
-/// The text of a statement, as far as it is there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StatementText<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Nothing is missing behind.
     pub(crate) is_complete: bool,
     pub(crate) create_select: CreateSelectEffect,
 }
 
-/// Whether a statement that makes a table may hold a query by which others change: by a function, where it is logged as a statement.
+/// Whether CREATE TABLE may contain a query that changes other tables: by a function, if it is logged as a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CreateSelectEffect {
-    /// Its event tells that it does not, or the server refuses such changes.
+    /// Its event excludes that, or the server refuses such changes.
     Never,
-    /// Only where the table is a temporary one.
     Temporary,
     Possible,
 }
@@ -81,7 +76,6 @@ impl<'a> StatementText<'a> {
         }
     }
 
-    /// At most so many of the first bytes.
     fn truncated_to(self, most: usize) -> StatementText<'a> {
         match self.bytes.get(..most) {
             Some(bytes) if bytes.len() < self.bytes.len() => StatementText {
@@ -95,8 +89,8 @@ impl<'a> StatementText<'a> {
 }
 
 impl LoggedStatementClass {
-    /// Judges a statement of the log that ran in the database `schema`, where the log is in row format: no row change comes as
-    /// a statement.
+    /// Classifies a logged statement that ran in the database `schema`. The log is in row format: no row change is logged as a
+    /// statement.
     pub(crate) fn classify(
         text: StatementText<'_>,
         schema: &[u8],
@@ -111,25 +105,25 @@ impl LoggedStatementClass {
             ..text
         };
         let text = text.truncated_to(MAX_STATEMENT_BYTES);
-        let readings = ReadingMode::applicable_to(text.bytes);
-        let ways = readings.clone().count();
-        let text = text.truncated_to(MAX_TOTAL_BYTES / ways.max(1));
+        let modes = ReadingMode::applicable_to(text.bytes);
+        let mode_count = modes.clone().count();
+        let text = text.truncated_to(MAX_TOTAL_BYTES / mode_count.max(1));
         let names = RoutedTableNames { routes, schema };
-        let judged = readings.filter_map(|reading| {
-            let tokens = LoggedStatementLexer::new(text.bytes, text.is_complete, reading);
+        let classes = modes.filter_map(|mode| {
+            let tokens = LoggedStatementLexer::new(text.bytes, text.is_complete, mode);
             Some(LoggedStatementClass::from_meaning(
                 meaning(tokens, &names, text.create_select)?,
                 text,
                 &names,
             ))
         });
-        // Where nobody can have read it, it was read in a way that is not known here.
-        judged
+        // If no mode can have been used, the server read it in one that is unknown here.
+        classes
             .reduce(LoggedStatementClass::merge)
             .unwrap_or(LoggedStatementClass::Unreadable)
     }
 
-    /// A statement that starts or ends a transaction: servers write these themselves.
+    /// Statements that start or end a transaction: servers write these themselves.
     fn classify_transaction_control(text: StatementText<'_>) -> Option<LoggedStatementClass> {
         match text.bytes {
             b"BEGIN" => return Some(LoggedStatementClass::Begin),
@@ -188,7 +182,7 @@ impl LoggedStatementClass {
         }
     }
 
-    /// Two readings of one text: what both say, or the worse where neither says that it is about the tables.
+    /// Merges two readings of one text: what both mean, or the worse if neither concerns the tables.
     fn merge(self, other: LoggedStatementClass) -> LoggedStatementClass {
         use LoggedStatementClass::{Harmless, Redefines, Unreadable};
         match (self, other) {

@@ -1,43 +1,43 @@
-//! Blanks and comments at the beginning of a statement, up to its first quote or the like: every way of reading skips them alike, so a
-//! statement is not longer by them than it is without. Whoever pads one so that its names stand far behind gains nothing.
+//! Blanks and comments at the beginning of a statement, up to its first quote or the like. Every reading mode skips them, so they do not
+//! count for its length: padding cannot move a statement's names beyond the limit.
 
 use std::borrow::Cow;
 
-/// The text with one blank in place of each of them, where it is longer than this.
+/// Replaces each of them by one blank, if the text is longer than `longer_than`.
 pub(super) fn collapse(text: &[u8], longer_than: usize) -> Cow<'_, [u8]> {
     if text.len() <= longer_than {
         return Cow::Borrowed(text);
     }
-    let mut kept = Vec::new();
+    let mut output = Vec::new();
     let mut rest = text;
     while let Some((length, is_padding)) = next_piece(rest) {
-        let (begins, behind) = rest.split_at(length.min(rest.len()));
+        let (piece, remainder) = rest.split_at(length.min(rest.len()));
         match is_padding {
-            true if kept.last() == Some(&b' ') => {}
-            true => kept.push(b' '),
-            false => kept.extend_from_slice(begins),
+            true if output.last() == Some(&b' ') => {}
+            true => output.push(b' '),
+            false => output.extend_from_slice(piece),
         }
-        rest = behind;
+        rest = remainder;
     }
-    kept.extend_from_slice(rest);
-    Cow::Owned(kept)
+    output.extend_from_slice(rest);
+    Cow::Owned(output)
 }
 
-/// How long the next piece is that means the same in every way of reading, and whether that is nothing.
+/// The length of the next piece that means the same in every reading mode, and whether it is padding.
 fn next_piece(text: &[u8]) -> Option<(usize, bool)> {
     match text {
         [b'/', b'*', b'!', ..] | [b'/', b'*', b'M', b'!', ..] => None,
-        [b'/', b'*', behind @ ..] => {
-            let end = behind.windows(2).position(|pair| pair == b"*/")?;
+        [b'/', b'*', rest @ ..] => {
+            let end = rest.windows(2).position(|pair| pair == b"*/")?;
             Some((2 + end + 2, true))
         }
-        [b'#', behind @ ..] => Some((1 + line_length(behind)?, true)),
+        [b'#', rest @ ..] => Some((1 + line_length(rest)?, true)),
         [b'-', b'-', b' ' | b'\t' | b'\n', ..] => Some((2 + line_length(text.get(2..)?)?, true)),
         [b'-', b'-', ..] => None,
-        [b'`', behind @ ..] => {
-            // A name in back quotes of letters that are the same in every character set.
-            let length = behind.iter().take_while(|byte| is_plain(**byte)).count();
-            let closed = behind.get(length) == Some(&b'`') && behind.get(length + 1) != Some(&b'`');
+        [b'`', rest @ ..] => {
+            // A name in back quotes, of letters that are the same in every character set.
+            let length = rest.iter().take_while(|byte| is_plain(**byte)).count();
+            let closed = rest.get(length) == Some(&b'`') && rest.get(length + 1) != Some(&b'`');
             closed.then_some((length + 2, false))
         }
         [byte, ..] if is_blank(*byte) => {
@@ -57,7 +57,7 @@ fn next_piece(text: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// A line with its end, where it holds nothing that ends it before.
+/// The length of a line with its end; `None` if a NUL ends it before.
 fn line_length(text: &[u8]) -> Option<usize> {
     let end = text.iter().position(|byte| matches!(byte, b'\n' | 0))?;
     (text.get(end) == Some(&b'\n')).then_some(end + 1)

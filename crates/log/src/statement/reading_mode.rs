@@ -1,48 +1,47 @@
 //! The ways in which a server may have read the bytes of a logged statement.
 //!
-//! A query event tells the session's character set and `sql_mode` as they were when the statement *ran*. A prepared statement was
-//! read earlier, under whatever was set then, and neither server writes that down (MariaDB 10.11, MySQL 9.7). So a text is read in
-//! every way that gives other words, and it is what the worst of them makes of it. For most texts all ways are one.
+//! A query event contains the session's character set and `sql_mode` at the time when the statement *ran*. A prepared statement was
+//! parsed earlier, under the settings of that time, which neither server logs (MariaDB 10.11, MySQL 9.7). So a text is read in every
+//! mode that gives other tokens, and the worst result counts. For most texts there is only one mode.
 
 /// How bytes above 0x7F are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HighBytes {
-    /// As letters: UTF-8, and what has no space up there. In EUC-JP, GB 2312 and EUC-KR no character holds a byte that means
-    /// anything else, nor do four bytes of GB 18030.
+    /// As letters: UTF-8, and character sets without white space above 0x7F. In EUC-JP, GB 2312 and EUC-KR no character contains a byte
+    /// with another meaning, nor do four-byte characters of GB 18030.
     Letters,
-    /// This one is white space, the others are letters: 0xA0 in armscii8, cp1250, dec8, geostd8, greek, hebrew, latin1, latin2, latin5,
-    /// latin7; 0xFF in cp852, cp866, keybcs2 (asked of both servers, for each byte of each character set).
+    /// This byte is white space, the others are letters: 0xA0 in armscii8, cp1250, dec8, geostd8, greek, hebrew, latin1, latin2, latin5,
+    /// latin7; 0xFF in cp852, cp866, keybcs2 (verified on both servers, for each byte of each character set).
     Space(u8),
-    /// GBK and GB 18030: a byte from 0x81 on takes the next one with it, a back quote or a backslash too.
+    /// GBK and GB 18030: a byte from 0x81 on includes the next one in its character, even a back quote or a backslash.
     Gbk,
-    /// So it is in Big5, from 0xA1 on.
+    /// Big5: the same, from 0xA1 on.
     Big5,
-    /// Shift JIS and cp932: the same, but half-width letters stand alone.
+    /// Shift JIS and cp932: the same, but half-width letters are single bytes.
     Sjis,
 }
 
-/// Where a backslash keeps the next byte from meaning anything.
+/// Where a backslash escapes the next byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BackslashEscapes {
     /// In quotes of either kind.
     Both,
-    /// In single quotes: double ones hold names (`ANSI_QUOTES`).
+    /// In single quotes: double ones enclose names (`ANSI_QUOTES`).
     Single,
     /// Nowhere (`NO_BACKSLASH_ESCAPES`).
     Nowhere,
 }
 
-/// One way to read a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadingMode {
     pub(crate) high_bytes: HighBytes,
     pub(crate) escapes: BackslashEscapes,
-    /// Square brackets are quotes of names (MariaDB's `sql_mode=MSSQL`).
+    /// Square brackets quote names (MariaDB's `sql_mode=MSSQL`).
     pub(crate) brackets: bool,
-    /// What stands in `/*M! */` is executed: on MariaDB.
+    /// The content of `/*M! */` is executed: on MariaDB.
     pub(crate) for_mariadb: bool,
-    /// What stands in `/*!nnnnn */` is executed, where the number is not one that every server of today executes. Both blot the `!`
-    /// out where they do not.
+    /// The content of `/*!nnnnn */` is executed, if the version is not one that every current server executes. Servers that do not execute
+    /// it overwrite the `!`.
     pub(crate) for_later: bool,
 }
 
@@ -61,7 +60,7 @@ const ALL_ESCAPES: [BackslashEscapes; 3] = [
 ];
 
 impl ReadingMode {
-    /// The first of all ways, and the only one for most texts.
+    /// The first of all modes, and the only one for most texts.
     pub(crate) const PLAIN: ReadingMode = ReadingMode {
         high_bytes: HighBytes::Letters,
         escapes: BackslashEscapes::Both,
@@ -70,7 +69,7 @@ impl ReadingMode {
         for_later: true,
     };
 
-    /// Every way in which this text may give other words.
+    /// Every mode in which this text may give other tokens.
     pub(crate) fn applicable_to(text: &[u8]) -> impl Iterator<Item = ReadingMode> + Clone {
         let holds = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
         let highs = first_or_all(&ALL_HIGH_BYTES, !text.is_ascii());
@@ -95,7 +94,7 @@ impl ReadingMode {
         })
     }
 
-    /// How many bytes the character takes that begins with these two, outside of quotes and in them.
+    /// The size of the character that begins with these two bytes, outside of quotes and in them.
     pub(crate) fn character_bytes(self, first: u8, second: Option<u8>) -> usize {
         let (leads, trails) = match self.high_bytes {
             HighBytes::Letters | HighBytes::Space(_) => (false, false),
@@ -115,20 +114,18 @@ impl ReadingMode {
         if leads && trails { 2 } else { 1 }
     }
 
-    /// White space.
     pub(crate) fn is_space(self, byte: u8) -> bool {
         matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
             || self.high_bytes == HighBytes::Space(byte)
     }
 
-    /// A byte of a name without quotes, where it begins a character.
+    /// A byte of an unquoted name, at the start of a character.
     pub(crate) fn is_word_byte(self, byte: u8) -> bool {
         let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
         plain || byte >= 0x80 && !self.is_space(byte)
     }
 }
 
-/// The first alone, or all.
 fn first_or_all<T>(all: &'static [T], every: bool) -> &'static [T] {
     if every {
         all

@@ -1,12 +1,12 @@
-//! Whether a word of a logged statement may be the name of a table that is listened to, or of its database.
+//! Whether a token of a logged statement may be the name of a watched table, or of its database.
 
 use super::lexer::LoggedToken;
 use crate::routes::TableRoutes;
 
-/// Longer words are no names: 64 characters of at most four bytes, each of them perhaps doubled.
+/// Longer tokens are not names: 64 characters of at most four bytes, each of them perhaps doubled.
 const MAX_NAME_BYTES: usize = 64 * 4 * 2;
 
-/// The tables that are listened to, as a statement sees them that ran in a database.
+/// The watched tables, for a statement that ran in the database `schema`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoutedTableNames<'a> {
     pub(crate) routes: &'a TableRoutes,
@@ -14,7 +14,7 @@ pub(crate) struct RoutedTableNames<'a> {
 }
 
 impl RoutedTableNames<'_> {
-    /// True when a name may be one of the tables; `database` stands before it, if anything does.
+    /// True if a name may be one of the tables; `database` is its qualifier, if any.
     pub(crate) fn is_table(
         &self,
         database: Option<&LoggedToken<'_>>,
@@ -22,34 +22,33 @@ impl RoutedTableNames<'_> {
     ) -> bool {
         let routes = &self.routes;
         routes.routes.iter().any(|route| {
-            let there = match database {
+            let database_matches = match database {
                 Some(database) => self.may_match(database, &route.database),
                 None => routes.is_same_name(route.database.as_bytes(), self.schema),
             };
-            there && self.may_match(name, &route.name)
+            database_matches && self.may_match(name, &route.name)
         })
     }
 
-    /// True when a name may be one of the databases.
     pub(crate) fn is_database(&self, name: &LoggedToken<'_>) -> bool {
         let mut routes = self.routes.routes.iter();
         routes.any(|route| self.may_match(name, &route.database))
     }
 
-    /// True when none of the tables can be named in this text, however it is read.
+    /// True if this text cannot name any of the tables, however it is read.
     pub(crate) fn no_table_in(&self, text: &[u8]) -> bool {
         let mut routes = self.routes.routes.iter();
         routes.all(|route| self.is_absent(&route.name, text))
     }
 
-    /// The same of the databases.
+    /// The same for the databases.
     pub(crate) fn no_database_in(&self, text: &[u8]) -> bool {
         let mut routes = self.routes.routes.iter();
         routes.all(|route| self.is_absent(&route.database, text))
     }
 
-    /// The letters of a name are the same bytes in every character set that a client may use; in one that folds case, a letter
-    /// beyond ASCII may be the same as one of it (`K`, the Kelvin sign).
+    /// The letters of a name are the same bytes in every character set that a client may use. With case folding, a letter beyond ASCII may
+    /// equal an ASCII one (`K`, the Kelvin sign).
     fn is_absent(&self, name: &str, text: &[u8]) -> bool {
         if self.routes.caseless && !text.is_ascii() {
             return false;
@@ -66,7 +65,7 @@ impl RoutedTableNames<'_> {
             })
     }
 
-    /// True when a token may stand for this name: which letters its bytes beyond ASCII are depends on the character set.
+    /// True if a token may be this name: which letters its bytes beyond ASCII are depends on the character set.
     fn may_match(&self, token: &LoggedToken<'_>, name: &str) -> bool {
         if token.text.len() > MAX_NAME_BYTES {
             return false;
@@ -78,8 +77,9 @@ impl RoutedTableNames<'_> {
         }
         let bytes: Vec<u8> = unescaped_bytes(token).collect();
         let is_wild = |byte: u8| byte >= 0x80 || !plain && !is_plain(byte);
-        let same =
-            |own: u8, other: u8| own == other || caseless && own.eq_ignore_ascii_case(&other);
+        let same = |expected: u8, other: u8| {
+            expected == other || caseless && expected.eq_ignore_ascii_case(&other)
+        };
         matches_pattern(&bytes, name.as_bytes(), is_wild, same)
     }
 }
@@ -89,7 +89,7 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$')
 }
 
-/// The bytes of a token, a doubled quote once.
+/// The bytes of a token, with doubled quotes once.
 fn unescaped_bytes<'a>(token: &LoggedToken<'a>) -> impl Iterator<Item = u8> + use<'a> {
     let quote = token.quote;
     let mut before = false;
@@ -100,30 +100,30 @@ fn unescaped_bytes<'a>(token: &LoggedToken<'a>) -> impl Iterator<Item = u8> + us
     })
 }
 
-/// True when a name fits a pattern in which each wild byte stands for any bytes, or none.
+/// True if a name matches a pattern in which each wild byte stands for any bytes, or none.
 fn matches_pattern(
     pattern: &[u8],
     name: &[u8],
     is_wild: impl Fn(u8) -> bool,
     same: impl Fn(u8, u8) -> bool,
 ) -> bool {
-    let (mut at, mut own) = (0, 0);
-    // Where the last wild byte stands, and how much of the name it has taken.
+    let (mut at, mut name_at) = (0, 0);
+    // The position of the last wild byte, and how much of the name it has matched.
     let mut last: Option<(usize, usize)> = None;
-    while let Some(byte) = name.get(own).copied() {
+    while let Some(byte) = name.get(name_at).copied() {
         match pattern.get(at).copied() {
             Some(wild) if is_wild(wild) => {
-                last = Some((at, own));
+                last = Some((at, name_at));
                 at += 1;
             }
             Some(other) if same(other, byte) => {
                 at += 1;
-                own += 1;
+                name_at += 1;
             }
             _ => match &mut last {
                 Some((wild, taken)) => {
                     *taken += 1;
-                    (at, own) = (*wild + 1, *taken);
+                    (at, name_at) = (*wild + 1, *taken);
                 }
                 None => return false,
             },

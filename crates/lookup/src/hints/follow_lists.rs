@@ -1,4 +1,4 @@
-//! Readers' follow lists as they were seen last.
+//! The last known follow lists of readers.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use lru::LruCache;
 
 use super::HintScope;
 
-/// What a list takes besides its authors, in authors.
+/// The overhead of a list, counted in authors.
 const LIST_OVERHEAD: usize = 16;
 
-/// The lists seen last, within a bound on their lengths together.
+/// The lists used most recently, limited by their total length.
 #[derive(Debug)]
 pub struct FollowListHints {
     lists: LruCache<(HintScope, u64), Arc<[u64]>>,
@@ -18,7 +18,7 @@ pub struct FollowListHints {
 }
 
 impl FollowListHints {
-    /// Room for lists of so many authors together.
+    /// Holds lists of `room` authors in total.
     #[must_use]
     pub fn new(room: usize) -> Self {
         FollowListHints {
@@ -28,12 +28,12 @@ impl FollowListHints {
         }
     }
 
-    /// The authors a reader was last seen to follow.
+    /// The authors that the reader last followed.
     pub fn get(&mut self, scope: HintScope, reader: u64) -> Option<Arc<[u64]>> {
         self.lists.get(&(scope, reader)).cloned()
     }
 
-    /// Remembers a list in place of what was there, and forgets others as far as it needs their room.
+    /// Replaces the reader's list, and evicts the oldest lists as far as needed.
     pub fn remember(&mut self, scope: HintScope, reader: u64, authors: Arc<[u64]>) {
         self.forget(scope, reader);
         let cost = cost(&authors);
@@ -50,7 +50,7 @@ impl FollowListHints {
         self.lists.put((scope, reader), authors);
     }
 
-    /// Forgets a list that turned out to be another one.
+    /// Forgets a list that has changed.
     pub fn forget(&mut self, scope: HintScope, reader: u64) {
         if let Some(list) = self.lists.pop(&(scope, reader)) {
             self.used -= cost(&list);

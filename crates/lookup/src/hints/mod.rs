@@ -1,5 +1,5 @@
-//! What earlier lookups saw. Hints decide what is asked, never what is answered: an answer proves itself,
-//! and a hint that is out of date costs one more question.
+//! Results of earlier lookups. Hints decide what is queried, never the answer: an answer proves itself, and an
+//! outdated hint costs one more query.
 
 mod author_ranges;
 mod follow_lists;
@@ -12,12 +12,12 @@ use headwater_timeline::DefinitionId;
 pub use author_ranges::{AuthorRangeHint, AuthorRangeHints};
 pub use follow_lists::FollowListHints;
 
-/// A definition in a database, as the hints tell it from others.
+/// A definition in a database, as a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HintScope(u64);
 
 impl HintScope {
-    /// Two places may get the same scope: then their hints mislead each other, which costs time.
+    /// Two timelines may get the same scope. Then their hints mislead each other, which costs time.
     #[must_use]
     pub fn new(definition: DefinitionId, database: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -26,17 +26,17 @@ impl HintScope {
     }
 }
 
-/// Hints of all sessions.
+/// The hints of all sessions.
 #[derive(Debug)]
 pub struct LookupHints {
-    /// Where authors' newest ids lie.
+    /// Ranges of authors' newest ids.
     pub author_ranges: AuthorRangeHints,
-    /// Whom readers follow.
+    /// Follow lists of readers.
     pub follow_lists: FollowListHints,
 }
 
 impl LookupHints {
-    /// Room for so many authors' marks, and for follow lists of so many authors together.
+    /// Holds hints on `authors` authors, and follow lists of `follow_edges` authors in total.
     #[must_use]
     pub fn new(authors: usize, follow_edges: usize) -> Self {
         LookupHints {

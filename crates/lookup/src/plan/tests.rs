@@ -15,9 +15,9 @@ use super::*;
 use crate::lists::TopAuthorLists;
 use crate::lookup::LookupResult;
 
-/// More questions one behind the other than any lookup needs: follow list, guess, heads, lists, and those again that proved nothing.
+/// More queries in a row than any lookup needs: follow list, guess, heads, lists, and again those that proved nothing.
 const MOST_QUESTIONS: usize = 5;
-/// Where messages are spread: a guess of whom the reader followed once, the follow list, another guess, each head by itself, lists.
+/// Where messages are spread: a guess by an old follow list, the follow list, another guess, single heads, lists.
 const MOST_SPREAD: usize = 8;
 
 /// The two tables.
@@ -36,7 +36,7 @@ fn number(number: u64) -> Option<String> {
     Some(number.to_string())
 }
 
-/// The text between the first `from` and the next `to` behind it.
+/// The text between the first `from` and the next `to` after it.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     let (_, behind) = text.split_once(from).unwrap();
     behind.split_once(to).map_or(behind, |(inside, _)| inside)
@@ -53,18 +53,18 @@ fn list(text: &str) -> BTreeSet<u64> {
 
 impl ServerTables {
     fn followed(&self, reader: u64) -> BTreeSet<u64> {
-        let own = self.follows.range((reader, 0)..=(reader, u64::MAX));
-        own.map(|(_, author)| *author).collect()
+        let follows = self.follows.range((reader, 0)..=(reader, u64::MAX));
+        follows.map(|(_, author)| *author).collect()
     }
 
     /// An author's ids at or below a bound, newest first.
     fn ids(&self, author: u64, bound: u64, limit: usize) -> Vec<u64> {
         let below = self.messages.range(..=bound).rev();
-        let own = below.filter(|(_, by)| **by == author);
-        own.map(|(id, _)| *id).take(limit).collect()
+        let ids = below.filter(|(_, by)| **by == author);
+        ids.map(|(id, _)| *id).take(limit).collect()
     }
 
-    /// What the procedure finds.
+    /// The procedure's result.
     fn procedure(&self, call: &TimelineCall, n: usize) -> LookupResult {
         let bound = call.bound.unwrap_or(u64::MAX);
         let mut heads: Vec<AuthorHead> = self
@@ -97,8 +97,11 @@ impl ServerTables {
         } else if text.starts_with("(SELECT 0,@@") || text.starts_with("(SELECT hw_f") {
             self.each_head(text)
         } else if text.starts_with("SELECT hw_f") && !text.contains("hw_m") {
-            let own = self.followed(parsed(between(text, "`user_id`=", " LIMIT")));
-            own.into_iter().map(|author| vec![number(author)]).collect()
+            let authors = self.followed(parsed(between(text, "`user_id`=", " LIMIT")));
+            authors
+                .into_iter()
+                .map(|author| vec![number(author)])
+                .collect()
         } else if text.contains("FORCE INDEX") || text.contains("USE INDEX") {
             self.in_ranges(text)
         } else if text.contains("UNION ALL") || text.starts_with("(SELECT ") {
@@ -114,12 +117,12 @@ impl ServerTables {
         result_set_of(&rows)
     }
 
-    /// Follow list, ranges, and heads of authors of whom nothing is known.
+    /// Follow list, ranges, and heads of authors without hints.
     fn spread(&self, text: &str) -> Vec<TextRow> {
         let reader = parsed(between(text, "`user_id`=", " "));
         let mut rows = vec![vec![number(0), number(1), number(3)]];
-        let own = self.followed(reader).into_iter();
-        rows.extend(own.map(|author| vec![number(author), None, number(1)]));
+        let authors = self.followed(reader).into_iter();
+        rows.extend(authors.map(|author| vec![number(author), None, number(1)]));
         for part in text.split(" UNION ALL ").skip(2) {
             if part.contains("MAX(") {
                 let author = parsed(between(part, "SELECT ", ","));
@@ -133,10 +136,10 @@ impl ServerTables {
                 Some((condition, bound)) => (condition, parsed(bound)),
                 None => (condition.strip_suffix(')').unwrap(), u64::MAX),
             };
-            let found = self.within(condition).into_iter();
-            let found = found.filter(|row| row[1].as_deref().map(parsed) <= Some(bound));
+            let ranged = self.within(condition).into_iter();
+            let ranged = ranged.filter(|row| row[1].as_deref().map(parsed) <= Some(bound));
             let limit = parsed(between(part, " LIMIT ", ")")) as usize;
-            rows.extend(found.take(limit).map(|mut row| {
+            rows.extend(ranged.take(limit).map(|mut row| {
                 row.push(number(0));
                 row
             }));
@@ -149,8 +152,8 @@ impl ServerTables {
         let spread = text.contains("@@tx_isolation");
         let settings = vec![number(0), number(1), number(3)];
         let mut rows: Vec<TextRow> = std::iter::repeat_n(settings, usize::from(spread)).collect();
-        let own = self.followed(reader).into_iter();
-        rows.extend(own.map(|author| vec![number(author), None, number(1)]));
+        let authors = self.followed(reader).into_iter();
+        rows.extend(authors.map(|author| vec![number(author), None, number(1)]));
         for part in text.split(" UNION ALL ").skip(parts_before(spread)) {
             let author = parsed(between(part, "SELECT ", ","));
             let bound = parsed(between(part, "<=", " "));
@@ -162,8 +165,8 @@ impl ServerTables {
 
     /// Of each author followed the newest id, and on MySQL the newest n.
     fn heads(&self, text: &str) -> Vec<TextRow> {
-        let own = between(text, "FROM `tl`.`follower` hw_f WHERE", "X");
-        let reader = parsed(between(own, "`user_id`=", " "));
+        let condition = between(text, "FROM `tl`.`follower` hw_f WHERE", "X");
+        let reader = parsed(between(condition, "`user_id`=", " "));
         let bound = match text.contains("<=") && text.contains("hw_m.`id`<=") {
             true => parsed(between(text, "hw_m.`id`<=", " ")),
             false => u64::MAX,
@@ -192,8 +195,8 @@ impl ServerTables {
             if lists {
                 let ids = self.ids(author, bound, n);
                 let json: Vec<String> = ids.iter().rev().map(u64::to_string).collect();
-                let told = !ids.is_empty() && (!ranked || rank < n);
-                row.push(told.then(|| format!("[{}]", json.join(", "))));
+                let has_list = !ids.is_empty() && (!ranked || rank < n);
+                row.push(has_list.then(|| format!("[{}]", json.join(", "))));
             }
             row
         });
@@ -257,7 +260,7 @@ impl ServerTables {
     }
 }
 
-/// A lookup, question by question. Returns how many times it asked.
+/// Runs a lookup query by query. Returns the number of queries.
 fn look_up(
     lookup: &CallLookup<'_>,
     tables: &ServerTables,
@@ -277,8 +280,8 @@ fn look_up(
     loop {
         let queries = lists.queries(lookup);
         if queries.is_empty() {
-            let found = lists.into_result(lookup, &mut hints.author_ranges);
-            return (found.unwrap(), asked);
+            let result = lists.into_result(lookup, &mut hints.author_ranges);
+            return (result.unwrap(), asked);
         }
         asked += 1;
         let answers: Vec<ResultSet> = queries.iter().map(|query| tables.answer(query)).collect();
@@ -286,7 +289,7 @@ fn look_up(
     }
 }
 
-/// How many parts of a statement stand before those of authors.
+/// The number of parts of a statement before those of authors.
 fn parts_before(spread: bool) -> usize {
     1 + usize::from(spread)
 }
@@ -411,7 +414,7 @@ proptest! {
     }
 }
 
-/// A table of the ways: what is known, and how many questions that takes.
+/// A table of strategies: what is known, and how many queries that takes.
 #[test]
 fn what_is_known_saves_questions() {
     let mut tables = ServerTables::default();

@@ -1,6 +1,6 @@
-//! A tail's page of rows that are kept: then the server is asked nothing but the proof that they are up to date.
+//! Makes a follow-up SELECT's page from cached rows: the server only has to prove that they are fresh.
 //!
-//! The ids are the session's own already. So a tail's rows follow its text, the session's settings and the messages, and nothing else.
+//! The ids are already the session's, so the rows depend only on the text, the session's settings and the messages.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,50 +16,48 @@ use super::{CallKnowledge, ServedFollowUp};
 use crate::cached_rows::{self, CacheFill, MessageColumn, MessageObservation, PageCandidates};
 use crate::commands::CommandPhase;
 
-/// Under what the rows of a tail are kept.
+/// What the cached rows of a follow-up SELECT depend on.
 #[derive(Debug)]
 pub(super) struct FollowUpCacheScope {
     rows: Arc<TemplateCache>,
-    /// All that rows depend on but the text and the messages.
+    /// The cache key, without the text and the messages.
     key: Vec<u8>,
     database: String,
     message: String,
     id: String,
-    /// The message table's columns that are what they were written as.
+    /// The message table's columns that return what was stored.
     stored: Arc<[String]>,
 }
 
-/// A page that may be made of rows that are kept.
+/// A page that cached rows may answer.
 #[derive(Clone, Debug)]
 pub struct FollowUpPageRequest {
-    /// Under which number rows are kept.
+    /// The rows' cache key.
     pub cache_key: CacheKey,
-    /// What stands around the rows.
+    /// The result-set envelope.
     pub envelope: Arc<ResultEnvelope>,
 }
 
 impl FollowUpCacheScope {
-    /// `None`: rows of this tail are not kept in this session.
+    /// `None`: rows of this follow-up SELECT are not cached in this session.
     pub(super) fn new(
-        tail: &FollowUpSelect,
+        follow_up: &FollowUpSelect,
         form: FollowUpForm,
         definition: &TimelineDefinition,
         facts: &DefinitionFacts,
         session: &CommandPhase,
-        known: &impl CallKnowledge,
+        knowledge: &impl CallKnowledge,
     ) -> Option<FollowUpCacheScope> {
-        let standing = &session.state;
-        let follow = standing
-            .row_settings()
-            .filter(|_| !standing.reads_a_snapshot())?;
-        let database = std::str::from_utf8(standing.database()?).ok()?;
+        let state = &session.state;
+        let follow = state.row_settings().filter(|_| !state.reads_a_snapshot())?;
+        let database = std::str::from_utf8(state.database()?).ok()?;
         let table = &definition.message.table;
-        let rows = known.cached_rows(database, table, tail.template())?;
+        let rows = knowledge.cached_rows(database, table, follow_up.template())?;
         let form = [matches!(form, FollowUpForm::BufferedList).into()];
-        let around = session.envelope_key();
+        let envelope_key = session.envelope_key();
         Some(FollowUpCacheScope {
             rows,
-            key: [&form[..], &around, follow].concat(),
+            key: [&form[..], &envelope_key, follow].concat(),
             database: database.to_owned(),
             message: table.clone(),
             id: definition.message.id.clone(),
@@ -67,19 +65,19 @@ impl FollowUpCacheScope {
         })
     }
 
-    /// In this stream of the log: what was told in another one is of other tables, perhaps.
+    /// The cache key in one generation of the log: rows of another generation may be of other tables.
     fn cache_key_of(&self, generation: u64) -> Vec<u8> {
         [&generation.to_le_bytes()[..], &self.key].concat()
     }
 }
 
 impl ServedFollowUp {
-    /// Replies are framed alike where the real join's flags are.
+    /// Envelopes are the same where the real join's flags are.
     fn envelope_kind(&self) -> usize {
         self.rows.min(2)
     }
 
-    /// The page that may be there already, in this stream of the log. `ttl`: so long a right that was seen is taken to be there.
+    /// A request for the page in this generation of the log. `ttl`: how long a seen right counts as held.
     pub fn page_request(
         &self,
         session: &CommandPhase,
@@ -88,9 +86,9 @@ impl ServedFollowUp {
         now: Instant,
     ) -> Option<FollowUpPageRequest> {
         let keeping = self.cache_scope.as_ref()?;
-        let (rows, standing) = (&keeping.rows, &session.state);
-        let may = standing.has_recent_contact(now)
-            && standing.may_read_template(rows.template, ttl, now)
+        let (rows, state) = (&keeping.rows, &session.state);
+        let may = state.has_recent_contact(now)
+            && state.may_read_template(rows.template, ttl, now)
             && rows.should_try();
         if !may {
             return None;
@@ -103,48 +101,48 @@ impl ServedFollowUp {
         })
     }
 
-    /// A page was made of kept rows, or could not be.
+    /// Records whether a page could be made of cached rows.
     pub fn note_page_attempt(&self, made: bool) {
         if let Some(keeping) = &self.cache_scope {
             keeping.rows.record_attempt(made);
         }
     }
 
-    /// What the server's reply tells of the messages: it was sent at `begun`, in this stream of the log.
+    /// What the server's reply shows about the messages; the statement was sent at `begun`, in this generation of the log.
     pub fn cache_fill(
         &self,
-        tail: &FollowUpSelect,
+        follow_up: &FollowUpSelect,
         reply: &[u8],
         session: &mut CommandPhase,
         generation: u64,
         begun: Instant,
     ) -> Option<CacheFill> {
         let keeping = self.cache_scope.as_ref()?;
-        let standing = &mut session.state;
-        standing.note_server_contact(begun);
-        standing.template_answered(keeping.rows.template, begun);
+        let state = &mut session.state;
+        state.note_server_contact(begun);
+        state.template_answered(keeping.rows.template, begun);
         let id = MessageColumn {
             database: &keeping.database,
             table: &keeping.message,
-            alias: tail.qualifier(),
+            alias: follow_up.qualifier(),
             name: &keeping.id,
         };
-        // What is computed when it is read may follow the time, or who reads it.
+        // A column computed at read time may depend on the time or on the reader.
         let stored = |name: &[u8]| {
             let mut stored = keeping.stored.iter();
-            stored.any(|own| name.eq_ignore_ascii_case(own.as_bytes()))
+            stored.any(|stored_name| name.eq_ignore_ascii_case(stored_name.as_bytes()))
         };
         let parts = ResultSetParts::read(reply, session.capabilities)?;
         if !cached_rows::shows_only(reply, &parts, stored) {
             return None;
         }
-        let among = PageCandidates {
+        let candidates = PageCandidates {
             ids: &self.ids,
             exhaustive: self.whole,
             offset: 0,
             limit: self.limit,
         };
-        let (frame, rows) = cached_rows::read_observations(reply, &parts, false, id, among)?;
+        let (frame, rows) = cached_rows::read_observations(reply, &parts, false, id, candidates)?;
         Some(CacheFill {
             cache: Arc::clone(&keeping.rows),
             key: keeping.cache_key_of(generation),

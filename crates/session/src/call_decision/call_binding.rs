@@ -1,4 +1,4 @@
-//! From a packet to a call of a definition in a database: values, settings, place.
+//! From a packet to a call of a definition in a database: values, settings, database.
 
 use headwater_statement::{CallStatement, TimelineCall};
 use headwater_timeline::check::DefinitionVerdict;
@@ -16,7 +16,7 @@ use crate::call_request::{CallValues, RequestedCall};
 use crate::settings_probe;
 
 impl<K: CallKnowledge> CallContext<'_, K> {
-    /// What can be said without a question, and then the call's values.
+    /// Decides what needs no query, then reads the call's values.
     pub(super) fn begin(&mut self) -> CallTransition {
         if !self.policy.accelerate {
             return Err(CallRelayReason::SwitchedOff.into());
@@ -51,7 +51,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         }
     }
 
-    /// Takes in what the session says of variables and quotes: numbers, or strings of digits.
+    /// Takes the session's values of variables and quoted strings: numbers, or strings of digits.
     pub(super) fn take_values(
         &mut self,
         statement: &CallStatement,
@@ -78,8 +78,8 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         call.ok_or_else(|| CallRelayReason::Arguments.into())
     }
 
-    /// With its values, the call needs to know where the session is. The settings are asked for alone where reading a table could
-    /// disturb the session.
+    /// With its values known, the call needs the current database. Settings are queried on their own where reading a table could disturb
+    /// the session.
     fn call_bound(&mut self, call: TimelineCall) -> CallTransition {
         if self.session.state.must_probe_first() || self.may_be_in_other_database(&call) {
             let query = settings_probe::settings_query(
@@ -90,30 +90,29 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         self.locate(call)
     }
 
-    /// True when the database that this session was last heard to be in serves no such call, while a
-    /// statement since may have chosen another one: not every client is told which.
+    /// True when the last known database serves no such call, but a statement since may have chosen another one: not every client is
+    /// notified of the change.
     fn may_be_in_other_database(&self, call: &TimelineCall) -> bool {
-        let standing = &self.session.state;
-        if standing.are_settings_proven() {
+        let state = &self.session.state;
+        if state.are_settings_proven() {
             return false;
         }
-        let Some(database) = standing.database() else {
+        let Some(database) = state.database() else {
             return false;
         };
         let verdict = call
             .definition_in(self.knowledge.definitions(), database)
             .and_then(|number| self.knowledge.last_verdict(number, database));
-        // One that is due again says no less of where the session is.
+        // An expired verdict still proves the database.
         !verdict.is_some_and(|(verdict, _)| matches!(&*verdict, DefinitionVerdict::Accelerate(_)))
     }
 
-    /// Which definition the call is of, in which database.
     pub(super) fn locate(&mut self, call: TimelineCall) -> CallTransition {
         let database = self.session.state.database();
         let database = database
             .map(<[u8]>::to_vec)
             .ok_or(CallRelayReason::OtherDatabase)?;
-        // Such a name's bytes depend on the session's character set, and verdicts go by bytes.
+        // The bytes of such a name depend on the session's character set, and verdicts are looked up by bytes.
         if !database.is_ascii() {
             return Err(CallRelayReason::OtherDatabase.into());
         }
@@ -131,24 +130,24 @@ impl<K: CallKnowledge> CallContext<'_, K> {
             definition: number,
             ..call
         };
-        let placed = LocatedCall { call, database };
+        let located = LocatedCall { call, database };
         let pending = self.session.tables.pending.as_ref();
         if pending.is_some_and(|pending| pending.definition != number) {
-            return Ok((CallStage::Flushing(placed), CallAction::Flush));
+            return Ok((CallStage::Flushing(located), CallAction::Flush));
         }
-        self.switch_tables(placed)
+        self.switch_tables(located)
     }
 
-    /// Another definition, or another database, has result tables of its own.
-    pub(super) fn switch_tables(&mut self, placed: LocatedCall) -> CallTransition {
-        let number = placed.call.definition;
-        if self.session.tables.switch_to(number, &placed.database) {
+    /// Switches to the result tables of another definition or database.
+    pub(super) fn switch_tables(&mut self, located: LocatedCall) -> CallTransition {
+        let number = located.call.definition;
+        if self.session.tables.switch_to(number, &located.database) {
             self.session.state.invalidate_tables();
         }
-        self.verdict(placed)
+        self.verdict(located)
     }
 
-    /// Takes in the answer to [`settings_probe::settings_query`].
+    /// Takes the reply to [`settings_probe::settings_query`].
     pub(super) fn take_settings(&mut self, answer: Option<&QueryReply>) -> Result<(), CallRefusal> {
         let rows = match answer {
             Some(QueryReply::Rows(rows)) => rows,
@@ -164,7 +163,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
     }
 }
 
-/// The row's values, which say the same number whatever type they have.
+/// The row's values as numbers, whatever their column types.
 fn numbers(rows: &ResultSet, count: usize) -> Option<Vec<u64>> {
     let row = rows.iter().next()?;
     (0..count)

@@ -1,4 +1,4 @@
-//! From ids to an answer: what the call leaves in the session, and what the client is told.
+//! From ids to an answer: what the call leaves in the session, and what the client receives.
 
 use std::sync::Arc;
 
@@ -12,56 +12,55 @@ use super::{AnsweredCall, CallAction, CallKnowledge, ServedCallSource};
 use crate::call_relay_reason::CallRelayReason;
 use crate::result_table::{PendingIds, TableRowCount};
 
-/// What an owned call found.
+/// The result of a served call.
 #[derive(Debug)]
 pub struct ServedCall {
-    /// Its ids, as they are pending in the session from here on.
+    /// Its ids, pending in the session from here on.
     pub pending: PendingIds,
-    /// Rows that the procedure would have deleted and inserted, where the server counts them.
+    /// Rows that the procedure would have deleted and inserted, on servers that count them.
     pub affected_rows: u64,
     /// The status flags that the procedure's OK packet would have had.
     pub status: u16,
 }
 
 impl<K: CallKnowledge> CallContext<'_, K> {
-    /// With the ids known, the right to execute may have to be proved still.
+    /// With the ids known, the right to execute may still need proof.
     pub(super) fn ids_found(
         &mut self,
         subject: EligibleCall,
-        found: LookupResult,
+        result: LookupResult,
         source: ServedCallSource,
     ) -> CallTransition {
-        if self.are_too_many(subject.call.form, &found) {
+        if self.are_too_many(subject.call.form, &result) {
             return Err(CallRelayReason::TooManyIds.into());
         }
         let warns = subject.facts.parse_warnings != ParseWarnings::None;
         if warns && self.plan(&subject).execute_last {
-            return self.execute_last(subject, found, source);
+            return self.execute_last(subject, result, source);
         }
-        Ok(self.conclude(subject, found, source, 0))
+        Ok(self.conclude(subject, result, source, 0))
     }
 
-    /// More than a session may have pending, with what stays so of the calls before.
-    pub(super) fn are_too_many(&self, form: ProcedureForm, found: &LookupResult) -> bool {
-        let kept = self.session.tables.pending.as_ref().map_or(0, |pending| {
+    /// True for more ids than a session may have pending, with those that stay pending from earlier calls.
+    pub(super) fn are_too_many(&self, form: ProcedureForm, result: &LookupResult) -> bool {
+        let still_pending = self.session.tables.pending.as_ref().map_or(0, |pending| {
             let ids = pending.ids.as_ref().filter(|_| !form.fills_result());
             let heads = pending.heads.as_ref().filter(|_| !form.fills_heads());
             ids.map_or(0, Vec::len) + heads.map_or(0, Vec::len)
         });
-        found.ids.len() + found.heads.len() + kept > self.policy.pending_ids
+        result.ids.len() + result.heads.len() + still_pending > self.policy.pending_ids
     }
 
-    /// The answer.
     pub(super) fn conclude(
         &mut self,
         subject: EligibleCall,
-        found: LookupResult,
+        result: LookupResult,
         source: ServedCallSource,
         warnings: u16,
     ) -> (CallStage, CallAction) {
-        let compared = subject.compared.then(|| found.clone());
+        let compared = subject.compared.then(|| result.clone());
         let (call, ran) = (subject.call.clone(), subject.run_proved);
-        let owned = self.served_call(subject, found, warnings);
+        let owned = self.served_call(subject, result, warnings);
         let answered = AnsweredCall {
             served: owned,
             call,
@@ -75,10 +74,10 @@ impl<K: CallKnowledge> CallContext<'_, K> {
     fn served_call(
         &mut self,
         subject: EligibleCall,
-        found: LookupResult,
+        result: LookupResult,
         warnings: u16,
     ) -> ServedCall {
-        let LookupResult { ids, mut heads } = found;
+        let LookupResult { ids, mut heads } = result;
         let (form, product) = (subject.call.form, subject.facts.product);
         let tables = &mut self.session.tables;
         let (ids_before, heads_before, before) = match tables.pending.take() {
@@ -94,7 +93,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         };
         let heads = if form.fills_heads() {
             rows += rows_before(heads_before.as_deref(), tables.heads) + heads.len() as u64;
-            // As the procedure finds them, by the follower table's key.
+            // In the procedure's order, by the follower table's key.
             heads.sort_unstable_by_key(|head| head.author);
             Some(heads)
         } else {
@@ -123,7 +122,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         }
     }
 
-    /// The status flags of the procedure's OK packet: the session's, and those that its last SELECT leaves.
+    /// The status flags of the procedure's OK packet: the session's, and those of its last SELECT.
     fn ok_flags(&self, product: ServerProduct) -> u16 {
         const KEPT: u16 = status::AUTOCOMMIT | status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
         let flags = self.session.state.flags().unwrap_or(status::AUTOCOMMIT);
@@ -137,7 +136,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
     }
 }
 
-/// The rows that a call deletes from a table which it fills anew: those that are pending, or else the server's.
+/// The rows that a call deletes from a table before it fills it: the pending ones, else the server's.
 fn rows_before<T>(pending: Option<&[T]>, there: TableRowCount) -> u64 {
     match pending {
         Some(rows) => rows.len() as u64,

@@ -1,4 +1,4 @@
-//! The stages of a decision, and what each is handled by.
+//! The stages of a decision, and the handler of each.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,72 +23,68 @@ use crate::call_relay_reason::CallRelayReason;
 use crate::call_request::CallRequest;
 use crate::commands::CommandPhase;
 
-/// The connection is being closed: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED (MariaDB), ER_SESSION_WAS_KILLED
-/// and ER_CLIENT_INTERACTION_TIMEOUT (MySQL).
+/// The server closes the connection: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED (MariaDB), ER_SESSION_WAS_KILLED and
+/// ER_CLIENT_INTERACTION_TIMEOUT (MySQL).
 const CONNECTION_CLOSED_ERRORS: [u16; 4] = [1053, 1927, 3169, 4031];
 
-/// Where a decision stands: each variant holds what is known by then.
+/// The stage of a decision; each variant holds what is known by then.
 #[derive(Debug)]
 pub(super) enum CallStage {
-    /// Nothing was asked.
     Begin,
-    /// The session is asked for the values of the call.
+    /// Queries the session for the call's values.
     Values(CallStatement),
-    /// The session is asked for its settings alone.
+    /// Queries the session for its settings alone.
     Settings(TimelineCall),
-    /// Other tables' ids are written.
+    /// Flushes pending ids of other tables.
     Flushing(LocatedCall),
-    /// The service account is asked for the verdict.
+    /// Waits for the service account's verdict.
     Checking(LocatedCall),
-    /// The client's session is asked for it.
+    /// Checks the definition in the client's session.
     CheckingHere(LocatedCall, u64),
-    /// Memory is asked whether it has the page.
+    /// Probes memory for the page.
     ProbingMemory(EligibleCall),
-    /// What is to be proved is asked for before memory answers.
+    /// Proves what is missing before memory answers.
     Proving(EligibleCall, ProofPlan),
-    /// Memory is asked for the page.
     RequestingPage(EligibleCall),
-    /// Proofs and the first step of a lookup are asked for in one write.
+    /// Sends proofs and the first lookup step in one write.
     FirstStep(EligibleCall, ProofPlan, LookupStep),
     /// The heads are looked up.
     Heads(EligibleCall, LookupStep),
-    /// The lists behind the heads are looked up.
+    /// Looks up the lists of the heads.
     Lists(EligibleCall, TopAuthorLists),
-    /// The procedure runs for a reader who follows nobody, and that of the newest page beside it or not.
+    /// Runs the procedure for a reader without follows, and that of the newest page with it or not.
     RunningProbe(EligibleCall, ProcedureRun, bool),
-    /// The timeline is listened to from here on, and the procedure runs for the call's own reader.
+    /// Starts to follow the timeline; the procedure then runs for the call's own reader.
     Listening(EligibleCall),
-    /// What is to be proved is asked for before the procedure runs.
+    /// Proves what is missing before the procedure runs.
     ProvingRun(EligibleCall, ProofPlan),
-    /// The procedure runs, and what it leaves is read.
+    /// Runs the procedure, then reads its tables.
     Running(EligibleCall, ProcedureRun),
-    /// The tables get as many rows as they had before the run.
+    /// Restores the tables' row counts from before the run.
     RestoringTables(EligibleCall, ProcedureRun, RunRemainder),
-    /// Somebody may not execute something: the account, or the definer.
+    /// A right to execute is missing: the account's, or the definer's.
     Denied(EligibleCall),
-    /// The right to execute is asked for behind all else.
+    /// Proves the right to execute, as the last step.
     ExecuteLast(EligibleCall, LookupResult, ServedCallSource),
-    /// The server is told to warn again.
+    /// Has the server repeat its warnings.
     WarnAgain(EligibleCall, LookupResult, ServedCallSource, bool),
-    /// A need was told that ends it.
     Ended,
 }
 
-/// A call, and the definition and database that it belongs to.
 #[derive(Debug)]
 pub(super) struct LocatedCall {
-    /// Its `definition` is the number.
+    /// Its `definition` is the definition's id.
     pub(super) call: TimelineCall,
     pub(super) database: Vec<u8>,
 }
 
-/// A call that may be owned as far as its definition goes.
+/// A call that may be served as far as its definition goes.
 #[derive(Debug)]
 pub(super) struct EligibleCall {
     pub(super) call: TimelineCall,
     pub(super) database: Vec<u8>,
     pub(super) facts: Arc<DefinitionFacts>,
-    /// The payload by which the same call runs again, whatever the session's variables have become.
+    /// The payload that runs the same call again, whatever the session's variables are by then.
     pub(super) payload: Vec<u8>,
     /// The answer is compared with the procedure's.
     pub(super) compared: bool,
@@ -96,11 +92,10 @@ pub(super) struct EligibleCall {
     pub(super) run_proved: bool,
 }
 
-/// Why a call is not owned after all.
 #[derive(Debug)]
 pub(super) enum CallRefusal {
     Relay(CallRelayReason),
-    /// The lookups were interrupted: the client is told, as it would be of the procedure.
+    /// The lookups were interrupted: the client receives the error that the procedure would return.
     Interrupted(ErrPacket),
 }
 
@@ -116,10 +111,9 @@ impl From<LookupError> for CallRefusal {
     }
 }
 
-/// The next stage, and what it needs.
 pub(super) type CallTransition = Result<(CallStage, CallAction), CallRefusal>;
 
-/// What a stage looks at.
+/// What a stage has access to.
 pub(super) struct CallContext<'a, K> {
     pub(super) request: &'a CallRequest,
     pub(super) payload: &'a [u8],
@@ -138,7 +132,6 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         definition.ok_or_else(|| CallRelayReason::OtherDatabase.into())
     }
 
-    /// The call in terms of SQL.
     pub(super) fn lookup<'s>(
         &'s self,
         subject: &'s EligibleCall,
@@ -154,87 +147,87 @@ impl<K: CallKnowledge> CallContext<'_, K> {
 }
 
 impl CallStage {
-    /// Takes in what this stage needed.
+    /// Takes the input that this stage requested.
     pub(super) fn handle<K: CallKnowledge>(
         self,
         input: CallInput,
-        world: &mut CallContext<'_, K>,
+        context: &mut CallContext<'_, K>,
     ) -> CallTransition {
         match (self, input) {
-            (CallStage::Begin, CallInput::Begin) => world.begin(),
+            (CallStage::Begin, CallInput::Begin) => context.begin(),
             (CallStage::Values(statement), CallInput::Answers(answers)) => {
-                world.take_values(&statement, answers)
+                context.take_values(&statement, answers)
             }
             (CallStage::Settings(call), CallInput::Answers(answers)) => {
-                world.take_settings(answers.first())?;
-                world.locate(call)
+                context.take_settings(answers.first())?;
+                context.locate(call)
             }
-            (CallStage::Flushing(placed), CallInput::Flushed) => world.switch_tables(placed),
+            (CallStage::Flushing(placed), CallInput::Flushed) => context.switch_tables(placed),
             (CallStage::Checking(placed), CallInput::Checked(checked)) => {
-                world.check_ended(placed, checked)
+                context.check_ended(placed, checked)
             }
             (CallStage::CheckingHere(placed, epoch), CallInput::Answers(answers)) => {
-                world.session_check_ended(placed, epoch, answers)
+                context.session_check_ended(placed, epoch, answers)
             }
             (CallStage::ProbingMemory(subject), CallInput::Likely { likely, compared }) => {
                 let subject = EligibleCall {
                     compared,
                     ..subject
                 };
-                world.memory_probed(subject, likely)
+                context.memory_probed(subject, likely)
             }
             (CallStage::Proving(subject, plan), CallInput::Answers(answers)) => {
-                world.take_proofs(&subject, plan, &mut answers.into_iter())?;
-                world.request_page(subject)
+                context.take_proofs(&subject, plan, &mut answers.into_iter())?;
+                context.request_page(subject)
             }
             (CallStage::RequestingPage(subject), CallInput::Page(page)) => {
-                world.page_received(subject, page)
+                context.page_received(subject, page)
             }
             (CallStage::FirstStep(subject, plan, step), CallInput::Answers(answers)) => {
-                world.take_first_step(subject, plan, &step, answers)
+                context.take_first_step(subject, plan, &step, answers)
             }
             (CallStage::Heads(subject, step), CallInput::Answers(answers)) => {
-                world.take_heads(subject, &step, answers)
+                context.take_heads(subject, &step, answers)
             }
             (CallStage::Lists(subject, lists), CallInput::Answers(answers)) => {
-                world.take_lists(subject, lists, answers)
+                context.take_lists(subject, lists, answers)
             }
             (CallStage::RunningProbe(subject, run, beside), CallInput::Answers(answers)) => {
-                world.probe_run_ended(subject, run, beside, answers)
+                context.probe_run_ended(subject, run, beside, answers)
             }
             (CallStage::Listening(subject), CallInput::Likely { compared, .. }) => {
                 let subject = EligibleCall {
                     compared,
                     ..subject
                 };
-                world.run_procedure(subject)
+                context.run_procedure(subject)
             }
             (CallStage::ProvingRun(subject, plan), CallInput::Answers(answers)) => {
-                world.take_proofs(&subject, plan, &mut answers.into_iter())?;
-                world.run_probe(subject)
+                context.take_proofs(&subject, plan, &mut answers.into_iter())?;
+                context.run_probe(subject)
             }
             (CallStage::Running(subject, run), CallInput::Answers(answers)) => {
-                world.run_ended(subject, run, answers)
+                context.run_ended(subject, run, answers)
             }
             (CallStage::RestoringTables(subject, run, left), CallInput::Answers(answers)) => {
-                world.tables_restored(subject, run, left, answers)
+                context.tables_restored(subject, run, left, answers)
             }
             (CallStage::Denied(subject), CallInput::Answers(answers)) => {
-                Err(world.denied_party(&subject, &answers))
+                Err(context.denied_party(&subject, &answers))
             }
             (CallStage::ExecuteLast(subject, found, source), CallInput::Answers(answers)) => {
-                world.take_last_execute(subject, found, source, answers)
+                context.take_last_execute(subject, found, source, answers)
             }
             (CallStage::WarnAgain(subject, found, source, others), CallInput::Answers(answers)) => {
-                world.take_repeated_warnings(subject, found, source, others, answers)
+                context.take_repeated_warnings(subject, found, source, others, answers)
             }
-            // Only a driver that fetches something else than what is needed gets here.
+            // Only a driver that sends the wrong input gets here.
             _ => Err(CallRelayReason::LookupFailed.into()),
         }
     }
 }
 
-/// What an error in answer to a question of ours means.
+/// The meaning of an error in reply to an internal query.
 pub(super) fn query_error(error: &ErrPacket) -> CallRefusal {
     if error.code == INTERRUPTED || CONNECTION_CLOSED_ERRORS.contains(&error.code) {
         return CallRefusal::Interrupted(error.clone());
@@ -242,7 +235,7 @@ pub(super) fn query_error(error: &ErrPacket) -> CallRefusal {
     CallRelayReason::LookupFailed.into()
 }
 
-/// Questions about the session, which read no table.
+/// Queries about the session that read no table.
 pub(super) fn query_session(queries: Vec<String>) -> CallAction {
     CallAction::Query(InternalQueries {
         queries,
@@ -251,7 +244,6 @@ pub(super) fn query_session(queries: Vec<String>) -> CallAction {
     })
 }
 
-/// The first of several answers.
 pub(super) fn first_answer(answers: Vec<QueryReply>) -> Option<QueryReply> {
     answers.into_iter().next()
 }

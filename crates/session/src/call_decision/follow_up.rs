@@ -1,4 +1,4 @@
-//! A tail whose result table is pending: answered with the ids in the statement itself.
+//! Serves a follow-up SELECT whose result table is pending, with the ids in the statement itself.
 
 use headwater_statement::{FollowUpForm, FollowUpSelect};
 use headwater_timeline::check::{DefinitionFacts, DefinitionVerdict, ServerProduct};
@@ -12,12 +12,12 @@ use super::{CallKnowledge, INTERRUPTED};
 use crate::commands::CommandPhase;
 use crate::settings_probe;
 
-/// Messages, as the optimizer estimates them, from which on MySQL is known to read the result table first.
+/// MySQL is known to read the result table first from this many messages on (optimizer estimate).
 const MANY_MESSAGES: u64 = 4_000;
-/// So many messages must there be for each row of the result table, for the same reason.
+/// It also takes this many messages for each row of the result table.
 const MESSAGES_PER_ROW: u64 = 10;
 
-/// A tail that can be answered with ids in its table's place.
+/// A follow-up SELECT that can be answered with ids instead of its result table.
 #[derive(Debug)]
 pub struct ServedFollowUp {
     /// The newest ids of the result set.
@@ -29,38 +29,37 @@ pub struct ServedFollowUp {
     form: FollowUpForm,
     /// How many rows the whole result set has.
     pub(super) rows: usize,
-    /// Under what its rows are kept, if they are.
     pub(super) cache_scope: Option<FollowUpCacheScope>,
 }
 
-/// What is to be done with the reply to an [`ServedFollowUp`].
+/// What to do with the reply to a [`ServedFollowUp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowUpReply {
-    /// It is the tail's own: the client is told it.
+    /// Equals the real reply: send it to the client.
     Send,
-    /// The client's statement was interrupted: it is told so.
+    /// The client's statement was interrupted: send the error.
     SendInterruption,
-    /// It could differ from the real join's: the table is written, and the client's own text goes on.
+    /// It could differ from the real join's: flush the table, then relay the client's own text.
     Discard,
 }
 
 impl ServedFollowUp {
-    /// Where the reply to such a statement cannot differ from the real join's but in what [`Self::judge`] sees.
+    /// `None` where the reply could differ from the real join's in more than [`Self::judge`] detects.
     pub fn new(
-        tail: &FollowUpSelect,
+        follow_up: &FollowUpSelect,
         session: &CommandPhase,
-        known: &impl CallKnowledge,
+        knowledge: &impl CallKnowledge,
     ) -> Option<ServedFollowUp> {
         let pending = session.tables.pending.as_deref()?;
-        let definition = pending.definition.resolve(known.definitions())?;
-        if !tail.belongs_to(definition) || !session.state.are_settings_proven() {
+        let definition = pending.definition.resolve(knowledge.definitions())?;
+        if !follow_up.belongs_to(definition) || !session.state.are_settings_proven() {
             return None;
         }
         let database = session.state.database()?;
         let all = pending.ids.as_deref()?;
-        // Two ids at least, even for `LIMIT 1`: with a single one the server plans otherwise.
-        let ids = newest_ids(all, tail.limit.max(2))?;
-        let verdict = known.verdict(pending.definition, database)?;
+        // At least two ids, even for `LIMIT 1`: with a single one the server plans otherwise.
+        let ids = newest_ids(all, follow_up.limit.max(2))?;
+        let verdict = knowledge.verdict(pending.definition, database)?;
         let DefinitionVerdict::Accelerate(facts) = &*verdict else {
             return None;
         };
@@ -71,40 +70,49 @@ impl ServedFollowUp {
         Some(ServedFollowUp {
             ids: ids.to_vec(),
             whole: ids.len() == all.len(),
-            limit: tail.limit,
+            limit: follow_up.limit,
             form,
             rows: all.len(),
-            cache_scope: FollowUpCacheScope::new(tail, form, definition, facts, session, known),
+            cache_scope: FollowUpCacheScope::new(
+                follow_up, form, definition, facts, session, knowledge,
+            ),
         })
     }
 
-    /// The packet's payload of the statement of ours; `payload` is the client's.
+    /// The payload of the internal statement; `payload` is the client's.
     pub fn statement(
         &self,
-        tail: &FollowUpSelect,
+        follow_up: &FollowUpSelect,
         payload: &[u8],
         capabilities: Capabilities,
     ) -> Option<Vec<u8>> {
-        let own = tail.rewrite(self.form, &self.ids)?;
-        command::with_query_text(payload, capabilities, own.as_bytes())
+        let rewritten = follow_up.rewrite(self.form, &self.ids)?;
+        command::with_query_text(payload, capabilities, rewritten.as_bytes())
     }
 
-    /// Has the reply say what the real join's says of its plan: a result table of two rows is read whole, one of fewer is not.
+    /// Sets the real join's plan flags in the reply: a result table of two rows is read whole, one of fewer is not.
     pub fn put_flags(&self, reply: &mut [u8], capabilities: Capabilities) {
         if self.rows > 1 {
             layout::set_status_flags(reply, capabilities, status::NO_INDEX);
         }
     }
 
-    /// Judges the reply: how it ended, how many rows it had, and whether its bytes were kept.
+    /// Judges the reply: its outcome, its row count, and whether its bytes were kept in memory.
     #[must_use]
-    pub fn judge(&self, outcome: Option<&ReplyOutcome>, rows: u64, kept: bool) -> FollowUpReply {
+    pub fn judge(
+        &self,
+        outcome: Option<&ReplyOutcome>,
+        rows: u64,
+        complete: bool,
+    ) -> FollowUpReply {
         // A page shorter than its limit may lack an id that the rest of the result set has.
         let full = self.whole || rows == self.limit;
         match outcome {
-            // A warning is our form's own, or the server's and to be given with its place.
-            Some(ReplyOutcome::Ok(ok)) if kept && full && ok.warnings == 0 => FollowUpReply::Send,
-            Some(ReplyOutcome::Err(error)) if kept && error.code == INTERRUPTED => {
+            // A warning comes from the rewritten form, or belongs to the server's own text.
+            Some(ReplyOutcome::Ok(ok)) if complete && full && ok.warnings == 0 => {
+                FollowUpReply::Send
+            }
+            Some(ReplyOutcome::Err(error)) if complete && error.code == INTERRUPTED => {
                 FollowUpReply::SendInterruption
             }
             _ => FollowUpReply::Discard,
@@ -120,7 +128,7 @@ impl ServedFollowUp {
 /// are two rows in it, and many more messages. Measured over sizes of both tables: docs/calls.md.
 fn rewrite_form(facts: &DefinitionFacts, rows: u64) -> Option<FollowUpForm> {
     match facts.product {
-        // By an index, Spider asks each data node for one id after the other. Without one the reply says that no index was used, as
+        // By an index, Spider asks each data node for one id after the other. Without one the reply reports that no index was used, as
         // the real join's does of a result table of two rows.
         ServerProduct::Mariadb if facts.is_spread() && rows > 1 => Some(FollowUpForm::SpreadList),
         ServerProduct::Mariadb => Some(FollowUpForm::List),
@@ -135,7 +143,7 @@ fn rewrite_form(facts: &DefinitionFacts, rows: u64) -> Option<FollowUpForm> {
     }
 }
 
-/// The newest ids of the result set, as many as the tail can show; `None` when there are none.
+/// The newest ids of the result set, as many as the follow-up SELECT can show; `None` when there are none.
 fn newest_ids(all: &[u64], limit: u64) -> Option<&[u64]> {
     let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
     let ids = all.get(..wanted.min(all.len()))?;

@@ -1,4 +1,4 @@
-//! How an owned call finds its ids: in memory, or by lookups: proofs and heads in one write, then the lists behind the heads.
+//! Finds a served call's ids: in memory, or by lookups (proofs and heads in one write, then the lists of the heads).
 
 use headwater_lookup::lists::TopAuthorLists;
 use headwater_lookup::lookup::LookupResult;
@@ -14,13 +14,13 @@ use super::proof_plan::ProofPlan;
 use super::{CallAction, CallKnowledge, InternalQueries, ServedCallSource};
 use crate::call_relay_reason::CallRelayReason;
 
-/// Denied: to the table, a column, the database, the command.
+/// Access denied: to the table, a column, the database, the command.
 const DENIED_ERRORS: [u16; 5] = [1044, 1045, 1142, 1143, 1227];
-/// Errors of a moment: locked tables (1099, 1100), a lock wait (1205), a deadlock (1213), a definition changed meanwhile (1412).
+/// Transient errors: locked tables (1099, 1100), a lock wait (1205), a deadlock (1213), a changed definition (1412).
 const TRANSIENT_ERRORS: [u16; 5] = [1099, 1100, 1205, 1213, 1412];
 
 impl<K: CallKnowledge> CallContext<'_, K> {
-    /// Memory has the page likely, or not: what is to be proved is proved first.
+    /// If memory is likely to have the page, proves first what needs proof.
     pub(super) fn memory_probed(&mut self, subject: EligibleCall, likely: bool) -> CallTransition {
         if !likely {
             return self.look_up(subject);
@@ -33,7 +33,6 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         Ok((CallStage::Proving(subject, plan), need))
     }
 
-    /// The questions of a plan alone.
     pub(super) fn proof_queries(
         &self,
         subject: &EligibleCall,
@@ -44,7 +43,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
             &lookup,
             self.session.probed_server(self.knowledge.is_galera()),
         );
-        // A denied or refused question leaves an error behind, which the reply to a COM_PING counts.
+        // A failed query leaves an error, which the reply to a COM_PING counts.
         queries.push("DO 0".into());
         Ok(CallAction::Query(InternalQueries {
             queries,
@@ -53,7 +52,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         }))
     }
 
-    /// Nothing is in the way of an answer from memory, but that it is another server's.
+    /// Requests the page from memory, unless memory is another server's.
     pub(super) fn request_page(&mut self, subject: EligibleCall) -> CallTransition {
         match self.session.state.server() {
             Some(_) => Ok((CallStage::RequestingPage(subject), CallAction::Page)),
@@ -61,7 +60,6 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         }
     }
 
-    /// Takes in memory's page.
     pub(super) fn page_received(
         &mut self,
         subject: EligibleCall,
@@ -69,18 +67,18 @@ impl<K: CallKnowledge> CallContext<'_, K> {
     ) -> CallTransition {
         match page {
             Some(page) => {
-                let found = LookupResult::from_page(page, subject.call.form);
-                self.ids_found(subject, found, ServedCallSource::Memory)
+                let result = LookupResult::from_page(page, subject.call.form);
+                self.ids_found(subject, result, ServedCallSource::Memory)
             }
-            // What was proved is doubted since, which happens once: it is proved anew.
+            // A proof became doubtful meanwhile, which happens once: prove again.
             None if !self.session.state.are_tables_proven() => self.memory_probed(subject, true),
             None => self.look_up(subject),
         }
     }
 
-    /// Proves what is to be proved, and takes the first step of a lookup in the same write.
+    /// Sends the proofs and the first lookup step in one write.
     pub(super) fn look_up(&mut self, subject: EligibleCall) -> CallTransition {
-        // Proofs may have been given for a look into memory meanwhile.
+        // A memory probe may have brought proofs meanwhile.
         let plan = self.plan(&subject);
         let lookup = self.lookup(&subject)?;
         let step = lookup.first_step(&mut self.knowledge.hints());
@@ -93,7 +91,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         Ok((CallStage::FirstStep(subject, plan, step), need))
     }
 
-    /// Takes in the proofs, and the answer to the first step behind them.
+    /// Takes the proofs, and the reply to the first lookup step.
     pub(super) fn take_first_step(
         &mut self,
         subject: EligibleCall,
@@ -106,7 +104,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         self.take_heads(subject, step, answers.collect())
     }
 
-    /// Takes in the answer to a step on the way to the heads.
+    /// Takes the reply to a step towards the heads.
     pub(super) fn take_heads(
         &mut self,
         subject: EligibleCall,
@@ -132,7 +130,6 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         }
     }
 
-    /// Takes in lists behind their heads.
     pub(super) fn take_lists(
         &mut self,
         subject: EligibleCall,
@@ -144,7 +141,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         self.read_lists(subject, lists)
     }
 
-    /// Asks for lists that the heads did not bring along.
+    /// Queries the lists that did not come with the heads.
     fn read_lists(&mut self, subject: EligibleCall, lists: TopAuthorLists) -> CallTransition {
         let lookup = self.lookup(&subject)?;
         let queries = lists.queries(&lookup);
@@ -152,12 +149,11 @@ impl<K: CallKnowledge> CallContext<'_, K> {
             let need = table_queries(queries, &lookup);
             return Ok((CallStage::Lists(subject, lists), need));
         }
-        let found = lists.into_result(&lookup, &mut self.knowledge.hints().author_ranges)?;
+        let result = lists.into_result(&lookup, &mut self.knowledge.hints().author_ranges)?;
         self.session.state.set_conditions(false);
-        self.ids_found(subject, found, ServedCallSource::Lookups)
+        self.ids_found(subject, result, ServedCallSource::Lookups)
     }
 
-    /// The answers to lookups, which are rows.
     fn lookup_rows(
         &mut self,
         subject: &EligibleCall,
@@ -183,7 +179,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
             self.session.state.relay_all(CallRelayReason::LookupDenied);
             return CallRelayReason::LookupDenied.into();
         }
-        // What fails now fails at the next call as well, and costs that a second try; but for a data node, which comes back.
+        // A permanent failure would cost the next call a second try as well; a data node, however, comes back.
         let refusal = query_error(error);
         if !subject.facts.is_spread()
             && !TRANSIENT_ERRORS.contains(&error.code)
@@ -195,7 +191,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
     }
 }
 
-/// Questions that read the tables.
+/// Queries that read the tables.
 fn table_queries(queries: Vec<String>, lookup: &headwater_lookup::CallLookup<'_>) -> CallAction {
     CallAction::Query(InternalQueries {
         queries,

@@ -1,11 +1,11 @@
-//! The decision to answer a call ourselves: one machine, asked until it has an end.
+//! The decision whether to serve a call: a state machine that the driver steps until it ends.
 //!
 //! ```text
-//! values -> place -> verdict -> rights -> proofs and memory, or lookups -> warnings -> answer
+//! values -> database -> verdict -> rights -> proofs and memory, or lookups -> warnings -> answer
 //! ```
 //!
-//! Each stage holds what is known by then, and each says what it needs next ([`CallAction`]); the driver fetches that, and nothing
-//! else. Whatever cannot be proved ends in [`CallAction::Relay`]: only this folder turns a [`CallRelayReason`] into that.
+//! Each stage holds what is known by then and names its next need ([`CallAction`]); the driver fetches exactly that. Whatever cannot be
+//! proved ends in [`CallAction::Relay`]: only this folder turns a [`CallRelayReason`] into that.
 
 mod cached_follow_up;
 mod call_binding;
@@ -56,7 +56,7 @@ use call_stage::{CallContext, CallRefusal, CallStage};
 /// ER_QUERY_INTERRUPTED: KILL QUERY, or Ctrl-C at a prompt.
 pub const INTERRUPTED: u16 = 1317;
 
-/// How much the answer to an own question may hold: a table's description, a procedure's body.
+/// The most that a reply to an internal query may hold: a table's description, a procedure's body.
 pub const INTERNAL_QUERY_LIMITS: CollectLimits = CollectLimits {
     max_rows: 10_000,
     max_bytes: 4 * 1024 * 1024,
@@ -65,56 +65,56 @@ pub const INTERNAL_QUERY_LIMITS: CollectLimits = CollectLimits {
 /// What a call needs next.
 #[derive(Debug)]
 pub enum CallAction {
-    /// Ask these on the client's own connection, in one write: [`CallInput::Answers`].
+    /// Send these on the client's own connection, in one write: [`CallInput::Answers`].
     Query(InternalQueries),
-    /// Write what is pending to the server, which belongs to other tables: [`CallInput::Flushed`].
+    /// Flush pending ids that belong to other tables: [`CallInput::Flushed`].
     Flush,
     /// Have the service account check the definition: [`CallInput::Checked`].
     Check {
-        /// Its number.
+        /// The definition's id.
         definition: DefinitionId,
-        /// Where.
+        /// The database to check it in.
         database: Vec<u8>,
     },
-    /// From here on the timeline is kept in memory. Say whether the page is likely to be there: [`CallInput::Likely`].
+    /// Keep the timeline in memory from here on, and report whether the page is likely there: [`CallInput::Likely`].
     Memory(TimelineRequest),
-    /// Prove freshness, and take the page from memory: [`CallInput::Page`].
+    /// Prove freshness, then take the page from memory: [`CallInput::Page`].
     Page,
     /// The end: the server's own procedure runs.
     Relay(CallRelayReason),
-    /// The end: the client is told this, as it would be of the procedure.
+    /// The end: the client receives this error, as the procedure would return it.
     Interrupted(ErrPacket),
     /// The end: the call is answered.
     Answer(Box<AnsweredCall>),
 }
 
-/// Questions of ours on the client's connection.
+/// Internal queries on the client's connection.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InternalQueries {
     /// One statement each.
     pub queries: Vec<String>,
-    /// How much an answer may hold.
+    /// The most that a reply may hold.
     pub limits: CollectLimits,
-    /// They read the tables: the session has seen what is committed by then.
+    /// They read the tables: the session sees what is committed by then.
     pub reads: bool,
 }
 
-/// A page that memory is asked for.
+/// A request for a page from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineRequest {
-    /// The definition's number.
+    /// The definition's id.
     pub definition: DefinitionId,
     /// The database of its tables.
     pub database: Vec<u8>,
-    /// Whose page.
+    /// The reader whose page it is.
     pub reader: u64,
-    /// Up to which id.
+    /// The largest id, if bounded.
     pub bound: Option<u64>,
-    /// How many authors, and messages of each.
+    /// How many authors, and how many messages of each.
     pub n: usize,
-    /// False: memory only begins to keep the timeline, and the page comes from elsewhere.
+    /// False: memory only starts to cache the timeline; the page comes from elsewhere.
     pub wants_page: bool,
-    /// The messages are on data nodes, whose logs tell of them.
+    /// The messages are on data nodes, whose logs contain their changes.
     pub spread: bool,
 }
 
@@ -136,37 +136,37 @@ pub enum CallInput {
         /// The answer is compared with the procedure's ([`AnsweredCall::compared_result`]).
         compared: bool,
     },
-    /// See [`CallAction::Page`]; `None`: it is not there, or not in time.
+    /// See [`CallAction::Page`]; `None`: memory does not have it, or not in time.
     Page(Option<TimelinePage>),
 }
 
-/// What came of a check by the service account.
+/// The outcome of a check by the service account.
 #[derive(Debug)]
 pub enum CheckOutcome {
     /// Its verdict.
     Verdict(Arc<DefinitionVerdict>),
-    /// The server took too long: whatever holds it up would hold this session up as well.
+    /// The server took too long: whatever delays it would delay this session as well.
     TimedOut,
-    /// There is no service account, or it cannot ask: the client's session is asked.
+    /// There is no service account, or it cannot run queries: the client's session checks.
     NoServiceAccount,
 }
 
-/// A call that is answered.
+/// A served call.
 #[derive(Debug)]
 pub struct AnsweredCall {
-    /// What it leaves in the session, and what the client is told.
+    /// What it leaves in the session, and what the client receives.
     pub served: ServedCall,
     /// The call.
     pub call: TimelineCall,
-    /// Where the ids are from.
+    /// The source of the ids.
     pub source: ServedCallSource,
-    /// The server has run the procedure for it, which proved what its definer may do.
+    /// The server ran the procedure for it, which proved the definer's rights.
     pub ran: bool,
-    /// What was found, where it is compared.
+    /// The ids, where they are compared with the procedure's.
     pub compared_result: Option<LookupResult>,
 }
 
-/// Where an answer is from.
+/// The source of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServedCallSource {
     /// From memory.
@@ -177,19 +177,19 @@ pub enum ServedCallSource {
     Procedure,
 }
 
-/// What all sessions know, as far as a decision needs it.
+/// The shared knowledge that a decision needs.
 pub trait CallKnowledge {
     /// Every definition.
     fn definitions(&self) -> &[TimelineDefinition];
-    /// The verdict on a definition in a database, while it counts.
+    /// The verdict on a definition in a database, while it is valid.
     fn verdict(&self, definition: DefinitionId, database: &[u8]) -> Option<Arc<DefinitionVerdict>>;
-    /// The verdict that was found last, and whether it still counts.
+    /// The last verdict, and whether it is still valid.
     fn last_verdict(
         &self,
         definition: DefinitionId,
         database: &[u8],
     ) -> Option<(Arc<DefinitionVerdict>, bool)>;
-    /// Takes in a verdict whose questions were asked at this epoch.
+    /// Records a verdict whose queries were sent at this epoch.
     fn record(
         &self,
         definition: DefinitionId,
@@ -199,13 +199,13 @@ pub trait CallKnowledge {
     ) -> Arc<DefinitionVerdict>;
     /// A client's account sees too little of a definition to check it.
     fn unseen(&self, definition: DefinitionId, reason: &check::RelayReason);
-    /// Counts what may have changed definitions.
+    /// Counts events that may have changed definitions.
     fn epoch(&self) -> u64;
     /// Makes every check due.
     fn expire(&self);
-    /// An answer to a call of this definition was wrong.
+    /// True where an answer to a call of this definition was wrong.
     fn is_distrusted(&self, definition: DefinitionId) -> bool;
-    /// What a call is to do about the rights of its procedure's definer.
+    /// How a call handles the rights of its procedure's definer.
     fn strategy(
         &self,
         definition: DefinitionId,
@@ -213,7 +213,7 @@ pub trait CallKnowledge {
         form: ProcedureForm,
         now: Instant,
     ) -> CallStrategy;
-    /// A run of the procedure that was sent then has read both tables.
+    /// A run of the procedure, sent at this time, has read both tables.
     fn run_succeeded(
         &self,
         definition: DefinitionId,
@@ -223,26 +223,26 @@ pub trait CallKnowledge {
     );
     /// A run of the procedure was denied.
     fn run_was_denied(&self, definition: DefinitionId, database: &[u8], form: ProcedureForm);
-    /// What is kept of the replies to tails of this text, about messages of this table; `None`: nothing ever is.
+    /// The row cache for follow-up SELECTs of this text on this message table; `None`: their rows are never cached.
     fn cached_rows(&self, database: &str, table: &str, text: &str) -> Option<Arc<TemplateCache>>;
-    /// What earlier lookups saw.
+    /// The hints of earlier lookups.
     fn hints(&self) -> impl DerefMut<Target = LookupHints>;
-    /// The server is a node of a Galera cluster, as the service account has found.
+    /// The server is a node of a Galera cluster, as the service account found.
     fn is_galera(&self) -> bool {
         false
     }
 }
 
-/// Settings that a decision heeds.
+/// The settings of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct CallPolicy {
     /// False: every call is relayed (`accelerate`).
     pub accelerate: bool,
     /// Most ids and heads that a session may have pending (`limits.pending_ids`).
     pub pending_ids: usize,
-    /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
+    /// How long a seen right counts as held (`privileges.ttl_s`).
     pub privileges_ttl: Duration,
-    /// After so long a definition is checked again (`limits.recheck_ms`).
+    /// How long a check is valid (`limits.recheck_ms`).
     pub recheck: Duration,
     /// How the server compares names of databases.
     pub case: NameCase,
@@ -260,39 +260,39 @@ pub struct CallDecision {
 impl CallDecision {
     /// Begins with a call whose packet waits.
     #[must_use]
-    pub fn new(asked: CallRequest, payload: Vec<u8>, policy: CallPolicy) -> Self {
+    pub fn new(request: CallRequest, payload: Vec<u8>, policy: CallPolicy) -> Self {
         CallDecision {
-            request: asked,
+            request,
             payload,
             policy,
             stage: CallStage::Begin,
         }
     }
 
-    /// The call as it was asked for, and its packet's payload.
+    /// The call's request, and its packet's payload.
     #[must_use]
     pub fn into_request(self) -> (CallRequest, Vec<u8>) {
         (self.request, self.payload)
     }
 
-    /// Takes in what was needed, and says what is needed next.
+    /// Takes the input that was requested, and returns the next action.
     pub fn next(
         &mut self,
         input: CallInput,
         session: &mut CommandPhase,
-        known: &impl CallKnowledge,
+        knowledge: &impl CallKnowledge,
         now: Instant,
     ) -> CallAction {
         let stage = std::mem::replace(&mut self.stage, CallStage::Ended);
-        let mut world = CallContext {
+        let mut context = CallContext {
             request: &self.request,
             payload: &self.payload,
             policy: self.policy,
             session,
-            knowledge: known,
+            knowledge,
             now,
         };
-        match stage.handle(input, &mut world) {
+        match stage.handle(input, &mut context) {
             Ok((stage, need)) => {
                 self.stage = stage;
                 need

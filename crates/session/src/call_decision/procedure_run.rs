@@ -1,10 +1,9 @@
-//! A call for which the server runs the procedure, which proves what the procedure's definer may do.
+//! Has the server run the procedure, which proves the rights of its definer.
 //!
-//! Where it can be, the run is for a reader who follows nobody: it takes no locks and costs nothing. That proves all about the
-//! newest page, whose cursor is over both tables; and about the bounded page with a run of the newest one beside it, where all
-//! procedures have one definer. Elsewhere, and where the server warns of the text that a run has it parse, the run is for the
-//! call's own reader, and the call is answered with what it leaves.
-//! It comes behind all proofs about the session, so what runs is the known procedure, in the place where the client calls it.
+//! Where possible, the run is for a reader without follows: it takes no locks and costs nothing. That proves everything about the newest
+//! page, whose cursor is over both tables; it proves the bounded page together with a run of the newest one, if all procedures have one
+//! definer. Elsewhere, and where the server warns of the text that a run parses, the run is for the call's own reader, and its tables are
+//! the answer. It follows all proofs about the session: what runs is the known procedure, in the client's current database.
 
 use headwater_lookup::lookup::LookupResult;
 use headwater_timeline::check::{ParseWarnings, ProcedureStatus, ServerProduct};
@@ -24,11 +23,11 @@ use crate::result_table::TableRowCount as Count;
 
 /// ER_PROCACCESS_DENIED_ERROR: the caller may not execute the procedure, or the definer may not execute it or its helper.
 const NO_EXECUTE: u16 = 1370;
-/// ER_SP_FETCH_NO_DATA: to MariaDB's procedure, a KILL QUERY that met it at its cursor.
+/// ER_SP_FETCH_NO_DATA: what MariaDB's procedure reports for a KILL QUERY at its cursor.
 pub(crate) const NO_MORE_ROWS: u16 = 1329;
 
 impl<K: CallKnowledge> CallContext<'_, K> {
-    /// What is to be proved of the session is proved before the procedure runs.
+    /// Proves what is missing of the session before the procedure runs.
     pub(super) fn prove_and_run(&mut self, subject: EligibleCall) -> CallTransition {
         let plan = self.plan(&subject);
         if plan.is_empty() {
@@ -38,56 +37,55 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         Ok((CallStage::ProvingRun(subject, plan), need))
     }
 
-    /// Has the server run the procedure for a reader who follows nobody, and the one for the newest page beside it.
+    /// Runs the procedure for a reader without follows, together with that of the newest page if needed.
     pub(super) fn run_probe(&mut self, subject: EligibleCall) -> CallTransition {
         let form = subject.call.form;
-        let known =
+        let is_proven =
             subject.facts.procedure_status(ProcedureForm::Newest) == &Ok(ProcedureStatus::Known);
-        let beside = form == ProcedureForm::Bounded && known;
-        // Of a text that is parsed here nothing would be said to the call, should it be relayed after all.
+        let runs_newest_too = form == ProcedureForm::Bounded && is_proven;
+        // Once the text is parsed here, the server would not warn at the call itself, should it be relayed after all.
         let warns = subject.facts.parse_warnings != ParseWarnings::None;
-        if warns || form != ProcedureForm::Newest && !beside {
+        if warns || form != ProcedureForm::Newest && !runs_newest_too {
             return self.run_for_reader(subject);
         }
         let run = self.begin_run()?;
         let lookup = self.lookup(&subject)?;
         let mut queries = Vec::new();
-        if beside {
+        if runs_newest_too {
             queries.push(lookup.empty_call_statement(ProcedureForm::Newest));
             queries.push(lookup.one_definer_query());
         }
         queries.push(lookup.empty_call_statement(form));
         queries.push("DO 0".into());
         Ok((
-            CallStage::RunningProbe(subject, run, beside),
+            CallStage::RunningProbe(subject, run, runs_newest_too),
             query_session(queries),
         ))
     }
 
-    /// Takes in how that ended.
     pub(super) fn probe_run_ended(
         &mut self,
         subject: EligibleCall,
         run: ProcedureRun,
-        beside: bool,
+        runs_newest_too: bool,
         answers: Vec<QueryReply>,
     ) -> CallTransition {
         let mut answers = answers.into_iter();
         let mut proved = true;
-        if beside {
+        if runs_newest_too {
             proved &= matches!(answers.next(), Some(QueryReply::Ok(_)));
             proved &= is_one(answers.next().as_ref());
         }
         self.run_result(subject, run, answers.next(), RunRemainder::ProbeRun(proved))
     }
 
-    /// From here on the timeline is listened to, whatever answers this call; the procedure runs for its own reader.
+    /// Follows the timeline from here on, whatever answers this call; the procedure runs for the call's own reader.
     fn run_for_reader(&mut self, subject: EligibleCall) -> CallTransition {
         if subject.facts.is_spread() {
             return self.run_procedure(subject);
         }
-        let want = self.timeline_request(&subject, false)?;
-        Ok((CallStage::Listening(subject), CallAction::Memory(want)))
+        let request = self.timeline_request(&subject, false)?;
+        Ok((CallStage::Listening(subject), CallAction::Memory(request)))
     }
 
     fn begin_run(&self) -> Result<ProcedureRun, CallRefusal> {
@@ -103,7 +101,6 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         }
     }
 
-    /// Has the server run the procedure, and reads what it left.
     pub(super) fn run_procedure(&mut self, subject: EligibleCall) -> CallTransition {
         let run = self.begin_run()?;
         let lookup = self.lookup(&subject)?;
@@ -118,7 +115,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         if form.fills_heads() {
             queries.push(lookup.heads_left());
         }
-        // A question that failed leaves an error behind, which the reply to a COM_PING counts.
+        // A failed query leaves an error, which the reply to a COM_PING counts.
         queries.push("DO 0".into());
         let need = CallAction::Query(InternalQueries {
             queries,
@@ -128,7 +125,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         Ok((CallStage::Running(subject, run), need))
     }
 
-    /// Takes in how the run ended. What it left is read behind putting the tables back.
+    /// Takes the outcome of the run. Its tables are read after the row counts are restored.
     pub(super) fn run_ended(
         &mut self,
         subject: EligibleCall,
@@ -150,17 +147,17 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         subject: EligibleCall,
         run: ProcedureRun,
         ended: Option<QueryReply>,
-        left: RunRemainder,
+        remainder: RunRemainder,
     ) -> CallTransition {
         self.session.tables.invalidate();
         match ended {
             Some(QueryReply::Ok(_)) => {
                 self.may_execute(&subject.call);
                 self.session.state.set_conditions(false);
-                self.restore_tables(subject, run, left)
+                self.restore_tables(subject, run, remainder)
             }
             Some(QueryReply::Err(error)) => self.run_failed(subject, run, &error),
-            // It has become another one, which has rows to show.
+            // It is another procedure by now, which returns rows.
             _ => {
                 self.knowledge.expire();
                 Err(CallRelayReason::Definition.into())
@@ -168,16 +165,15 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         }
     }
 
-    /// MariaDB counts the rows that a call deletes. Should the procedure run once more for this call, it has to find as many as
-    /// it would have found.
+    /// MariaDB counts the rows that a call deletes. Should the procedure run again for this call, it must find as many rows as before.
     fn restore_tables(
         &mut self,
         subject: EligibleCall,
         run: ProcedureRun,
-        left: RunRemainder,
+        remainder: RunRemainder,
     ) -> CallTransition {
         if subject.facts.product != ServerProduct::Mariadb {
-            return self.take_remainder(subject, &run, left);
+            return self.take_remainder(subject, &run, remainder);
         }
         let form = subject.call.form;
         let lookup = self.lookup(&subject)?;
@@ -192,17 +188,17 @@ impl<K: CallKnowledge> CallContext<'_, K> {
             statements.extend(lookup.heads_put_back(heads));
         }
         Ok((
-            CallStage::RestoringTables(subject, run, left),
+            CallStage::RestoringTables(subject, run, remainder),
             query_session(statements),
         ))
     }
 
-    /// The tables are as they were before the run, but that they are there.
+    /// The tables are as before the run, except that they now exist.
     pub(super) fn tables_restored(
         &mut self,
         subject: EligibleCall,
         run: ProcedureRun,
-        left: RunRemainder,
+        remainder: RunRemainder,
         answers: Vec<QueryReply>,
     ) -> CallTransition {
         for answer in answers {
@@ -220,17 +216,16 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         };
         self.session.tables.result = there(form.fills_result(), result);
         self.session.tables.heads = there(form.fills_heads(), heads);
-        self.take_remainder(subject, &run, left)
+        self.take_remainder(subject, &run, remainder)
     }
 
-    /// Takes in what the run left.
     fn take_remainder(
         &mut self,
         mut subject: EligibleCall,
         run: &ProcedureRun,
-        left: RunRemainder,
+        remainder: RunRemainder,
     ) -> CallTransition {
-        let mut answers = match left {
+        let mut answers = match remainder {
             RunRemainder::Interrupted => return Err(CallRelayReason::LookupFailed.into()),
             RunRemainder::ProbeRun(false) => return self.run_for_reader(subject),
             RunRemainder::ProbeRun(true) => {
@@ -242,28 +237,28 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         };
         subject.run_proved = true;
         let warns = subject.facts.parse_warnings != ParseWarnings::None;
-        let said = warns.then(|| answers.next()).flatten();
+        let warnings = warns.then(|| answers.next()).flatten();
         let form = subject.call.form;
-        let mut found = LookupResult::default();
+        let mut result = LookupResult::default();
         if form.fills_result() {
-            found.ids = read_ids(answers.next())?;
+            result.ids = read_ids(answers.next())?;
         }
         if form.fills_heads() {
-            found.heads = read_heads(answers.next())?;
+            result.heads = read_heads(answers.next())?;
         }
-        if has_read_both(form, found.ids.len(), found.heads.len()) {
+        if has_read_both(form, result.ids.len(), result.heads.len()) {
             self.note_run_success(&subject, run);
         }
-        if self.are_too_many(form, &found) {
+        if self.are_too_many(form, &result) {
             return Err(CallRelayReason::TooManyIds.into());
         }
         match warns {
-            true => self.warn_of_text(subject, found, ServedCallSource::Procedure, said),
-            false => Ok(self.conclude(subject, found, ServedCallSource::Procedure, 0)),
+            true => self.warn_of_text(subject, result, ServedCallSource::Procedure, warnings),
+            false => Ok(self.conclude(subject, result, ServedCallSource::Procedure, 0)),
         }
     }
 
-    /// What the server's error to a run means: the client's own call goes on, and is told it.
+    /// The meaning of the server's error to a run: the client's own call is relayed, and returns it.
     fn run_failed(
         &mut self,
         subject: EligibleCall,
@@ -282,13 +277,13 @@ impl<K: CallKnowledge> CallContext<'_, K> {
                 Err(CallRelayReason::Definition.into())
             }
             INTERRUPTED => Err(query_error(error)),
-            // The tables were there by then.
+            // The tables existed by then.
             NO_MORE_ROWS => self.restore_tables(subject, run, RunRemainder::Interrupted),
             _ => Err(self.lookup_failed(&subject, error)),
         }
     }
 
-    /// If this account may execute the procedure, it is the definer who may not execute it, or its helper.
+    /// If this account may execute the procedure, the definer lacks the right to it or to its helper.
     pub(super) fn denied_party(
         &mut self,
         subject: &EligibleCall,
@@ -316,7 +311,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
     }
 }
 
-/// True for the answer to [`headwater_lookup::CallLookup::one_definer_query`] that says so.
+/// True where the reply to [`headwater_lookup::CallLookup::one_definer_query`] is 1.
 fn is_one(answer: Option<&QueryReply>) -> bool {
     let Some(QueryReply::Rows(rows)) = answer else {
         return false;

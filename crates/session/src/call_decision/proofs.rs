@@ -1,4 +1,4 @@
-//! What has to be proved of the session before a call is owned, asked for in one write.
+//! Proves the session's state before a call is served, in one write.
 
 use headwater_lookup::session_probes::{self, TemporaryResultTables};
 use headwater_statement::TimelineCall;
@@ -14,22 +14,21 @@ use crate::result_table::TableRowCount;
 use crate::session_state::{CONTACTS_PER_TIMEOUT, ExecuteRight};
 
 impl<K: CallKnowledge> CallContext<'_, K> {
-    /// What is not known of the session now.
     pub(super) fn plan(&self, subject: &EligibleCall) -> ProofPlan {
         let EligibleCall { call, facts, .. } = subject;
         let execute = self.execute_is_due(call, facts);
         let warns = facts.parse_warnings != ParseWarnings::None;
         // Only MariaDB's OK packet counts the rows that the call deletes.
         let counts = facts.product == ServerProduct::Mariadb;
-        let unknown = |rows: TableRowCount| counts && rows.known_count().is_none();
+        let needs_count = |rows: TableRowCount| counts && rows.known_count().is_none();
         let tables = &self.session.tables;
-        let count_result = call.form.fills_result() && unknown(tables.result);
-        let count_heads = call.form.fills_heads() && unknown(tables.heads);
-        let standing = &self.session.state;
+        let count_result = call.form.fills_result() && needs_count(tables.result);
+        let count_heads = call.form.fills_heads() && needs_count(tables.heads);
+        let state = &self.session.state;
         ProofPlan {
-            settings: !standing.are_settings_proven(),
-            // What is counted must be the temporary table, not a permanent one of its name.
-            tables: !standing.are_tables_proven() || count_result || count_heads,
+            settings: !state.are_settings_proven(),
+            // The count must be of the temporary table, not of a permanent one with the same name.
+            tables: !state.are_tables_proven() || count_result || count_heads,
             execute: execute && !warns,
             count_result,
             count_heads,
@@ -37,25 +36,25 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         }
     }
 
-    /// True when the right to execute is not proven for this account, or was so too long ago; where the server warns of texts that it
-    /// parses, also when a routine may have changed since.
+    /// True when this account's right to execute has no recent proof; where the server warns of texts that it parses, also when a routine
+    /// may have changed since.
     fn execute_is_due(&self, call: &TimelineCall, facts: &DefinitionFacts) -> bool {
-        let standing = &self.session.state;
-        // It has the server hear of a session that is answered from memory, before it would end that.
+        let state = &self.session.state;
+        // Also contacts the server for a session that is served from memory, before `wait_timeout` would end it.
         let lifetime = self
             .policy
             .privileges_ttl
-            .min(standing.wait_timeout() / CONTACTS_PER_TIMEOUT);
+            .min(state.wait_timeout() / CONTACTS_PER_TIMEOUT);
         let warns = facts.parse_warnings != ParseWarnings::None;
         let holds = |right: &ExecuteRight| {
             right.of == (call.definition, call.form)
                 && self.now.duration_since(right.at) < lifetime
                 && (right.epoch == self.knowledge.epoch() || !warns)
         };
-        !standing.may_execute().is_some_and(holds)
+        !state.may_execute().is_some_and(holds)
     }
 
-    /// Takes in the answers to [`ProofPlan::queries`]; those behind them are left.
+    /// Takes the replies to [`ProofPlan::queries`]; later ones remain.
     pub(super) fn take_proofs(
         &mut self,
         subject: &EligibleCall,
@@ -91,7 +90,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         Ok(())
     }
 
-    /// Judges the answer to a call without arguments: only who may execute it is told of those.
+    /// Judges the reply to a call without arguments: only an account that may execute it gets that error.
     pub(super) fn take_execute(
         &mut self,
         answer: Option<QueryReply>,
@@ -106,7 +105,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
             Some(QueryReply::Err(error)) if error.code == WRONG_ARGUMENT_COUNT && !absent => {}
             // A server that never had the procedure is served from the definition.
             Some(QueryReply::Err(error)) if error.code != WRONG_ARGUMENT_COUNT && absent => {}
-            // It is there now, or gone: whose rights count is another matter then.
+            // The procedure now exists, or is gone: the rights that count are others then.
             Some(QueryReply::Err(error))
                 if [NO_PROCEDURE, WRONG_ARGUMENT_COUNT].contains(&error.code) =>
             {
@@ -119,12 +118,12 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         Ok(())
     }
 
-    /// The server has let this account execute the procedure.
+    /// Records that the server let this account execute the procedure.
     pub(super) fn may_execute(&mut self, call: &TimelineCall) {
         self.session.state.execute_right_proved(ExecuteRight {
             of: (call.definition, call.form),
             at: self.now,
-            // What changed while it was asked for counts as a change since.
+            // A change during the query counts as a change since.
             epoch: self.knowledge.epoch(),
         });
     }
@@ -137,7 +136,7 @@ fn interruption_error(answer: &QueryReply) -> Option<&ErrPacket> {
     }
 }
 
-/// The rows of a table that may not be there.
+/// The row count of a table that may not exist.
 fn row_count(answer: Option<QueryReply>, there: bool) -> Result<TableRowCount, CallRefusal> {
     match answer {
         Some(QueryReply::Rows(_)) if !there => Ok(TableRowCount::Absent),

@@ -1,4 +1,4 @@
-//! What is known of a procedure that is called by a name of ours, and runs on the server.
+//! What is known of a procedure that has a definition's name and runs on the server.
 
 use headwater_statement::StatementEffects;
 use headwater_timeline::check::DefinitionVerdict;
@@ -12,31 +12,31 @@ use crate::session_state::SessionState;
 /// A definition's procedure in one database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcedureLocation {
-    /// The definition's number.
+    /// The definition's id.
     pub definition: DefinitionId,
     /// Which of its procedures.
     pub form: ProcedureForm,
-    /// Where.
+    /// The database.
     pub database: Vec<u8>,
 }
 
-/// What the last check saw of a procedure.
+/// What the last check found about a procedure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProcedureCheck {
-    /// No check has been made of it, or it cannot be told which one it is.
+    /// No check was made, or it is unclear which procedure it is.
     Nothing,
-    /// It is the known one; `outdated`: it was, and is to be looked at again.
+    /// It is the known one; `outdated`: the check has expired.
     Known { outdated: bool },
-    /// It is another one, or was when it was looked at; `outdated`: that is due again.
+    /// It is another one; `outdated`: the check has expired.
     Refused { outdated: bool },
 }
 
-/// A call that goes on to the server.
+/// A call that is relayed to the server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RelayedCall {
-    /// What the procedure may do beyond its tables; `None`: it was seen to be the known one, which does nothing.
+    /// What the procedure may do beyond its tables; `None`: it is the known one, which does nothing else.
     pub effects: Option<StatementEffects>,
-    /// Which known procedure it is, whose definer's rights the server's answer tells of.
+    /// The known procedure, whose definer's rights the server's reply shows.
     pub known: Option<ProcedureLocation>,
     /// The database of a refused one.
     pub refused: Option<Vec<u8>>,
@@ -46,13 +46,13 @@ impl RelayedCall {
     /// What is known of the procedure that this call runs.
     pub fn new(
         wanted: &RequestedCall,
-        standing: &SessionState,
-        known: &impl CallKnowledge,
+        state: &SessionState,
+        knowledge: &impl CallKnowledge,
     ) -> RelayedCall {
-        let place = locate_procedure(wanted, standing, known);
-        let seen = last_check(place.as_ref(), known);
-        let effects = unknown_effects(seen);
-        match (place, seen) {
+        let location = locate_procedure(wanted, state, knowledge);
+        let check = last_check(location.as_ref(), knowledge);
+        let effects = unknown_effects(check);
+        match (location, check) {
             (Some(place), ProcedureCheck::Known { .. }) => RelayedCall {
                 effects,
                 known: Some(place),
@@ -69,18 +69,21 @@ impl RelayedCall {
     }
 }
 
-/// Why a call is relayed that this is in the way of. What a refused procedure may have left behind is in no way of the next
-/// call of it, which is relayed as the first was.
+/// Why a call with this obstacle is relayed. What a refused procedure may have left does not matter to the next call of it, which is
+/// relayed as the first was.
 pub(super) fn actual_reason(
     obstacle: CallRelayReason,
     wanted: &RequestedCall,
-    standing: &SessionState,
-    known: &impl CallKnowledge,
+    state: &SessionState,
+    knowledge: &impl CallKnowledge,
 ) -> CallRelayReason {
     match obstacle {
         CallRelayReason::OneShotTransaction
             if matches!(
-                last_check(locate_procedure(wanted, standing, known).as_ref(), known),
+                last_check(
+                    locate_procedure(wanted, state, knowledge).as_ref(),
+                    knowledge
+                ),
                 ProcedureCheck::Refused { .. }
             ) =>
         {
@@ -90,14 +93,13 @@ pub(super) fn actual_reason(
     }
 }
 
-/// Which definition a call is of, in which form and database.
 fn locate_procedure(
     wanted: &RequestedCall,
-    standing: &SessionState,
-    known: &impl CallKnowledge,
+    state: &SessionState,
+    knowledge: &impl CallKnowledge,
 ) -> Option<ProcedureLocation> {
-    let current = standing.certain_database().or(standing.refused_in());
-    let (definition, form, database) = wanted.resolve(known.definitions(), current)?;
+    let current = state.certain_database().or(state.refused_in());
+    let (definition, form, database) = wanted.resolve(knowledge.definitions(), current)?;
     Some(ProcedureLocation {
         definition,
         form,
@@ -105,42 +107,46 @@ fn locate_procedure(
     })
 }
 
-fn last_check(place: Option<&ProcedureLocation>, known: &impl CallKnowledge) -> ProcedureCheck {
-    let Some(place) = place else {
+fn last_check(
+    location: Option<&ProcedureLocation>,
+    knowledge: &impl CallKnowledge,
+) -> ProcedureCheck {
+    let Some(location) = location else {
         return ProcedureCheck::Nothing;
     };
-    let Some((verdict, fresh)) = known.last_verdict(place.definition, &place.database) else {
+    let Some((verdict, fresh)) = knowledge.last_verdict(location.definition, &location.database)
+    else {
         return ProcedureCheck::Nothing;
     };
     match &*verdict {
-        DefinitionVerdict::Accelerate(facts) if facts.procedure_status(place.form).is_ok() => {
+        DefinitionVerdict::Accelerate(facts) if facts.procedure_status(location.form).is_ok() => {
             ProcedureCheck::Known { outdated: !fresh }
         }
         _ => ProcedureCheck::Refused { outdated: !fresh },
     }
 }
 
-fn unknown_effects(seen: ProcedureCheck) -> Option<StatementEffects> {
-    // Any may change definitions, but what is accepted was checked after that.
+fn unknown_effects(check: ProcedureCheck) -> Option<StatementEffects> {
+    // Any may change definitions, but accepted ones were checked after that.
     let refused = StatementEffects {
         definition: false,
         ..StatementEffects::ALL
     };
-    // Nothing is known to be in the way of the next call.
+    // Nothing is known that would stop the next call.
     let unchecked = StatementEffects {
         next_transaction: false,
         ..refused
     };
-    // It was the known one until lately, and is being looked at again.
-    let lately = StatementEffects {
+    // It was the known one until recently, and its check is running.
+    let recently_known = StatementEffects {
         dynamic: false,
         database: false,
         ..unchecked
     };
-    match seen {
+    match check {
         ProcedureCheck::Nothing | ProcedureCheck::Refused { outdated: true } => Some(unchecked),
         ProcedureCheck::Refused { outdated: false } => Some(refused),
-        ProcedureCheck::Known { outdated: true } => Some(lately),
+        ProcedureCheck::Known { outdated: true } => Some(recently_known),
         ProcedureCheck::Known { outdated: false } => None,
     }
 }

@@ -1,4 +1,4 @@
-//! A run of the procedure on the server, and what is to be done with what it leaves.
+//! A run of the procedure on the server, and what to do with its results.
 
 use std::time::Instant;
 
@@ -6,21 +6,20 @@ use headwater_wire::resultset::QueryReply;
 
 use crate::result_table::TableRowCount as Count;
 
-/// A run that was sent.
 #[derive(Debug)]
 pub(super) struct ProcedureRun {
     pub(super) sent: Instant,
-    /// Rows in the two tables before it.
+    /// Row counts of the two tables before it.
     pub(super) before: [Count; 2],
 }
 
-/// What is to be done once the tables are put back.
+/// What to do once the tables are restored.
 #[derive(Debug)]
 pub(super) enum RunRemainder {
-    /// The call goes on to the server: the run was interrupted.
+    /// Relay the call: the run was interrupted.
     Interrupted,
-    /// What the run left is read.
+    /// Read what the run left.
     ReaderRun(Vec<QueryReply>),
-    /// It was a run for nobody: whether that proved the definer's rights.
+    /// The run was for a reader without follows: whether it proved the definer's rights.
     ProbeRun(bool),
 }

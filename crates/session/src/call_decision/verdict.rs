@@ -1,4 +1,4 @@
-//! The verdict on the definition, and what it leaves to prove.
+//! The verdict on the definition, and the proofs that it requires.
 
 use std::sync::Arc;
 
@@ -19,89 +19,88 @@ use crate::call_request::CallPacketForm;
 use crate::definer_rights::CallStrategy;
 
 impl<K: CallKnowledge> CallContext<'_, K> {
-    /// The verdict that counts, or a check.
-    pub(super) fn verdict(&mut self, placed: LocatedCall) -> CallTransition {
-        let number = placed.call.definition;
-        match self.knowledge.verdict(number, &placed.database) {
-            Some(verdict) => self.verdict_known(placed, &verdict),
+    /// Uses the valid verdict, or starts a check.
+    pub(super) fn verdict(&mut self, located: LocatedCall) -> CallTransition {
+        let number = located.call.definition;
+        match self.knowledge.verdict(number, &located.database) {
+            Some(verdict) => self.verdict_known(located, &verdict),
             None => {
                 let need = CallAction::Check {
                     definition: number,
-                    database: placed.database.clone(),
+                    database: located.database.clone(),
                 };
-                Ok((CallStage::Checking(placed), need))
+                Ok((CallStage::Checking(located), need))
             }
         }
     }
 
-    /// Takes in what came of the service account's check.
     pub(super) fn check_ended(
         &mut self,
-        placed: LocatedCall,
+        located: LocatedCall,
         checked: CheckOutcome,
     ) -> CallTransition {
         match checked {
-            CheckOutcome::Verdict(verdict) => self.verdict_known(placed, &verdict),
+            CheckOutcome::Verdict(verdict) => self.verdict_known(located, &verdict),
             CheckOutcome::TimedOut => Err(CallRelayReason::Unchecked.into()),
-            CheckOutcome::NoServiceAccount => self.check_in_session(placed),
+            CheckOutcome::NoServiceAccount => self.check_in_session(located),
         }
     }
 
-    /// Checks the definition on this session's connection, with its account's eyes.
-    fn check_in_session(&mut self, placed: LocatedCall) -> CallTransition {
-        let in_vain = self.session.state.last_failed_check(&placed.database);
+    /// Checks the definition on this session's connection, with its account's rights.
+    fn check_in_session(&mut self, located: LocatedCall) -> CallTransition {
+        let in_vain = self.session.state.last_failed_check(&located.database);
         if in_vain.is_some_and(|at| self.now.duration_since(at) < self.policy.recheck) {
             return Err(CallRelayReason::Unchecked.into());
         }
-        let definition = self.definition(placed.call.definition)?;
-        let queries = check::queries(definition, name_of(&placed.database)?);
+        let definition = self.definition(located.call.definition)?;
+        let queries = check::queries(definition, name_of(&located.database)?);
         let epoch = self.knowledge.epoch();
         Ok((
-            CallStage::CheckingHere(placed, epoch),
+            CallStage::CheckingHere(located, epoch),
             query_session(queries),
         ))
     }
 
-    /// Takes in what this session's account sees of the definition.
+    /// Takes what this session's account sees of the definition.
     pub(super) fn session_check_ended(
         &mut self,
-        placed: LocatedCall,
+        located: LocatedCall,
         epoch: u64,
         answers: Vec<QueryReply>,
     ) -> CallTransition {
-        let number = placed.call.definition;
+        let number = located.call.definition;
         let answered: Vec<_> = answers
             .into_iter()
             .map(session_probes::to_check_reply)
             .collect();
         let definition = self.definition(number)?;
-        match check::evaluate(definition, name_of(&placed.database)?, &answered) {
-            // Another account may see more: what this one does not see is no verdict.
+        match check::evaluate(definition, name_of(&located.database)?, &answered) {
+            // Another account may see more: what this account cannot see is no verdict.
             DefinitionVerdict::Relay(reason) if reason.may_lack_privilege() => {
                 self.knowledge.unseen(number, &reason);
-                let standing = &mut self.session.state;
-                standing.check_failed(self.now, placed.database);
+                let state = &mut self.session.state;
+                state.check_failed(self.now, located.database);
                 Err(CallRelayReason::Unchecked.into())
             }
             verdict => {
                 let verdict = self
                     .knowledge
-                    .record(number, &placed.database, verdict, epoch);
-                self.verdict_known(placed, &verdict)
+                    .record(number, &located.database, verdict, epoch);
+                self.verdict_known(located, &verdict)
             }
         }
     }
 
-    /// With the verdict known, the call may be owned as far as its definition goes, or is relayed.
+    /// With the verdict known, the call may be served as far as its definition goes, or is relayed.
     fn verdict_known(
         &mut self,
-        placed: LocatedCall,
+        located: LocatedCall,
         verdict: &DefinitionVerdict,
     ) -> CallTransition {
         let DefinitionVerdict::Accelerate(facts) = verdict else {
             return Err(CallRelayReason::Definition.into());
         };
-        let LocatedCall { call, database } = placed;
+        let LocatedCall { call, database } = located;
         if facts.procedure_status(call.form).is_err() {
             return Err(CallRelayReason::Definition.into());
         }
@@ -114,7 +113,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
             compared: false,
             run_proved: false,
         };
-        // Where there is no procedure nothing says who may have its answers, but the tables themselves: they are asked.
+        // Without a procedure only the tables themselves show who may read the answers: query them.
         if subject.facts.procedure_status(subject.call.form) == &Ok(ProcedureStatus::Absent) {
             return self.look_up(subject);
         }
@@ -129,11 +128,14 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         }
     }
 
-    /// Has memory keep the timeline, and asks it for the page.
+    /// Has memory cache the timeline, and probes it for the page.
     pub(super) fn probe_memory(&mut self, subject: EligibleCall) -> CallTransition {
-        // A lookup ends what the last statement left behind, as the procedure would.
-        let want = self.timeline_request(&subject, !self.session.state.has_conditions())?;
-        Ok((CallStage::ProbingMemory(subject), CallAction::Memory(want)))
+        // A lookup clears what the last statement left, as the procedure would.
+        let request = self.timeline_request(&subject, !self.session.state.has_conditions())?;
+        Ok((
+            CallStage::ProbingMemory(subject),
+            CallAction::Memory(request),
+        ))
     }
 
     pub(super) fn timeline_request(
@@ -152,7 +154,6 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         })
     }
 
-    /// The payload by which the same call runs again.
     fn plain_payload(&self, call: &TimelineCall) -> Result<Vec<u8>, CallRefusal> {
         if let CallPacketForm::Text = self.request.packet_form {
             return Ok(self.payload.to_vec());
@@ -162,7 +163,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         Ok(query_payload(text.as_bytes(), self.session.capabilities))
     }
 
-    /// A procedure of whose text the server says what cannot be said again is relayed once in a session.
+    /// Relays a procedure once per session where its parse warnings cannot be repeated.
     fn relay_for_parse_warnings(
         &mut self,
         call: &TimelineCall,
@@ -172,8 +173,8 @@ impl<K: CallKnowledge> CallContext<'_, K> {
             return Ok(());
         }
         let epoch = self.knowledge.epoch();
-        let standing = &mut self.session.state;
-        match standing.relay_for_parse_warnings(call.definition, call.form, epoch) {
+        let state = &mut self.session.state;
+        match state.relay_for_parse_warnings(call.definition, call.form, epoch) {
             true => Err(CallRelayReason::ParseWarnings),
             false => Ok(()),
         }

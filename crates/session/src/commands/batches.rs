@@ -1,11 +1,11 @@
-//! Several statements in one command, of which one may be a feed's SELECT.
+//! Several statements in one command, one of which may be a feed's SELECT.
 
 use super::*;
 use crate::machine_step::BatchPart;
 use headwater_statement::{FeedBatch, FirstStatement};
 
 impl CommandPhase {
-    /// Such a command: its first statement is taken by itself, where that is certain to be the same.
+    /// Handles such a command: its first statement runs by itself, where the result is certain to be the same.
     pub(super) fn batch(
         &mut self,
         length: usize,
@@ -22,7 +22,7 @@ impl CommandPhase {
         if let Some(step) = self.flush_first(batch.effects, Some(payload)) {
             return step;
         }
-        // Attributes would be those of each statement. In frames the numbers depend on what was flushed when.
+        // Attributes would belong to each statement. In compressed frames the numbers depend on when the server flushed.
         let plain = from <= 3
             && self.compression_frames.client.is_none()
             && self.compression_frames.server.is_none();
@@ -39,19 +39,19 @@ impl CommandPhase {
         }))
     }
 
-    /// Notes that the first of several statements goes to the server by itself; it only reads.
+    /// Records that the first of several statements goes to the server by itself; it only reads.
     pub fn begins_batch(&mut self) {
         self.state
             .command_sent(StatementEffects::NONE, self.is_idle());
     }
 
-    /// How many packets the client was told of the waiting command.
+    /// How many packets of the waiting command's reply the client has received.
     #[must_use]
     pub fn packets_sent(&self) -> u8 {
         self.packets_sent.unwrap_or(0)
     }
 
-    /// The client was told so many packets of a reply whose rest is to come, behind those before it.
+    /// The client received this many packets of an unfinished reply, after those of `before`.
     pub fn continue_reply(&mut self, before: u8, packets: usize) {
         let [packets, ..] = packets.to_le_bytes();
         self.packets_sent = Some(before.wrapping_add(packets));
@@ -71,7 +71,7 @@ mod tests {
         effects: StatementEffects::NONE,
     };
 
-    /// What becomes of such a command, whose text stands so far behind its beginning.
+    /// The step for such a command, whose text begins at this offset.
     fn step(session: &mut CommandPhase, from: usize) -> Option<FirstStatement> {
         match session.batch(30, from, BATCH, b"\x03SELECT 1; SELECT 2") {
             ClientStep::Batch(part) => {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_goes_on_with_the_number_behind_what_was_told() {
+    fn a_reply_continues_with_the_number_after_the_packets_sent() {
         for (told, next) in [(1, 2), (254, 255), (255, 0), (256, 1), (257, 2)] {
             let mut session = idle_session::session(true);
             session.continue_reply(0, told);

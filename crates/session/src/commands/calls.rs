@@ -10,21 +10,21 @@ impl CommandPhase {
         &mut self,
         length: usize,
         wanted: RequestedCall,
-        dress: CallPacketForm,
+        packet_form: CallPacketForm,
     ) -> ClientStep {
         if !self.is_idle() {
             return ClientStep::Hold;
         }
-        // What the call leaves comes in the place of what the statement before it left.
+        // The call's results replace those of the statement before it.
         self.take_found_rows();
         ClientStep::Call(Box::new(CallRequest {
             length,
             call: wanted,
-            packet_form: dress,
+            packet_form,
         }))
     }
 
-    /// A call with more statements behind it.
+    /// A call with more statements after it.
     pub(super) fn call_of_several(
         &mut self,
         length: usize,
@@ -36,20 +36,20 @@ impl CommandPhase {
             call,
             remainder_start: rest,
         } = several;
-        // Without attributes nothing stands in front of the text but the command and two counts.
+        // Without attributes only the command byte and two counts precede the text.
         let plain = from <= 3;
         if self.multi_statements != Some(true) || !plain || call.parameter_count() > 0 {
             return self.relay_text(length, StatementEffects::ALL, None);
         }
         let rest = from + rest;
-        let dress = CallPacketForm::FirstOfSeveral {
+        let packet_form = CallPacketForm::FirstOfSeveral {
             remainder: rest,
             effects,
         };
-        self.request_call(length, RequestedCall::in_session(call), dress)
+        self.request_call(length, RequestedCall::in_session(call), packet_form)
     }
 
-    /// COM_STMT_PREPARE of a text of this class.
+    /// Handles COM_STMT_PREPARE of a text of this class.
     pub(super) fn prepare(
         &mut self,
         class: StatementClass,
@@ -69,7 +69,6 @@ impl CommandPhase {
         self.pass(Command::StmtPrepare, header, input)
     }
 
-    /// Whether this executes a call.
     pub(super) fn is_call(&self, command: Command, id: u32) -> bool {
         let call = match self.being_prepared(id) {
             Some(text) => text.is_call(),
@@ -78,7 +77,6 @@ impl CommandPhase {
         command == Command::StmtExecute && call
     }
 
-    /// What an execution may do.
     pub(super) fn execution_effects(&self, id: u32) -> StatementEffects {
         let effects = match self.being_prepared(id) {
             Some(text) => text.effects(),
@@ -87,7 +85,7 @@ impl CommandPhase {
         self.trusted_effects(effects)
     }
 
-    /// MariaDB's drivers send an execution of the statement prepared last right behind its text.
+    /// MariaDB's drivers send an execution of the last prepared statement right after its text.
     pub(super) fn being_prepared(&self, id: u32) -> Option<&PreparedText> {
         if id != LAST_PREPARED || !self.server.mariadb {
             return None;
@@ -99,7 +97,6 @@ impl CommandPhase {
         })
     }
 
-    /// COM_STMT_EXECUTE of a call.
     pub(super) fn execute(&mut self, id: u32, payload: &[u8]) -> ClientStep {
         if !self.is_idle() {
             return ClientStep::Hold;
@@ -118,7 +115,7 @@ impl CommandPhase {
         self.request_call(HEADER_BYTES + payload.len(), wanted, dress)
     }
 
-    /// What else a command means for the statement that it names.
+    /// Records what a command means for the prepared statement that it names.
     pub(super) fn note_statement_command(&mut self, command: Command, payload: &[u8]) {
         let Some(id) = command::statement_id(payload) else {
             return;
@@ -134,47 +131,45 @@ impl CommandPhase {
         }
     }
 
-    /// Notes that a call goes on to the server, to be answered there; the packet that goes in its place, if it has to be
-    /// another one.
-    ///
+    /// Records that a call is relayed; returns the packet that replaces the client's, if one must.
     /// `effects`: what the procedure may do where its body is not known; one that is known does nothing beyond its tables.
     pub fn relay_call(
         &mut self,
-        dress: &CallPacketForm,
+        packet_form: &CallPacketForm,
         payload: &[u8],
         effects: Option<StatementEffects>,
     ) -> Option<Vec<u8>> {
         self.tables.invalidate();
         self.state.call_relayed();
-        let mut after = ReplyCompletion::ProcedureCall(match dress {
+        let mut completion = ReplyCompletion::ProcedureCall(match packet_form {
             CallPacketForm::Prepared(id) => Some(*id),
             _ => None,
         });
-        for unknown in effects.iter().chain(dress.remainder_effects()) {
+        for unknown in effects.iter().chain(packet_form.remainder_effects()) {
             self.apply_effects(*unknown);
             if unknown.next_transaction {
-                after = ReplyCompletion::Nothing;
+                completion = ReplyCompletion::Nothing;
             }
         }
-        let CallPacketForm::Prepared(id) = dress else {
-            self.begin(Command::Query, after);
+        let CallPacketForm::Prepared(id) = packet_form else {
+            self.begin(Command::Query, completion);
             return None;
         };
-        self.begin(Command::StmtExecute, after);
+        self.begin(Command::StmtExecute, completion);
         let payload = self.payload_with_types(*id, payload)?;
         Some(packet::encode_first(&payload))
     }
 
-    /// Notes that a call was answered; returns the number of the packet that says so.
-    pub fn served_call(&mut self, dress: &CallPacketForm) -> u8 {
-        // Whoever asks for them has the call run first.
+    /// Records that a call was served; returns the sequence number of its OK packet.
+    pub fn served_call(&mut self, packet_form: &CallPacketForm) -> u8 {
+        // A client that asks for them has the call run first.
         self.state.clear_older_conditions();
-        let told = self.packets_sent.take().unwrap_or(0).wrapping_add(1);
-        match dress {
+        let packets_sent = self.packets_sent.take().unwrap_or(0).wrapping_add(1);
+        match packet_form {
             CallPacketForm::Prepared(id) => self.prepared.executed_locally(*id),
-            CallPacketForm::FirstOfSeveral { .. } => self.packets_sent = Some(told),
+            CallPacketForm::FirstOfSeveral { .. } => self.packets_sent = Some(packets_sent),
             CallPacketForm::Text | CallPacketForm::Indirect => {}
         }
-        told
+        packets_sent
     }
 }

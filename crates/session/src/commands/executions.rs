@@ -1,39 +1,37 @@
-//! COM_STMT_EXECUTE of a feed's SELECT, and what Headwater's own statements in the session call for.
+//! COM_STMT_EXECUTE of a feed's SELECT, and the ids of internal statements in the session.
 
 use super::*;
 use crate::feed_decision::MetadataSample;
 use crate::tls_policy::error_bytes;
 use headwater_wire::response::ErrPacket;
 
-/// Of an execution the part in front of its types is no longer.
+/// The longest part of an execution before its parameter types.
 const MAX_EXECUTE_HEADER_BYTES: usize = 10 + 9 + MAX_PARAMETERS / 8 + 1;
 const MAX_PARAMETERS: usize = 0x1_0000;
 
 impl CommandPhase {
-    /// What is prepared.
+    /// The session's prepared statements, for changes.
     pub(crate) fn prepared_mut(&mut self) -> &mut PreparedStatements {
         &mut self.prepared
     }
 
-    /// What is prepared, to be looked at.
     pub(crate) fn prepared(&self) -> &PreparedStatements {
         &self.prepared
     }
 
-    /// What has the server answer a query or an execution that waits, as it is; `None`: it is neither. The server has seen then what it
-    /// has to know of the statement.
+    /// The payload that has the server answer a waiting query or execution unchanged; `None`: it is neither. Marks what the server then
+    /// knows of the statement.
     pub fn original_payload(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
-        let own = match command_of(payload) {
+        let with_types = match command_of(payload) {
             Command::Query => None,
             Command::StmtExecute => {
                 self.payload_with_types(command::statement_id(payload)?, payload)
             }
             _ => return None,
         };
-        Some(own.unwrap_or_else(|| payload.to_vec()))
+        Some(with_types.unwrap_or_else(|| payload.to_vec()))
     }
 
-    /// Whether this executes a feed's SELECT.
     pub(super) fn is_feed(&self, command: Command, id: u32) -> bool {
         let feed = match self.being_prepared(id) {
             Some(text) => text.is_feed(),
@@ -42,20 +40,20 @@ impl CommandPhase {
         command == Command::StmtExecute && feed
     }
 
-    /// What the client names would be one of Headwater's own statements to the server: it is told what the client means.
+    /// The client's id would denote an internal statement to the server: gives the id that the client means.
     pub(super) fn substitute_statement_id(&self, body: &[u8]) -> Option<ClientStep> {
         if !self.prepared.has_internal() {
             return None;
         }
         let command = command_of(body);
-        let names = has_statement_id(command) || command == Command::StmtFetch;
-        let id = command::statement_id(body).filter(|_| names)?;
+        let names_statement = has_statement_id(command) || command == Command::StmtFetch;
+        let id = command::statement_id(body).filter(|_| names_statement)?;
         self.prepared
             .substitute_id(id)
             .map(ClientStep::ReplaceStatementId)
     }
 
-    /// An execution of a feed's SELECT; `whole`: it is not too long to be looked at.
+    /// An execution of a feed's SELECT; `whole`: it is short enough to be read.
     pub(super) fn execute_feed(
         &mut self,
         id: u32,
@@ -66,10 +64,10 @@ impl CommandPhase {
         if !self.is_idle() {
             return ClientStep::Hold;
         }
-        let called = self.prepared.resolve_id(id);
-        if called != id {
-            // Before one of Headwater's own is the last one.
-            return ClientStep::ReplaceStatementId(called);
+        let resolved_id = self.prepared.resolve_id(id);
+        if resolved_id != id {
+            // The last statement before an internal one.
+            return ClientStep::ReplaceStatementId(resolved_id);
         }
         let body = input.get(HEADER_BYTES..).unwrap_or_default();
         let payload = match (whole, body.get(..header.len)) {
@@ -79,7 +77,7 @@ impl CommandPhase {
         };
         let effects = self.execution_effects(id);
         if !effects.diagnostics {
-            // It is a SELECT, and leaves its own in its place.
+            // It is a SELECT, and replaces the row count.
             self.take_found_rows();
         }
         if let Some(step) = self.flush_first(effects, None) {
@@ -93,7 +91,7 @@ impl CommandPhase {
         }
     }
 
-    /// An execution that is too long to be looked at. Where the server has not seen the types that it relies on, they are put in.
+    /// Relays an execution that is too long to be read. Adds the parameter types where the server has not seen them.
     fn execute_unread(&mut self, id: u32, header: PacketHeader, input: &[u8]) -> ClientStep {
         let body = input.get(HEADER_BYTES..).unwrap_or_default();
         let parameters = self.prepared.types(id).map_or(0, |(count, _)| count);
@@ -114,7 +112,7 @@ impl CommandPhase {
         if len >= MAX_BODY {
             return ClientStep::Refuse(packet_too_large());
         }
-        let own = PacketHeader { len, ..header }.to_bytes();
+        let new_header = PacketHeader { len, ..header }.to_bytes();
         self.apply_effects(effects);
         self.begin(Command::StmtExecute, ReplyCompletion::Executed(id, None));
         let head = HEADER_BYTES + flag + 1;
@@ -125,26 +123,26 @@ impl CommandPhase {
             renumber: None,
         });
         let before = body.get(..flag).unwrap_or_default();
-        ClientStep::replace(head, [&own[..], before, &[1], &types].concat())
+        ClientStep::replace(head, [&new_header[..], before, &[1], &types].concat())
     }
 
-    /// Notes that an execution of a feed's SELECT goes on to the server, and may be learned from; the packet that goes in its place, if
-    /// it has to be another one.
+    /// Records that an execution of a feed's SELECT is relayed, and may be sampled; returns the packet that replaces the client's, if one
+    /// must.
     pub fn relay_execution(
         &mut self,
         id: u32,
         payload: &[u8],
         effects: StatementEffects,
-        lesson: Option<MetadataSample>,
+        sample: Option<MetadataSample>,
     ) -> Option<Vec<u8>> {
         self.apply_effects(effects);
-        let after = ReplyCompletion::Executed(id, lesson.map(Box::new));
+        let after = ReplyCompletion::Executed(id, sample.map(Box::new));
         self.begin(Command::StmtExecute, after);
         let payload = self.payload_with_types(id, payload)?;
         Some(packet::encode_first(&payload))
     }
 
-    /// An execution goes on to the server: the payload that it has to have, where the server lacks the types in it.
+    /// Relays an execution: the payload with types, where the server lacks them.
     pub(crate) fn payload_with_types(&mut self, id: u32, payload: &[u8]) -> Option<Vec<u8>> {
         let current = self.state.current();
         self.prepared
@@ -152,7 +150,6 @@ impl CommandPhase {
     }
 }
 
-/// As the servers say it.
 fn packet_too_large() -> Vec<u8> {
     const NET_PACKET_TOO_LARGE: u16 = 1153;
     let error = ErrPacket {

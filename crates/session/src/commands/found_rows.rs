@@ -1,24 +1,24 @@
-//! What a SELECT leaves behind that was answered without the server: row counts, and no warnings. Whoever may ask for that has the
-//! server get to know of it first.
+//! What a SELECT that was served without the server leaves: row counts, and no warnings. Before a command that may ask for those, the
+//! server runs a SELECT that leaves the same.
 
 use super::*;
 
 impl CommandPhase {
-    /// A SELECT was answered without the server: `FOUND_ROWS()` tells so many behind it.
-    pub(crate) fn set_found_rows(&mut self, found: u64) {
-        self.unseen_found_rows = Some(found);
+    /// A SELECT was served without the server: `FOUND_ROWS()` returns this number after it.
+    pub(crate) fn set_found_rows(&mut self, rows: u64) {
+        self.unseen_found_rows = Some(rows);
     }
 
-    /// So many rows `FOUND_ROWS()` tells behind the last SELECT, if the server does not know of it: it is to run one that leaves the same.
+    /// What `FOUND_ROWS()` returns after the last SELECT, if the server has not seen it: the server must run one that leaves the same.
     pub fn take_found_rows(&mut self) -> Option<u64> {
         self.unseen_found_rows.take()
     }
 
-    /// What has to happen before a command goes on; `None` when nothing has to.
+    /// The step that must precede a command; `None` when it needs none.
     pub(super) fn restore_found_rows(&mut self, effects: StatementEffects) -> Option<ClientStep> {
         self.unseen_found_rows?;
-        // It certainly reads, asks for none of it, and leaves its own in its place: but for what the server has of older statements, where
-        // it reads no table.
+        // It certainly reads, uses no earlier count and replaces it; except where it reads no table and the server may still hold
+        // conditions of older statements.
         let replaces =
             effects.is_pure_read && !effects.diagnostics && !effects.preserves_row_counts;
         if replaces && !self.may_leave_older_conditions() {
@@ -32,8 +32,8 @@ impl CommandPhase {
     }
 }
 
-/// A SELECT behind which `FOUND_ROWS()` tells so many, and nothing else to it. It reads tables, though of its own: one that reads none
-/// leaves warnings as they are.
+/// A SELECT after which `FOUND_ROWS()` returns this number, without other effects. It reads tables, though only derived ones: a SELECT
+/// without tables would keep earlier warnings.
 #[must_use]
 pub fn found_rows_query(rows: u64) -> String {
     let ten = ["SELECT 1"; 10].join(" UNION ALL ");
@@ -57,7 +57,7 @@ mod tests {
     use headwater_wire::status;
 
     #[test]
-    fn the_server_is_told_of_it_before_anything_asks() {
+    fn the_server_learns_the_row_count_before_it_is_read() {
         let read = StatementEffects {
             is_pure_read: true,
             ..StatementEffects::NONE
@@ -79,13 +79,13 @@ mod tests {
         assert!(session.restore_found_rows(read).is_none());
         assert_eq!(session.take_found_rows(), None);
         session.set_found_rows(20);
-        // It leaves counts as they are, or its own beside them.
+        // It keeps counts, or adds its own.
         assert!(session.restore_found_rows(StatementEffects::NONE).is_some());
     }
 
-    /// MariaDB leaves the conditions of before where a SELECT reads no table: what a page would have ended it has to end.
+    /// MariaDB keeps earlier conditions where a SELECT reads no table: conditions that a page would have cleared must be cleared.
     #[test]
-    fn conditions_of_before_are_ended_behind_a_page_and_not_later() {
+    fn earlier_conditions_are_cleared_after_a_page_and_not_later() {
         let read = StatementEffects::of(b"SELECT 1", &[], false);
         let warns = OkPacket {
             status: status::AUTOCOMMIT,
@@ -102,7 +102,7 @@ mod tests {
                 false => session.state.observe(&warns),
                 true => session.state.observe_error(),
             }
-            // It reads none.
+            // It reads no table.
             session.state.observe(&silent);
             session.set_found_rows(20);
             session.state.observe(&silent);

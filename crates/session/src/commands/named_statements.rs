@@ -1,10 +1,9 @@
-//! PREPARE, EXECUTE and DEALLOCATE PREPARE: statements that have a name.
+//! PREPARE, EXECUTE and DEALLOCATE PREPARE: statements with a name.
 
 use super::*;
 use crate::prepared_statements::{NamedExecution, PreparedFeed};
 
 impl CommandPhase {
-    /// A statement of dynamic SQL.
     pub(super) fn dynamic_statement(
         &mut self,
         length: usize,
@@ -28,7 +27,7 @@ impl CommandPhase {
         let current = self.state.current();
         let after = match (call, text) {
             (Some(call), _) => {
-                ReplyCompletion::NamedCall(name, Box::new(PreparedCall::open(call, current)))
+                ReplyCompletion::NamedCall(name, Box::new(PreparedCall::statement(call, current)))
             }
             (None, Some(text)) => match classify(&text) {
                 StatementClass::Feed(effects) => {

@@ -1,4 +1,4 @@
-//! The server's replies: how far each has come, and what its end means for what is known of the session.
+//! The server's replies: the progress of each, and what its end changes in the known session state.
 
 use headwater_wire::packet::{self, PacketHeader};
 use headwater_wire::reply::{LocalInfileFollower, ReplyEvent, ReplyFollower, ReplyOutcome};
@@ -13,7 +13,7 @@ use crate::session_state::{SessionState, TransactionState};
 use crate::tls_policy::refusal;
 
 impl CommandPhase {
-    /// How many of the waiting bytes go to the client.
+    /// The step for the bytes that wait from the server.
     pub(crate) fn server(&mut self, input: &[u8]) -> ReplyStep {
         let mut passed = 0;
         while let Some(rest) = input.get(passed..).filter(|rest| !rest.is_empty()) {
@@ -22,7 +22,7 @@ impl CommandPhase {
             }
             let meet = self.compression_frames.both_compressed();
             let Some(front) = self.in_flight.front_mut() else {
-                // The server speaks unasked only to say good-bye (WIRE: wait_timeout, KILL).
+                // Without a command the server sends only its farewell (WIRE: wait_timeout, KILL).
                 return ReplyStep::Pass(input.len());
             };
             if meet && !front.shift_known {
@@ -33,9 +33,9 @@ impl CommandPhase {
                     break;
                 };
                 match self.agreed.obstacle(packet) {
-                    Some(why) if passed == 0 => {
+                    Some(reason) if passed == 0 => {
                         let seq = PacketHeader::parse(rest).map_or(2, |header| header.seq);
-                        return ReplyStep::Refuse(refusal(front.client_sequence(seq), why));
+                        return ReplyStep::Refuse(refusal(front.client_sequence(seq), reason));
                     }
                     Some(_) => break,
                     None => {}
@@ -51,7 +51,7 @@ impl CommandPhase {
             {
                 return front.unfollowable_reply(self.renumbered_side);
             }
-            let own = front
+            let renumbered = front
                 .renumber
                 .as_mut()
                 .map(|renumber| renumber.rewritten(rest.get(..step.consumed).unwrap_or_default()));
@@ -66,26 +66,26 @@ impl CommandPhase {
                 Some(ReplyEvent::Done(outcome)) => {
                     if let Some(mut ended) = self.in_flight.pop_front() {
                         self.note_completed(&mut ended, &outcome);
-                        if let Some(noted) = ended.watched {
-                            self.note_ended(*noted, &outcome, ended.reply.rows());
+                        if let Some(watched) = ended.watched {
+                            self.note_ended(*watched, &outcome, ended.reply.rows());
                         }
                         self.complete_reply(ended.completion, outcome, &mut ended.reply);
                     }
                 }
                 Some(ReplyEvent::Unfollowable) => return ReplyStep::Unfollowable,
             }
-            if let Some(own) = own.filter(|own| !own.is_empty()) {
-                return ReplyStep::Replace(passed, own);
+            if let Some(renumbered) = renumbered.filter(|own| !own.is_empty()) {
+                return ReplyStep::Replace(passed, renumbered);
             }
         }
         ReplyStep::Pass(passed)
     }
 
-    /// The number of an error that can be told in the place of a reply, as things stand: one is due, and nothing of it has been told. `waits`:
-    /// a command has come that was not passed on.
+    /// The sequence number of an error that can replace a reply now: one is due, and none of it was sent. `waits`: a command has come that
+    /// was not relayed.
     #[must_use]
     pub fn pending_error_sequence(&self, waits: bool) -> Option<u8> {
-        // Who counts otherwise is told nothing.
+        // A client that counts differently gets no error.
         if self.partial_packet.is_some()
             || self.renumbered_side != RenumberedSide::Neither
             || self.compression_frames.both_compressed()
@@ -98,33 +98,33 @@ impl CommandPhase {
                 (fit && !front.authenticates() && front.renumber.is_none()).then_some(1)
             }
             None => match self.packets_sent {
-                Some(told) => Some(told.wrapping_add(1)),
+                Some(packets_sent) => Some(packets_sent.wrapping_add(1)),
                 None => waits.then_some(1),
             },
         }
     }
 
-    /// The reply that comes now, where its bytes go to the client as they are.
+    /// The next reply, if its bytes go to the client unchanged.
     fn relayed_reply(&mut self) -> Option<&mut ReplyFollower> {
         let front = self.in_flight.front_mut()?;
         let as_it_is = self.renumbered_side == RenumberedSide::Neither && front.renumber.is_none();
         as_it_is.then_some(&mut front.reply)
     }
 
-    /// How many of the server's next bytes may go to the client unseen.
+    /// How many of the server's next bytes may go to the client unread.
     pub fn row_bytes_ahead(&mut self) -> usize {
         self.relayed_reply()
             .map_or(0, |reply| reply.skippable_row_bytes())
     }
 
-    /// So many of them did.
+    /// This many bytes went to the client unread.
     pub fn row_bytes_passed(&mut self, bytes: usize) {
         if let Some(reply) = self.relayed_reply() {
             reply.skip_row_bytes(bytes);
         }
     }
 
-    /// Takes in how the reply to an own command ended.
+    /// Takes the outcome of an internal command.
     pub fn observe(&mut self, outcome: &ReplyOutcome) {
         match outcome {
             ReplyOutcome::Ok(ok) => self.state.observe(ok),
@@ -138,30 +138,30 @@ impl CommandPhase {
         std::mem::take(&mut self.definition_touched)
     }
 
-    /// True once after a relayed call was denied for want of its procedure's definer's rights.
+    /// True once after a relayed call failed because its procedure's definer lacked a right.
     pub fn take_definer_denied(&mut self) -> bool {
         std::mem::take(&mut self.definer_denied)
     }
 
-    /// An execution that is learned from, once after it has ended.
+    /// The metadata sample of an execution that has ended, once.
     pub fn take_metadata_sample(&mut self) -> Option<MetadataSample> {
         self.metadata_sample.take().map(|lesson| *lesson)
     }
 
     fn complete_reply(
         &mut self,
-        after: ReplyCompletion,
+        completion: ReplyCompletion,
         outcome: ReplyOutcome,
         reply: &mut ReplyFollower,
     ) {
         self.definition_touched |= std::mem::take(&mut self.may_touch_definition);
         if reply.responses() > 1 {
-            // Only those behind the last statement are counted in it.
+            // The reply counts only the warnings of the last statement.
             self.state.may_hold_conditions();
         }
-        let told = reply.take_columns();
-        if let ReplyCompletion::Executed(statement, lesson) = after {
-            self.prepared.receive_columns(statement, told);
+        let sent_columns = reply.take_columns();
+        if let ReplyCompletion::Executed(statement, lesson) = completion {
+            self.prepared.receive_columns(statement, sent_columns);
             if let (Some(mut lesson), ReplyOutcome::Ok(ok)) = (lesson, &outcome) {
                 let columns = self.prepared.cached_columns(statement).cloned();
                 lesson.receive(ok, columns, reply.status_after_columns());
@@ -174,16 +174,16 @@ impl CommandPhase {
         }
         match outcome {
             ReplyOutcome::Ok(ok) => {
-                let ends = ok.status & status::IN_TRANS == 0
+                let ends_transaction = ok.status & status::IN_TRANS == 0
                     && self.state.transaction() == TransactionState::Open;
-                // What was sent behind it may set the next one's.
-                if ends && self.in_flight.is_empty() {
+                // A command sent after it may set the next transaction's.
+                if ends_transaction && self.in_flight.is_empty() {
                     self.state.one_shot_ended();
                 }
-                match after {
+                match completion {
                     ReplyCompletion::Nothing => {}
                     ReplyCompletion::ProcedureCall(_) | ReplyCompletion::TransactionEnded
-                        // What was sent behind it may set the next one's.
+                        // A command sent after it may set the next transaction's.
                         if ok.status & status::IN_TRANS == 0 && self.in_flight.is_empty() =>
                     {
                         self.state.one_shot_ended();
@@ -214,7 +214,7 @@ impl CommandPhase {
                 self.state.observe(&ok);
             }
             ReplyOutcome::Err(error) => {
-                match after {
+                match completion {
                     ReplyCompletion::Login { .. } => self.state = SessionState::new(None),
                     ReplyCompletion::ProcedureCall(statement) => {
                         self.definer_denied |= denies_definer(error.code);
@@ -230,8 +230,8 @@ impl CommandPhase {
                 if prepared.warnings != 0 {
                     self.state.may_hold_conditions();
                 }
-                if let ReplyCompletion::Prepared(text) = after {
-                    self.prepared.insert(*text, prepared, told);
+                if let ReplyCompletion::Prepared(text) = completion {
+                    self.prepared.insert(*text, prepared, sent_columns);
                 }
             }
             ReplyOutcome::Silent | ReplyOutcome::Text => {}

@@ -1,4 +1,4 @@
-//! Which SELECTs went by, how long each took and how many rows it had: noted only where somebody wants to know.
+//! Watches SELECTs: their texts, times and row counts, only where a consumer wants them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,10 +14,9 @@ use headwater_wire::reply::ReplyOutcome;
 use super::{CommandPhase, command_of};
 use crate::machine_step::{ClientStep, SessionLimits};
 
-/// Longer texts are not noted, in bytes.
+/// Longer texts are not watched, in bytes.
 const MAX_TEXT_BYTES: usize = 16 * 1024;
 
-/// What is noted of a session.
 #[derive(Debug, Default)]
 pub(super) struct StatementWatch {
     prepared: BTreeMap<u32, Arc<[u8]>>,
@@ -25,12 +24,10 @@ pub(super) struct StatementWatch {
     finished: Vec<WatchedSelect>,
 }
 
-/// A command on its way.
 #[derive(Debug)]
 pub(super) struct WatchedCommand {
     text: Arc<[u8]>,
     database: Option<Vec<u8>>,
-    /// By which command.
     command: Command,
     sent: Option<Instant>,
 }
@@ -40,7 +37,7 @@ pub(super) struct WatchedCommand {
 pub struct WatchedSelect {
     /// Its text, or the one that was prepared.
     pub text: Arc<[u8]>,
-    /// The database that was current, as far as is known.
+    /// The current database, if known.
     pub database: Option<Vec<u8>>,
     /// When it went to the server.
     pub sent: Instant,
@@ -51,22 +48,22 @@ pub struct WatchedSelect {
 }
 
 impl CommandPhase {
-    /// Notes SELECTs that resemble those of feeds, from here on.
+    /// Watches SELECTs that resemble a feed's, from here on.
     pub(crate) fn watch(&mut self) {
         self.watch = Some(Box::default());
     }
 
-    /// What went to the server was sent now.
+    /// Marks the relayed commands as sent now.
     pub fn sent(&mut self, now: Instant) {
-        for own in &mut self.in_flight {
-            own.mark_sent(now);
-            if let Some(noted) = &mut own.watched {
-                noted.sent.get_or_insert(now);
+        for command in &mut self.in_flight {
+            command.mark_sent(now);
+            if let Some(watched) = &mut command.watched {
+                watched.sent.get_or_insert(now);
             }
         }
     }
 
-    /// The SELECTs that were answered since this was asked last.
+    /// The SELECTs that ended since the last call.
     pub fn take_watched_selects(&mut self) -> Vec<WatchedSelect> {
         let watch = self.watch.as_mut();
         watch
@@ -74,7 +71,7 @@ impl CommandPhase {
             .unwrap_or_default()
     }
 
-    /// As [`CommandPhase::client`], where commands are noted.
+    /// As [`CommandPhase::client`], where commands are watched.
     pub(crate) fn watched_client(
         &mut self,
         input: &[u8],
@@ -89,13 +86,13 @@ impl CommandPhase {
         step
     }
 
-    /// Notes the command that has begun with these bytes.
+    /// Records the command that these bytes begin.
     fn note_begun(&mut self, input: &[u8]) {
         let body = input.get(HEADER_BYTES..).unwrap_or_default();
         let length = PacketHeader::parse(input).map_or(0, |header| header.len);
         let payload = body.get(..length).unwrap_or(body);
         let of_text = |range: Option<Range<usize>>| -> Option<Arc<[u8]>> {
-            // What goes on in pieces is long.
+            // A packet that is relayed in pieces is long.
             let text = payload.get(range?).filter(|_| payload.len() == length)?;
             (text.len() <= MAX_TEXT_BYTES && resembles(text)).then(|| text.into())
         };
@@ -126,26 +123,31 @@ impl CommandPhase {
         }
     }
 
-    /// A command that was noted has ended so.
-    pub(super) fn note_ended(&mut self, noted: WatchedCommand, outcome: &ReplyOutcome, rows: u64) {
+    /// Records the end of a watched command.
+    pub(super) fn note_ended(
+        &mut self,
+        watched: WatchedCommand,
+        outcome: &ReplyOutcome,
+        rows: u64,
+    ) {
         let most = self.prepared.max_statements();
         let Some(watch) = &mut self.watch else {
             return;
         };
-        match (outcome, noted.sent) {
+        match (outcome, watched.sent) {
             (ReplyOutcome::Prepared(prepared), _) => {
                 if watch.prepared.len() >= most {
                     // The oldest: it may be closed.
                     watch.prepared.pop_first();
                 }
-                watch.prepared.insert(prepared.statement_id, noted.text);
+                watch.prepared.insert(prepared.statement_id, watched.text);
             }
             (ReplyOutcome::Ok(_), Some(sent)) => watch.finished.push(WatchedSelect {
-                text: noted.text,
-                database: noted.database,
+                text: watched.text,
+                database: watched.database,
                 sent,
                 rows,
-                prepared: noted.command == Command::StmtExecute,
+                prepared: watched.command == Command::StmtExecute,
             }),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! How long relayed commands take, from their last byte to the end of their reply: noted only where somebody wants to know.
+//! Times relayed commands from their last byte to the end of their reply, only where a consumer wants it.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,6 @@ use headwater_wire::reply::ReplyOutcome;
 use super::CommandPhase;
 use super::in_flight::InFlightCommand;
 
-/// A command on its way.
 #[derive(Debug)]
 pub(super) struct CommandTiming {
     received: Instant,
@@ -16,25 +15,25 @@ pub(super) struct CommandTiming {
     details: Option<RelayDetails>,
 }
 
-/// What is known of a command that the server answers.
+/// Details of a relayed command.
 #[derive(Debug)]
 pub struct RelayDetails {
-    /// What it is.
+    /// The kind of command.
     pub kind: &'static str,
-    /// Why the server answers it; empty: nobody else would.
+    /// Why it was relayed; empty: Headwater answers none of its kind.
     pub reason: &'static str,
-    /// Whose it is: a definition's or a feed's.
+    /// Its definition's or feed's name.
     pub owner: Option<String>,
-    /// The number of its form.
+    /// The digest of its text's form.
     pub digest: Option<u64>,
-    /// For so long the server was asked before it was relayed.
+    /// How long internal queries took before it was relayed.
     pub query_time: Duration,
 }
 
-/// A command that the server has answered.
+/// A relayed command that has ended.
 #[derive(Debug)]
 pub struct CompletedCommand {
-    /// Which.
+    /// The command.
     pub command: Command,
     /// When its last byte had come.
     pub received: Instant,
@@ -42,17 +41,17 @@ pub struct CompletedCommand {
     pub sent: Option<Instant>,
     /// How many rows came back.
     pub rows: u64,
-    /// The error that it ended with.
+    /// The server's error, if it ended with one.
     pub error: Option<u16>,
-    /// What was said of it.
+    /// Its details, if they were recorded.
     pub details: Option<RelayDetails>,
 }
 
 impl CommandPhase {
-    /// Bytes of the client came now: from here on it is noted how long commands take.
+    /// Bytes of the client came now: commands are timed from here on.
     pub fn received(&mut self, now: Instant) {
         self.received_at = Some(now);
-        // More of a long command, or of a file that the server has asked for.
+        // More of a long command, or of a local file that the server requested.
         let passing = self.partial_packet.is_some();
         let longer = match passing {
             true => self.in_flight.back_mut(),
@@ -66,35 +65,33 @@ impl CommandPhase {
         }
     }
 
-    /// Nobody wants to know any more.
+    /// Stops timing commands.
     pub fn stop_timing(&mut self) {
         (self.received_at, self.completed) = (None, Vec::new());
     }
 
-    /// Says what the command is that was begun last.
-    pub fn describe_latest(&mut self, about: RelayDetails) {
+    /// Records the details of the last command that began.
+    pub fn describe_latest(&mut self, details: RelayDetails) {
         let latest = self.in_flight.back_mut();
         if let Some(timing) = latest.and_then(|latest| latest.timing.as_mut()) {
-            timing.details = Some(about);
+            timing.details = Some(details);
         }
     }
 
-    /// The commands that have been answered since this was asked last.
+    /// The commands that ended since the last call.
     pub fn take_completed(&mut self) -> Vec<CompletedCommand> {
         std::mem::take(&mut self.completed)
     }
 
-    /// For a command that begins now.
     pub(super) fn timing(&self) -> Option<Box<CommandTiming>> {
-        let came = self.received_at?;
+        let received_at = self.received_at?;
         Some(Box::new(CommandTiming {
-            received: came,
+            received: received_at,
             sent: None,
             details: None,
         }))
     }
 
-    /// A command has ended so.
     pub(super) fn note_completed(&mut self, ended: &mut InFlightCommand, outcome: &ReplyOutcome) {
         let Some(timing) = ended.timing.take() else {
             return;
@@ -116,13 +113,11 @@ impl CommandPhase {
 }
 
 impl InFlightCommand {
-    /// The client is sending a file for it.
     fn expects_local_file(&self) -> bool {
         let data = self.client_data.as_ref();
         data.is_some_and(|data| !data.is_done())
     }
 
-    /// It has gone to the server by now.
     pub(super) fn mark_sent(&mut self, now: Instant) {
         if let Some(timing) = &mut self.timing {
             timing.sent.get_or_insert(now);
@@ -153,7 +148,7 @@ mod tests {
             digest: None,
             query_time: Duration::ZERO,
         });
-        // Another one goes behind it.
+        // Another command follows.
         session.received(came + Duration::from_millis(5));
         session.begin(Command::Ping, ReplyCompletion::Nothing);
         session.sent(came + Duration::from_millis(6));
@@ -189,7 +184,7 @@ mod tests {
         session.received(last);
         session.partial_packet = None;
         session.sent(last);
-        // What comes behind it is another command.
+        // What comes next is another command.
         session.received(last + Duration::from_secs(1));
         let mut ended = session.in_flight.pop_front().unwrap();
         session.note_completed(&mut ended, &ReplyOutcome::Silent);

@@ -1,4 +1,4 @@
-//! Lists of authors that a statement has beside those whom a reader follows: when the server is asked for them, and what it says.
+//! A statement's author lists besides the reader's follows: when the server is queried for them, and its replies.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use super::{CandidateQuery, CandidateSet, index_numbers};
 use crate::author_lists::{AuthorListKey, AuthorListRule, ListedAuthors, MAX_LISTED_AUTHORS};
 use crate::cached_rows::{AuthorListReply, QueriedAuthorList};
 
-/// A list of authors.
+/// A query for an author list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorListQuery {
-    /// The reader's rows of its table.
+    /// The reader's rows in the list's table.
     pub whose: MessageKey,
-    /// The statement that asks for it, up to the reader's number.
+    /// The query's text, up to the reader's id.
     pub query: Arc<str>,
-    /// What the answer depends on beside that.
+    /// What the result depends on besides the text.
     pub key: Arc<[u8]>,
-    /// What it is for.
+    /// What the list is for.
     pub rule: AuthorListRule,
 }
 
 impl AuthorListQuery {
-    /// Under what it is kept in a stream of the log.
+    /// The cache key in one generation of the log.
     #[must_use]
     pub fn cache_key(&self, template: &Template, generation: u64) -> AuthorListKey {
         let key = [
@@ -42,26 +42,26 @@ impl AuthorListQuery {
         }
     }
 
-    /// What an answer says. `None`: it is none.
+    /// Reads a reply; `None`: it is not a valid one.
     fn read_reply(&self, answer: QueryReply) -> Option<AuthorListReply> {
         let QueryReply::Rows(rows) = answer else {
             return None;
         };
-        // Nobody is named by NULL; but where it is among those who are blocked, nothing passes.
+        // NULL names no author; but in a list of blocked authors it lets nothing pass.
         let names = |null: bool| !null || self.rule == AuthorListRule::Blocked;
-        let named = rows.iter().filter(|row| names(row.cell(0).is_none()));
-        let numbers: Option<Vec<u64>> = named.map(|row| row.u64(0)).collect();
+        let author_rows = rows.iter().filter(|row| names(row.cell(0).is_none()));
+        let numbers: Option<Vec<u64>> = author_rows.map(|row| row.u64(0)).collect();
         Some(numbers.filter(|it| it.len() <= MAX_LISTED_AUTHORS))
     }
 }
 
 impl FeedCacheScope {
-    /// The same with the lists of a statement. `None`: one of them cannot be asked for, so no rows are kept.
+    /// The scope with the statement's author lists. `None`: one of them cannot be queried, so no rows are cached.
     pub(super) fn with_author_lists(
         mut self,
         template: &Template,
         statement: FeedStatement<'_>,
-        asked: &FeedPageRequest,
+        request: &FeedPageRequest,
     ) -> Option<FeedCacheScope> {
         let lists = &template.shape.row_dependencies.as_ref()?.lists;
         if lists.is_empty() {
@@ -70,13 +70,13 @@ impl FeedCacheScope {
         if lists.len() != template.list_timelines.len() {
             return None;
         }
-        let also = index_numbers(&asked.authors, template).ok()?;
+        let also = index_numbers(&request.authors, template).ok()?;
         let each = lists
             .iter()
             .zip(&*template.list_timelines)
-            .map(|(list, place)| {
+            .map(|(list, timeline)| {
                 Some(AuthorListQuery {
-                    whose: (*place, list.reader(statement)?),
+                    whose: (*timeline, list.reader(statement)?),
                     query: list.author_query(statement)?.into(),
                     key: self.settings.clone().into(),
                     rule: match list.admits {
@@ -89,15 +89,14 @@ impl FeedCacheScope {
         Some(self)
     }
 
-    /// Under what its lists are kept.
     pub(super) fn author_list_keys(
         &self,
         template: &Template,
-        found: &CandidateSet,
+        candidates: &CandidateSet,
     ) -> Vec<AuthorListKey> {
         let lists = self.lists.iter();
         lists
-            .map(|it| it.cache_key(template, found.generation))
+            .map(|it| it.cache_key(template, candidates.generation))
             .collect()
     }
 }
@@ -109,24 +108,27 @@ impl CandidateQuery {
             .map_or(&[], |keeping| &keeping.lists)
     }
 
-    /// What the server said of a list.
     fn list_reply(&self, at: usize) -> Option<&AuthorListReply> {
         self.list_replies.get(at)?.as_ref()
     }
 
-    /// True for a list of which it is not known what is on it.
-    fn is_unknown_list(&self, at: usize, found: &CandidateSet) -> bool {
-        let kept = found.author_lists.get(at).is_some_and(Option::is_some);
-        !kept && self.list_reply(at).is_none()
+    /// True for a list whose authors are unknown.
+    fn is_unknown_list(&self, at: usize, candidates: &CandidateSet) -> bool {
+        let is_cached = candidates.author_lists.get(at).is_some_and(Option::is_some);
+        !is_cached && self.list_reply(at).is_none()
     }
 
-    /// The questions for lists of which it is not known what is on them.
-    pub(super) fn list_queries(&self, template: &Template, found: &CandidateSet) -> Vec<String> {
+    /// The queries for unknown lists.
+    pub(super) fn list_queries(
+        &self,
+        template: &Template,
+        candidates: &CandidateSet,
+    ) -> Vec<String> {
         if !template.row_cache.should_query() {
             return Vec::new();
         }
         let lists = self.author_lists().iter().enumerate();
-        let open = lists.filter(|(at, _)| self.is_unknown_list(*at, found));
+        let open = lists.filter(|(at, _)| self.is_unknown_list(*at, candidates));
         let ask = |list: &AuthorListQuery| {
             format!(
                 "{}{} LIMIT {}",
@@ -138,23 +140,27 @@ impl CandidateQuery {
         open.map(|(_, list)| ask(list)).collect()
     }
 
-    /// Takes in the answers. Without one no rows are kept of this statement.
-    pub(super) fn take_list_replies(&mut self, found: &CandidateSet, answers: Vec<QueryReply>) {
-        match self.merged_replies(found, answers) {
-            Some(told) => self.list_replies = told,
+    /// Takes the replies. Without one of them, no rows of this statement are cached.
+    pub(super) fn take_list_replies(
+        &mut self,
+        candidates: &CandidateSet,
+        answers: Vec<QueryReply>,
+    ) {
+        match self.merged_replies(candidates, answers) {
+            Some(replies) => self.list_replies = replies,
             None => self.cache_scope = None,
         }
     }
 
-    /// What was said of each list, with these answers about those that were open.
+    /// The reply for each list, with these replies filled in for the unknown ones.
     fn merged_replies(
         &self,
-        found: &CandidateSet,
+        candidates: &CandidateSet,
         answers: Vec<QueryReply>,
     ) -> Option<Vec<Option<AuthorListReply>>> {
         let mut answers = answers.into_iter();
         let each = self.author_lists().iter().enumerate().map(|(at, list)| {
-            match self.is_unknown_list(at, found) {
+            match self.is_unknown_list(at, candidates) {
                 true => Some(Some(list.read_reply(answers.next()?)?)),
                 false => Some(self.list_reply(at).cloned()),
             }
@@ -162,20 +168,19 @@ impl CandidateQuery {
         each.collect()
     }
 
-    /// The authors of each list. `None`: not all are known. `Some(None)`: there are too many on one.
-    pub(super) fn authors(&self, found: &CandidateSet) -> Option<Option<Vec<ListedAuthors>>> {
+    /// The authors of each list. `None`: not all are known. `Some(None)`: one has too many authors.
+    pub(super) fn authors(&self, candidates: &CandidateSet) -> Option<Option<Vec<ListedAuthors>>> {
         let each = self.author_lists().iter().enumerate().map(|(at, list)| {
-            let told = self.list_reply(at).map(|told| {
+            let from_reply = self.list_reply(at).map(|told| {
                 let told = told.as_deref();
                 told.map(|told| list.rule.list_of(told))
             });
-            told.or_else(|| found.author_lists.get(at)?.clone())
+            from_reply.or_else(|| candidates.author_lists.get(at)?.clone())
         });
-        let known: Vec<Option<ListedAuthors>> = each.collect::<Option<_>>()?;
-        Some(known.into_iter().collect())
+        let authors: Vec<Option<ListedAuthors>> = each.collect::<Option<_>>()?;
+        Some(authors.into_iter().collect())
     }
 
-    /// What is kept of its lists.
     pub(super) fn queried_lists(&self, keys: Vec<AuthorListKey>) -> Vec<QueriedAuthorList> {
         let each = keys.into_iter().enumerate();
         each.map(|(at, list)| QueriedAuthorList {

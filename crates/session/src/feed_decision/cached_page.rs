@@ -1,7 +1,7 @@
-//! Rows that are kept: a page made of them, and what an answer of the server's tells of each message.
+//! Cached rows of feed statements: pages made of them, and what a server reply shows about each message.
 //!
-//! A row that was kept is what the server would send now, as long as the log tells no change of its message. So such a page needs no
-//! question to the server but the proof that memory is up to date. Outside transactions only: inside, the snapshot decides.
+//! A cached row is what the server would send now, as long as the log contains no change of its message. So such a page needs no query but
+//! the proof that memory is fresh. This holds outside transactions only: inside, the snapshot decides.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,22 +26,22 @@ use crate::cached_rows::{
     self, CacheFill, CachedPage, MessageColumn, MessageObservation, PageCandidates, RowOutcome,
 };
 
-/// A page that may be made of rows that are kept.
+/// A page that cached rows may answer.
 #[derive(Clone, Debug)]
 pub struct CachedPageRequest {
-    /// Whose messages.
+    /// The authors or readers whose messages they are.
     pub candidates: FeedCandidateRequest,
-    /// As they were named without a proof: if nothing is kept of these, none is needed.
+    /// The ids as named without a proof: if no row of these is cached, no proof is needed.
     pub named: Vec<u64>,
-    /// There are no others.
+    /// There are no other messages.
     pub exhaustive: bool,
-    /// Under which number rows are kept.
+    /// The rows' cache key.
     pub cache_key: CacheKey,
-    /// The places of rows that they are made of.
+    /// The timelines of the joined tables.
     pub joined_tables: Arc<[TimelineId]>,
-    /// Lists of authors beside those whom a reader follows, and whose the messages are, one by one.
+    /// Author lists besides the reader's follows, and the author of each message.
     pub lists: Option<(Vec<AuthorListKey>, Vec<u64>)>,
-    /// What stands in front of the rows, and which number the first of them has.
+    /// The result-set envelope, which also gives the first row's packet number.
     pub envelope: Arc<ResultEnvelope>,
     /// OFFSET.
     pub offset: u64,
@@ -49,140 +49,140 @@ pub struct CachedPageRequest {
     pub limit: u64,
 }
 
-/// Under what rows of a statement are kept.
+/// What a statement's cached rows depend on.
 #[derive(Clone, Debug)]
 pub(super) struct FeedCacheScope {
-    /// All that rows depend on but the template and the messages.
+    /// The cache key, without the template and the messages.
     key: Vec<u8>,
-    /// What the session's settings are of that.
     pub(super) settings: Vec<u8>,
-    /// Lists of authors beside those whom a reader follows.
+    /// Author lists besides the reader's follows.
     pub(super) lists: Vec<AuthorListQuery>,
 }
 
-/// Rows of statements with longer literals beside those that are apart are not kept.
+/// Rows are not cached where the statement's other literals are longer than this.
 const MAX_LITERAL_BYTES: usize = 1024;
 
 impl<K: FeedKnowledge> FeedContext<'_, K> {
-    /// Under what rows of the statement may be kept, if they may.
+    /// The cache scope of the statement's rows, if they may be cached.
     pub(super) fn cache_scope(
         &self,
         template: &Template,
         statement: FeedStatement<'_>,
     ) -> Option<FeedCacheScope> {
-        let standing = &self.session.state;
+        let state = &self.session.state;
         let may = self.policy.rows
             && !self.is_planned(template)
             && !self.caches_columns()
             && self.named.is_none()
-            && !standing.reads_a_snapshot();
-        let keep = template.shape.row_dependencies.as_ref().filter(|_| may)?;
-        let follow = standing.row_settings()?;
-        let literals = keep.cache_key_literals(statement, template.types)?;
+            && !state.reads_a_snapshot();
+        let dependencies = template.shape.row_dependencies.as_ref().filter(|_| may)?;
+        let follow = state.row_settings()?;
+        let literals = dependencies.cache_key_literals(statement, template.types)?;
         let literals = (literals.len() <= MAX_LITERAL_BYTES).then_some(literals)?;
-        let around = self.session.envelope_key();
+        let envelope_key = self.session.envelope_key();
         Some(FeedCacheScope {
-            key: [&around[..], follow, &[0], &literals].concat(),
+            key: [&envelope_key[..], follow, &[0], &literals].concat(),
             settings: follow.to_vec(),
             lists: Vec::new(),
         })
     }
 
-    /// The page that may be there already.
+    /// A request for the page, if cached rows may answer it.
     pub(super) fn cached_page_request(
         &self,
         subject: &ServedStatement,
-        wishes: &CandidateQuery,
-        found: &CandidateSet,
+        query: &CandidateQuery,
+        candidates: &CandidateSet,
     ) -> Option<CachedPageRequest> {
-        let keeping = wishes.cache_scope.as_ref()?;
+        let keeping = query.cache_scope.as_ref()?;
         let template = &subject.template;
-        let kept = &template.row_cache;
-        let first = wishes.retakes == 0 && !wishes.was_short;
+        let row_cache = &template.row_cache;
+        let first = query.retakes == 0 && !query.was_short;
         let ttl = self.policy.privileges_ttl;
-        let standing = &self.session.state;
+        let state = &self.session.state;
         let may = first
             && !template.is_retired()
-            && standing.has_recent_contact(self.now)
-            && standing.may_read_template(kept.template, ttl, self.now)
-            && kept.should_try();
+            && state.has_recent_contact(self.now)
+            && state.may_read_template(row_cache.template, ttl, self.now)
+            && row_cache.should_try();
         if !may {
             return None;
         }
-        let key = keeping.cache_key(found);
-        let (variant, frame) = kept.lookup(&key, AuthorCountBucket::of(found.authors).number())?;
-        // Of other columns than those that were told of the client's own statement, the server tells it with a flag.
+        let key = keeping.cache_key(candidates);
+        let (variant, frame) =
+            row_cache.lookup(&key, AuthorCountBucket::of(candidates.authors).number())?;
+        // If the columns differ from those last sent for the client's own statement, the server sets a flag.
         if let Some(executed) = self.executed
             && executed.columns != frame.columns
         {
             return None;
         }
         Some(CachedPageRequest {
-            candidates: wishes.request(subject),
-            named: found.ids.clone(),
-            exhaustive: found.exhaustive,
+            candidates: query.request(subject),
+            named: candidates.ids.clone(),
+            exhaustive: candidates.exhaustive,
             cache_key: variant,
             joined_tables: Arc::clone(&template.joined_timelines),
             lists: (!keeping.lists.is_empty()).then(|| {
                 (
-                    keeping.author_list_keys(template, found),
-                    found.written_by.clone(),
+                    keeping.author_list_keys(template, candidates),
+                    candidates.written_by.clone(),
                 )
             }),
             envelope: frame,
-            offset: wishes.bound.offset,
-            limit: wishes.bound.limit,
+            offset: query.bound.offset,
+            limit: query.bound.limit,
         })
     }
 
-    /// The page was made of kept rows, or could not be.
+    /// The page was made of cached rows, or could not be.
     pub(super) fn page_made(
         &mut self,
         subject: ServedStatement,
-        wishes: CandidateQuery,
-        found: CandidateSet,
+        query: CandidateQuery,
+        candidates: CandidateSet,
         frame: &ResultEnvelope,
         paged: Option<CachedPage>,
     ) -> FeedTransition {
         subject.template.row_cache.record_attempt(paged.is_some());
         let Some(paged) = paged else {
-            return self.query_server(subject, wishes, found);
+            return self.query_server(subject, query, candidates);
         };
-        let crowd = AuthorCountBucket::of(found.authors);
+        let bucket = AuthorCountBucket::of(candidates.authors);
         subject
             .template
-            .record_cached_page(crowd, self.microseconds());
+            .record_cached_page(bucket, self.microseconds());
         if let Some(executed) = self.executed {
             self.session
                 .prepared_mut()
                 .executed_locally(executed.statement);
         }
-        // Behind a call it is among what runs once more where somebody asks for counts.
+        // After a call it is among the statements that run again where the client asks for counts.
         if self.session.tables.pending.is_none() {
             self.session.set_found_rows(paged.found_rows);
         }
         let (packets, outcome) = paged.reply(frame);
-        let told = FeedReply {
+        let reply = FeedReply {
             from_cache: true,
             ..FeedReply::narrowed(packets, outcome)
         };
-        Ok((FeedStage::Ended, FeedAction::Reply(told)))
+        Ok((FeedStage::Ended, FeedAction::Reply(reply)))
     }
 
-    /// What a narrowed answer tells of the messages among which the server looked.
+    /// What a narrowed reply shows about the candidates.
     pub(super) fn cache_fill(
         &mut self,
         subject: &ServedStatement,
-        wishes: &CandidateQuery,
+        query: &CandidateQuery,
         candidates: &ChosenCandidates,
         bytes: &[u8],
     ) -> Option<CacheFill> {
         let template = &subject.template;
-        let keeping = wishes.cache_scope.as_ref()?;
-        let found = candidates.cacheable.as_ref()?;
+        let keeping = query.cache_scope.as_ref()?;
+        let candidate_set = candidates.cacheable.as_ref()?;
         if let Some(begun) = *self.begun {
-            let standing = &mut self.session.state;
-            standing.template_answered(template.row_cache.template, begun);
+            let state = &mut self.session.state;
+            state.template_answered(template.row_cache.template, begun);
         }
         let (names, words) = (&template.feed_names, &subject.words);
         let id = MessageColumn {
@@ -191,26 +191,28 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             alias: words.text(template.shape.qualifier, self.text()?),
             name: &names.id,
         };
-        // Whom a list has not pass is not shown, whatever else holds.
-        let authors = wishes.authors(found)?;
+        // Messages of authors who do not pass a list are not shown, whatever else holds.
+        let authors = query.authors(candidate_set)?;
         let too_many = authors.is_none();
         let lists = authors.filter(|lists| !lists.is_empty());
-        let passing = lists.map(|lists| passing_messages(&lists, &found.ids, &found.written_by));
-        let among = PageCandidates {
-            ids: passing.as_deref().unwrap_or(&found.ids),
-            exhaustive: found.exhaustive,
-            offset: wishes.bound.offset,
-            limit: wishes.bound.limit,
+        let passing = lists
+            .map(|lists| passing_messages(&lists, &candidate_set.ids, &candidate_set.written_by));
+        let page_candidates = PageCandidates {
+            ids: passing.as_deref().unwrap_or(&candidate_set.ids),
+            exhaustive: candidate_set.exhaustive,
+            offset: query.bound.offset,
+            limit: query.bound.limit,
         };
         let parts = ResultSetParts::read(bytes, self.session.capabilities)?;
         let binary = self.executed.is_some();
-        let (frame, rows) = cached_rows::read_observations(bytes, &parts, binary, id, among)?;
+        let (frame, rows) =
+            cached_rows::read_observations(bytes, &parts, binary, id, page_candidates)?;
         let refers = &template.shape.row_dependencies.as_ref()?.joined_rows;
         let others = (&refers[..], &template.joined_timelines[..]);
-        let others = JoinedRows::read(bytes, &parts, binary, (id, found), others)?;
+        let others = JoinedRows::read(bytes, &parts, binary, (id, candidate_set), others)?;
         Some(CacheFill {
             cache: Arc::clone(&template.row_cache),
-            key: keeping.cache_key(found),
+            key: keeping.cache_key(candidate_set),
             envelope_kind: candidates.bucket.number(),
             envelope: frame,
             rows: rows
@@ -218,31 +220,30 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 .filter(|_| !too_many)
                 .filter_map(|told| others.observe(bytes, told))
                 .collect(),
-            lists: wishes.queried_lists(keeping.author_list_keys(template, found)),
+            lists: query.queried_lists(keeping.author_list_keys(template, candidate_set)),
         })
     }
 }
 
 impl FeedCacheScope {
-    /// In this stream of the log: what was told in another one is of other tables, perhaps.
-    fn cache_key(&self, found: &CandidateSet) -> Vec<u8> {
-        [&found.generation.to_le_bytes()[..], &self.key].concat()
+    /// The cache key in this generation of the log: rows of another generation may be of other tables.
+    fn cache_key(&self, candidates: &CandidateSet) -> Vec<u8> {
+        [&candidates.generation.to_le_bytes()[..], &self.key].concat()
     }
 }
 
-/// The other rows that those of a reply are made of.
+/// The joined rows that a reply's rows depend on.
 struct JoinedRows {
     tables: Vec<JoinedTableRows>,
-    /// Of each message its author, where that matters.
+    /// Each message's author, where a joined table needs it.
     authors: HashMap<u64, u64>,
     kinds: Vec<u8>,
     binary: bool,
 }
 
-/// Rows of one table.
 struct JoinedTableRows {
     table: TimelineId,
-    /// Which column of the reply has its key; `None`: the message's author.
+    /// The reply's column with its key; `None`: the message's author.
     column: Option<usize>,
     decides: bool,
 }
@@ -256,7 +257,7 @@ impl JoinedRows {
         (message, found): (MessageColumn<'_>, &CandidateSet),
         (refers, places): (&[JoinedRowReference], &[TimelineId]),
     ) -> Option<JoinedRows> {
-        let each = refers.iter().zip(places).map(|(refer, place)| {
+        let each = refers.iter().zip(places).map(|(refer, timeline)| {
             let column = match &refer.key_source {
                 ReferenceKeySource::Author => None,
                 ReferenceKeySource::Column(name) => {
@@ -264,7 +265,7 @@ impl JoinedRows {
                 }
             };
             Some(JoinedTableRows {
-                table: *place,
+                table: *timeline,
                 column,
                 decides: refer.filters,
             })
@@ -279,31 +280,35 @@ impl JoinedRows {
         })
     }
 
-    /// What is told of a message, with the rows that it is made of. `None`: these are not known.
-    fn observe(&self, bytes: &[u8], (id, says): (u64, RowOutcome)) -> Option<MessageObservation> {
+    /// A message's outcome with its joined rows; `None`: these are not known.
+    fn observe(
+        &self,
+        bytes: &[u8],
+        (id, outcome): (u64, RowOutcome),
+    ) -> Option<MessageObservation> {
         if self.tables.is_empty() {
-            return Some(MessageObservation::without_joined_rows((id, says)));
+            return Some(MessageObservation::without_joined_rows((id, outcome)));
         }
-        let row = match &says {
+        let row = match &outcome {
             RowOutcome::Row(range) => Some(bytes.get(range.clone())?),
             RowOutcome::Passes | RowOutcome::FilteredOut => None,
         };
-        let made_of = self.tables.iter().map(|other| {
-            let key = match (other.column, row) {
-                // That it passes, or does not, is no matter of theirs.
-                (_, None) if !other.decides => None,
+        let made_of = self.tables.iter().map(|table| {
+            let key = match (table.column, row) {
+                // These rows do not decide whether it passes.
+                (_, None) if !table.decides => None,
                 (None, _) => Some(*self.authors.get(&id)?),
-                (Some(place), Some(row)) => {
-                    column::nullable_id_cell(row, place, &self.kinds, self.binary)?
+                (Some(column_index), Some(row)) => {
+                    column::nullable_id_cell(row, column_index, &self.kinds, self.binary)?
                 }
                 (Some(_), None) => return None,
             };
-            Some(key.map(|key| (other.table, key)))
+            Some(key.map(|key| (table.table, key)))
         });
         Some(MessageObservation {
             joined_rows: made_of.collect::<Option<_>>()?,
             id,
-            outcome: says,
+            outcome,
         })
     }
 }

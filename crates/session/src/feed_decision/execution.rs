@@ -1,8 +1,8 @@
-//! Where the statement is an execution of one that was prepared: so is the narrowed one, each id in it a parameter.
+//! Narrows an execution of a prepared statement: the narrowed statement is prepared, too, with each id as a parameter.
 //!
-//! Headwater prepares the narrowed text in the client's session, once for each text, form and size of list, and executes it with the
-//! client's parameters and the ids. The reply has the client's rows in the binary form. The client's own statement is not executed
-//! then: types of parameters that came with this execution are remembered, for the next one that the server gets.
+//! Headwater prepares the narrowed text in the client's session, once for each text, form and list size, and executes it with the client's
+//! parameters and the ids. The reply has the client's rows in the binary format. The client's own statement is not executed; parameter
+//! types of this execution are remembered for the next one that the server gets.
 
 use std::sync::Arc;
 
@@ -26,28 +26,27 @@ use super::{
 use crate::commands::close_packets;
 use crate::prepared_statements::{CachedColumns, FeedExecution, NarrowedKey};
 
-/// A text that is to be prepared.
+/// A text to prepare.
 #[derive(Debug)]
 pub struct PrepareRequest {
-    /// Packets that go before it, and have no reply.
+    /// Packets without a reply that precede it.
     pub before: Vec<u8>,
     /// The payload of its packet.
     pub payload: Vec<u8>,
 }
 
-/// What a narrowed statement that is prepared is to be executed with.
+/// The execution of a prepared narrowed statement.
 #[derive(Debug)]
 pub(super) struct NarrowedExecution {
     statement_key: NarrowedKey,
     ids: Vec<u64>,
-    /// So many of the client's parameters come before the ids.
+    /// How many of the client's parameters precede the ids.
     before: usize,
-    /// So many of them are left out.
+    /// How many of them are omitted.
     replaced: usize,
 }
 
 impl<K: FeedKnowledge> FeedContext<'_, K> {
-    /// The words of the statement that is executed.
     pub(super) fn executed_words(
         &self,
         executed: &FeedExecution,
@@ -58,7 +57,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         Ok(executed.feed.words().map(StatementWords::executed))
     }
 
-    /// The values that a statement is executed with: none, where it is a text.
+    /// The values of an execution; none for a text.
     pub(super) fn parameters(
         &self,
         subject: &ServedStatement,
@@ -73,7 +72,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         })
     }
 
-    /// The types that they were given: none, where it is a text.
+    /// The parameter types of an execution; none for a text.
     pub(super) fn parameter_types(&self) -> Result<Vec<ParameterType>, FeedRelayReason> {
         let Some(executed) = self.executed else {
             return Ok(Vec::new());
@@ -84,7 +83,6 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         })
     }
 
-    /// Shows the client's parameters.
     fn with_parameters<T>(
         &self,
         executed: &FeedExecution,
@@ -100,33 +98,37 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         show(&each).ok_or(FeedRelayReason::Execution)
     }
 
-    /// What is known of columns is what the client was told of its statement last, so that it need not be told again.
-    pub(super) fn knows_columns(&self, template: &Template, crowd: AuthorCountBucket) -> bool {
+    /// True where the known columns are those last sent for the client's statement, so that they need not be sent again.
+    pub(super) fn knows_columns(&self, template: &Template, bucket: AuthorCountBucket) -> bool {
         if !self.caches_columns() {
             return true;
         }
-        let told = self
+        let sent_columns = self
             .executed
             .and_then(|executed| executed.cached_columns.as_ref());
-        told.is_some_and(|told| template.matches_metadata(crowd, self.plan_settings(), told))
+        sent_columns
+            .is_some_and(|told| template.matches_metadata(bucket, self.plan_settings(), told))
     }
 
-    /// The columns of a narrowed answer, be they told in it or before.
+    /// The columns of a narrowed reply, whether sent in it or before.
     pub(super) fn internal_columns(
         &mut self,
-        said: Option<ColumnFingerprint>,
+        sent_columns: Option<ColumnFingerprint>,
         candidates: &ChosenCandidates,
     ) -> Option<ColumnFingerprint> {
         match candidates
             .internal_statement
             .filter(|_| self.caches_columns())
         {
-            None => said,
-            Some(own) => self.session.prepared_mut().internal_columns(own, said),
+            None => sent_columns,
+            Some(own) => self
+                .session
+                .prepared_mut()
+                .internal_columns(own, sent_columns),
         }
     }
 
-    /// The client is told columns as it would be directly: not where it has them.
+    /// Makes the column definitions those of a direct reply; omits them where the client has them.
     pub(super) fn for_client(
         &self,
         bytes: Vec<u8>,
@@ -141,34 +143,33 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
     }
 
-    /// The client keeps what it was told of its statement's columns.
+    /// True where the client caches its statement's column definitions.
     pub(super) fn caches_columns(&self) -> bool {
         let capabilities = self.session.capabilities;
         self.executed.is_some() && capabilities.contains(Capabilities::MARIADB_CACHE_METADATA)
     }
 
-    /// The payload that has the server do what the client wants.
+    /// The payload that has the server run the client's own statement.
     pub(super) fn original_payload(&mut self) -> Vec<u8> {
-        let own = self.executed.and_then(|executed| {
+        let with_types = self.executed.and_then(|executed| {
             self.session
                 .payload_with_types(executed.statement, self.payload)
         });
-        own.unwrap_or_else(|| self.payload.to_vec())
+        with_types.unwrap_or_else(|| self.payload.to_vec())
     }
 
-    /// Runs the narrowed statement, prepared before or now.
     pub(super) fn run_prepared(
         &mut self,
         executed: &FeedExecution,
         subject: ServedStatement,
-        wishes: CandidateQuery,
+        query: CandidateQuery,
         candidates: ChosenCandidates,
         mut ids: Vec<u64>,
         form: NarrowingForm,
     ) -> FeedTransition {
         let template = &subject.template;
         let size = list_size(ids.len(), self.policy.candidates);
-        // One that comes twice is as one that comes once.
+        // A repeated id has no effect.
         let last = ids.last().copied().ok_or(FeedRelayReason::Failed)?;
         ids.resize(size, last);
         let (text, words, names) = (executed.feed.text(), &subject.words, &template.feed_names);
@@ -188,22 +189,28 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             replaced: open.parameters_replaced,
         };
         let statements = self.session.prepared_mut();
-        if let Some(own) = statements.internal(&plan.statement_key) {
-            return self.execute_narrowed(executed, own, subject, wishes, candidates, &plan);
+        if let Some(statement_id) = statements.internal(&plan.statement_key) {
+            return self.execute_narrowed(
+                executed,
+                statement_id,
+                subject,
+                query,
+                candidates,
+                &plan,
+            );
         }
         let before = close_packets(statements.make_room().ok_or(FeedRelayReason::Failed)?);
         let payload = [&[Command::StmtPrepare.byte()], &*open.text].concat();
         Ok((
-            FeedStage::Preparing(subject, wishes, candidates, plan),
+            FeedStage::Preparing(subject, query, candidates, plan),
             FeedAction::Prepare(PrepareRequest { before, payload }),
         ))
     }
 
-    /// It was prepared, or could not be.
     pub(super) fn narrowed_prepared(
         &mut self,
         subject: ServedStatement,
-        wishes: CandidateQuery,
+        query: CandidateQuery,
         candidates: ChosenCandidates,
         plan: NarrowedExecution,
         reply: InternalReply,
@@ -223,14 +230,14 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             number.map(|number| (number, columns)),
         );
         match (number, &outcome) {
-            (Some(own), _) => {
-                self.execute_narrowed(executed, own, subject, wishes, candidates, &plan)
+            (Some(statement_id), _) => {
+                self.execute_narrowed(executed, statement_id, subject, query, candidates, &plan)
             }
             (None, ReplyOutcome::Err(error)) if error.code == INTERRUPTED => {
                 statements.executed_locally(executed.statement);
-                let told =
+                let feed_reply =
                     FeedReply::narrowed(reply.bytes.ok_or(FeedRelayReason::Failed)?, outcome);
-                Ok((FeedStage::Ended, FeedAction::Reply(told)))
+                Ok((FeedStage::Ended, FeedAction::Reply(feed_reply)))
             }
             _ => Err(FeedRelayReason::Failed),
         }
@@ -239,14 +246,14 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     fn execute_narrowed(
         &mut self,
         executed: &FeedExecution,
-        own: u32,
+        statement_id: u32,
         subject: ServedStatement,
-        wishes: CandidateQuery,
+        query: CandidateQuery,
         candidates: ChosenCandidates,
         plan: &NarrowedExecution,
     ) -> FeedTransition {
         let candidates = ChosenCandidates {
-            internal_statement: Some(own),
+            internal_statement: Some(statement_id),
             ..candidates
         };
         let capabilities = self.session.capabilities;
@@ -261,33 +268,33 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         });
         let payload = self.with_parameters(executed, |each| {
             let before = each.get(..plan.before)?;
-            let behind = each.get(plan.before.checked_add(plan.replaced)?..)?;
-            let all: Vec<_> = [before, &ids.collect::<Vec<_>>(), behind].concat();
-            Some(command::execute_payload(own, &all, capabilities))
+            let after = each.get(plan.before.checked_add(plan.replaced)?..)?;
+            let all: Vec<_> = [before, &ids.collect::<Vec<_>>(), after].concat();
+            Some(command::execute_payload(statement_id, &all, capabilities))
         })?;
         self.session
             .prepared_mut()
             .executed_locally(executed.statement);
         Ok((
-            FeedStage::Running(subject, wishes, candidates),
+            FeedStage::Running(subject, query, candidates),
             FeedAction::Run(payload),
         ))
     }
 }
 
-/// How many ids the narrowed text takes for so many: one of few numbers, so that it need not be prepared for each.
-fn list_size(ids: usize, most: usize) -> usize {
+/// The size of the narrowed text's id list: one of few sizes, so that not every count needs its own PREPARE.
+fn list_size(ids: usize, max: usize) -> usize {
     let power = ids.next_power_of_two();
     let between = power / 4 * 3;
     let size = match between >= ids && between >= 2 {
         true => between,
         false => power,
     };
-    size.min(most).max(ids)
+    size.min(max).max(ids)
 }
 
-fn parameter(of: &command::BoundParameter<'_>) -> ParameterValue {
-    match of.value() {
+fn parameter(parameter: &command::BoundParameter<'_>) -> ParameterValue {
+    match parameter.value() {
         BoundValue::Null => ParameterValue::Null,
         BoundValue::Integer(value) => ParameterValue::Integer(value),
         BoundValue::WholeNumber(value) => ParameterValue::Whole(value.into()),
@@ -297,7 +304,7 @@ fn parameter(of: &command::BoundParameter<'_>) -> ParameterValue {
             time,
             microseconds,
         } => DatetimeValue::from_parts(date, time, microseconds)
-            // What is no date is compared by rules of its own.
+            // A text that is no date is compared by other rules.
             .filter(|moment| moment.day_number().is_some())
             .map_or(ParameterValue::Other, ParameterValue::Moment),
         BoundValue::Other => ParameterValue::Other,

@@ -1,31 +1,31 @@
-//! What a decision about a feed's SELECT asks of the driver, and what the driver gives it.
+//! What a decision about a feed's SELECT requests of the driver, and what the driver returns.
 
 use std::sync::Arc;
 
 use super::*;
 
-/// What a statement needs next.
+/// A statement's next need.
 #[derive(Debug)]
 pub enum FeedAction {
-    /// Ask these on the client's own connection: [`FeedInput::Answers`].
+    /// Send these on the client's own connection: [`FeedInput::Answers`].
     Query(InternalQueries),
-    /// Have memory name candidates: [`FeedInput::Candidates`].
+    /// Get candidates from memory: [`FeedInput::Candidates`].
     Candidates(FeedCandidateRequest),
-    /// Make a page of rows that are kept: [`FeedInput::CachedPage`].
+    /// Make a page of cached rows: [`FeedInput::CachedPage`].
     Page(Box<CachedPageRequest>),
-    /// Send this payload in the statement's place, and keep the whole reply: [`FeedInput::Reply`].
+    /// Send this payload instead of the statement, and keep the whole reply: [`FeedInput::Reply`].
     Run(Vec<u8>),
     /// Prepare a narrowed text in the session: [`FeedInput::Reply`].
     Prepare(PrepareRequest),
-    /// Say whether nothing has changed about the candidates since they were named: [`FeedInput::Unchanged`].
+    /// Check that nothing about the candidates has changed since memory named them: [`FeedInput::Unchanged`].
     CheckUnchanged,
-    /// Wait while this awaits something: [`FeedInput::SampleAwaited`].
+    /// Wait while this sample is pending: [`FeedInput::SampleAwaited`].
     AwaitSample(SampleWait),
     /// The end: this reply is the statement's.
     Reply(FeedReply),
-    /// The end: the statement goes on as it is.
+    /// The end: the statement is relayed unchanged.
     Relay(FeedRelayReason),
-    /// The end: the execution goes on as it is, and is learned from.
+    /// The end: the execution is relayed unchanged, and sampled.
     RelaySampled(MetadataSample),
 }
 
@@ -38,7 +38,7 @@ pub enum FeedInput {
     Answers(Vec<QueryReply>),
     /// See [`FeedAction::Candidates`], or why there are none.
     Candidates(Result<CandidateSet, FeedRelayReason>),
-    /// See [`FeedAction::Page`]; `None`: not all of it is kept, or memory is not up to date in time.
+    /// See [`FeedAction::Page`]; `None`: not all rows are cached, or memory is not fresh in time.
     CachedPage(Option<CachedPage>),
     /// See [`FeedAction::Run`] and [`FeedAction::Prepare`].
     Reply(InternalReply),
@@ -48,70 +48,70 @@ pub enum FeedInput {
     SampleAwaited,
 }
 
-/// Candidates that are wanted.
+/// A request for candidates.
 #[derive(Clone, Debug)]
 pub struct FeedCandidateRequest {
-    /// Of which template.
+    /// The template.
     pub template: Arc<Template>,
-    /// Whom these follow.
+    /// The readers whose follows are the authors.
     pub readers: Vec<u64>,
-    /// And these, ascending.
+    /// Further authors, ascending.
     pub authors: Vec<u64>,
-    /// Which messages. Where the id alone orders, keys are 0.
+    /// The messages. Where the id alone orders them, keys are 0.
     pub range: MessageRange<KeyedMessage>,
-    /// The key alone orders them: none that share one may be among them.
+    /// The key alone orders them: candidates may not share one.
     pub untied: bool,
-    /// Lists of authors beside those whom the readers follow.
+    /// Author lists besides the readers' follows.
     pub lists: Vec<AuthorListQuery>,
 }
 
-/// Candidates that were named.
+/// The candidates that memory named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandidateSet {
     /// Descending.
     pub ids: Vec<u64>,
     /// There are no others.
     pub exhaustive: bool,
-    /// They end in front of messages that share a key, where the key alone orders.
+    /// They end before messages that share a key, where the key alone orders.
     pub tied: bool,
     /// How many authors there are.
     pub authors: usize,
-    /// Whose the messages are, one by one.
+    /// The author of each message.
     pub written_by: Vec<u64>,
-    /// The authors of each list: `None`: it is not known; `Some(None)`: it cannot be kept, as there are too many.
+    /// The authors of each list. `None`: unknown. `Some(None)`: it has too many authors to be cached.
     pub author_lists: Vec<Option<Option<ListedAuthors>>>,
-    /// In which stream of the log they were named.
+    /// The generation of the log in which they were named.
     pub generation: u64,
 }
 
-/// The reply to a statement of ours.
+/// The reply to an internal statement.
 #[derive(Debug)]
 pub struct InternalReply {
-    /// Its bytes, where they are not too many to be kept.
+    /// Its bytes, unless they are too many to hold in memory.
     pub bytes: Option<Vec<u8>>,
     /// How many rows it has.
     pub rows: u64,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Option<ReplyOutcome>,
 }
 
-/// A reply that the client is told.
+/// A reply for the client.
 #[derive(Debug)]
 pub struct FeedReply {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// How it ends.
+    /// Its outcome.
     pub outcome: ReplyOutcome,
-    /// The statement that was sent was a narrowed one.
+    /// The server ran a narrowed statement.
     pub narrowed: bool,
-    /// None was sent: the rows were kept.
+    /// The server ran none: the rows were cached.
     pub from_cache: bool,
-    /// What may be kept of it, if nothing has changed since candidates were named.
+    /// What may be cached of it, if nothing has changed since the candidates were named.
     pub fill: Option<Box<CacheFill>>,
 }
 
 impl FeedReply {
-    /// The reply to a narrowed statement, of which nothing is kept.
+    /// The reply to a narrowed statement, of which nothing is cached.
     pub(super) fn narrowed(bytes: Vec<u8>, outcome: ReplyOutcome) -> FeedReply {
         FeedReply {
             bytes,

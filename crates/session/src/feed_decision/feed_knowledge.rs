@@ -1,4 +1,4 @@
-//! What a decision heeds besides its statement and its session: what all sessions know, and settings.
+//! A decision's input besides its statement and session: shared knowledge, and settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,48 +10,48 @@ use headwater_feed::words::StatementWords;
 use super::FeedRelayReason;
 use super::metadata_samples::MetadataSamples;
 
-/// What is known of a text's template.
+/// The result of a template lookup.
 #[derive(Clone, Debug)]
 pub enum TemplateLookup {
     /// It is served.
     Ready(Arc<Template>),
-    /// It is not, or not yet; what becomes of its statements is counted there.
+    /// It is not served, or not yet; the counters take its statements' outcomes.
     Unserved(FeedRelayReason, Option<OutcomeCounters>),
 }
 
-/// What all sessions know of feeds.
+/// The shared knowledge of feeds.
 pub trait FeedKnowledge {
-    /// The template of a text, in a database.
+    /// The template of a text in a database.
     fn template(&self, database: &[u8], words: &StatementWords, text: &[u8]) -> TemplateLookup;
-    /// The server's log is not followed: memory answers nothing, whatever is asked.
+    /// The server's log is not followed: memory answers no request.
     fn are_suspended(&self) -> bool {
         false
     }
-    /// The server is a node of a Galera cluster, as the service account has found.
+    /// The server is a node of a Galera cluster, as the service account found.
     fn is_galera(&self) -> bool {
         false
     }
-    /// The lessons that are on their way; `None`: none is begun and nobody waits, as where it is only asked what would become of a statement.
+    /// The pending metadata samples; `None`: none may begin and no statement waits, as in a dry run of the decision.
     fn metadata_samples(&self) -> Option<&MetadataSamples> {
         None
     }
 }
 
-/// Settings that a decision heeds.
+/// The settings of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedPolicy {
     /// False: everything is relayed (`accelerate`).
     pub accelerate: bool,
-    /// Most authors that a statement may name (`limits.list_authors`).
+    /// The most authors that a statement may name (`limits.list_authors`).
     pub list_authors: usize,
-    /// Most candidates (`limits.candidates`).
+    /// The most candidates (`limits.candidates`).
     pub candidates: usize,
-    /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
+    /// How long a seen right counts as held (`privileges.ttl_s`).
     pub privileges_ttl: Duration,
-    /// Whatever it costs (`feeds.narrow`).
+    /// Narrow whatever the cost (`feeds.narrow`).
     pub always: bool,
-    /// Columns are described exactly as directly, or the statement is relayed (`feeds.columns`).
+    /// Column definitions are exactly as direct ones, or the statement is relayed (`feeds.columns`).
     pub exact: bool,
-    /// Rows are kept (`rows.memory_bytes`).
+    /// Rows are cached (`rows.memory_bytes`).
     pub rows: bool,
 }

@@ -1,57 +1,57 @@
-//! Why a feed's statement was relayed: one name each, for counters, logs and the reader.
+//! Why a feed's statement was relayed: one name per reason, for counters, logs and readers.
 
 use headwater_feed::NarrowingRefusal;
 use headwater_feed::template::RetirementReason;
 
 use crate::call_relay_reason::CallRelayReason;
 
-/// Why a statement of a feed went to the server as it is.
+/// Why a feed's statement was relayed unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FeedRelayReason {
-    /// What its text says.
+    /// Its text.
     Text(NarrowingRefusal),
-    /// What the session is in.
+    /// The session's state.
     Session(CallRelayReason),
-    /// How it is executed.
+    /// The way it is executed.
     Execution,
-    /// It is one of several statements that cannot be told apart, or one before it acts.
+    /// It is one of several statements that cannot be separated, or an earlier one has effects.
     Several,
-    /// Its template was not met before: its tables are looked at.
+    /// Its template is new: its tables are being checked.
     New,
-    /// It is one of a feed that the settings do not name.
+    /// Its feed is not in the settings.
     Suggested,
-    /// The server's log is not followed, so that memory answers nothing.
+    /// The server's log is not followed, so memory answers no request.
     LogSuspended,
     /// The feed's check has not ended.
     Unchecked,
-    /// The feed's check found something in the way.
+    /// The feed's check found an obstacle.
     Refused,
-    /// A table that it names is not there, as far as the service account may see.
+    /// A table that it names does not exist, as far as the service account can see.
     Unseen,
-    /// What was seen of its template bars it.
+    /// Its template was retired for what was observed.
     Retired(RetirementReason),
-    /// How the server describes its columns is not certain.
+    /// The server's column definitions for it are uncertain.
     ColumnsUnsure,
-    /// The server's own way costs less.
+    /// The server's own plan costs less.
     Cheaper,
-    /// It names more authors than `limits.list_authors`, or wants rows beyond `limits.candidates`.
+    /// It names more authors than `limits.list_authors`, or needs rows beyond `limits.candidates`.
     TooMany,
-    /// Memory has not got its authors' messages, or not in time.
+    /// Memory does not have its authors' messages, or not in time.
     NotInMemory,
-    /// Its feed is ordered by a TIMESTAMP, or it compares one, and the session's time zone is no offset.
+    /// Its feed is ordered by a TIMESTAMP, or it compares one, and the session's time zone is not a fixed offset.
     TimeZone,
     /// Messages of its page share a key, and nothing else orders them.
     Ties,
-    /// Its filter lets so few messages pass that `limits.candidates` did not suffice.
+    /// So few messages pass its filter that `limits.candidates` did not suffice.
     Filtered,
-    /// Something changed about it while it was asked, more than once, or since its transaction began to read.
+    /// Its data changed more than once while it ran, or since its transaction began to read.
     Changed,
-    /// A narrowed answer failed, warned or was too long.
+    /// A narrowed statement failed, warned or returned too much.
     Failed,
 }
 
 impl FeedRelayReason {
-    /// Every one, but for what texts and sessions say.
+    /// All reasons other than those of texts and sessions.
     pub const OTHERS: [FeedRelayReason; 20] = [
         FeedRelayReason::Execution,
         FeedRelayReason::Several,
@@ -75,7 +75,7 @@ impl FeedRelayReason {
         FeedRelayReason::Failed,
     ];
 
-    /// What a session can be in the way of a feed by.
+    /// The session reasons that can bar a feed.
     pub const OF_SESSIONS: [CallRelayReason; 10] = [
         CallRelayReason::InTransaction,
         CallRelayReason::OneShotTransaction,
@@ -89,7 +89,7 @@ impl FeedRelayReason {
         CallRelayReason::SwitchedOff,
     ];
 
-    /// How many there are.
+    /// The number of reasons.
     pub const COUNT: usize = NarrowingRefusal::ALL.len()
         + FeedRelayReason::OF_SESSIONS.len()
         + FeedRelayReason::OTHERS.len();
@@ -103,7 +103,7 @@ impl FeedRelayReason {
         texts.chain(sessions).chain(FeedRelayReason::OTHERS)
     }
 
-    /// True where no statement of the feed is answered from memory, whatever session it comes in.
+    /// True where no statement of the feed is served from memory, in any session.
     #[must_use]
     pub fn is_of_feed(self) -> bool {
         matches!(
@@ -121,7 +121,7 @@ impl FeedRelayReason {
         self.explanation().0
     }
 
-    /// Its label, what it means, and what to do: as a line of the table in `docs/feeds.md`.
+    /// The label, the meaning and the cure: a line of the table in `docs/feeds.md`.
     #[must_use]
     pub fn explanation(self) -> (&'static str, &'static str, &'static str) {
         match self {
@@ -231,8 +231,8 @@ impl FeedRelayReason {
     }
 }
 
-fn of_text(refused: NarrowingRefusal) -> (&'static str, &'static str, &'static str) {
-    let (means, cure) = match refused {
+fn of_text(refusal: NarrowingRefusal) -> (&'static str, &'static str, &'static str) {
+    let (means, cure) = match refusal {
         NarrowingRefusal::NotUnderstood => (
             "servers or settings may read part of it differently",
             "write the statement plainly: [which statements](feeds.md#which-statements)",
@@ -275,7 +275,7 @@ fn of_text(refused: NarrowingRefusal) -> (&'static str, &'static str, &'static s
             "`GRANT SELECT` on the tables to the service account",
         ),
     };
-    (refused.label(), means, cure)
+    (refusal.label(), means, cure)
 }
 
 fn of_session(reason: CallRelayReason) -> (&'static str, &'static str, &'static str) {
@@ -331,8 +331,8 @@ fn of_session(reason: CallRelayReason) -> (&'static str, &'static str, &'static 
 }
 
 impl From<NarrowingRefusal> for FeedRelayReason {
-    fn from(refused: NarrowingRefusal) -> FeedRelayReason {
-        FeedRelayReason::Text(refused)
+    fn from(refusal: NarrowingRefusal) -> FeedRelayReason {
+        FeedRelayReason::Text(refusal)
     }
 }
 

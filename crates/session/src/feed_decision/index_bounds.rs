@@ -1,4 +1,4 @@
-//! Whom and which messages a statement means, as memory has them.
+//! A statement's readers, authors and message range in the index's numbers.
 
 use headwater_feed::binding::{FeedPageRequest, FeedPosition};
 use headwater_feed::{NarrowingRefusal, Template};
@@ -6,24 +6,24 @@ use headwater_timeline::index::{KeyedMessage, MessageRange};
 
 use super::FeedRelayReason;
 
-/// Readers and authors as memory has them: it holds numbers from 0 on.
+/// The readers and authors in the index's numbers, which start at 0.
 pub(super) fn index_numbers(
     places: &[u64],
     template: &Template,
 ) -> Result<Vec<u64>, FeedRelayReason> {
-    let number = |place: &u64| u64::try_from(template.types.author.decode(*place));
+    let number = |stored: &u64| u64::try_from(template.types.author.decode(*stored));
     let numbers: Result<Vec<u64>, _> = places.iter().map(number).collect();
     Ok(numbers.map_err(|_| NarrowingRefusal::Types)?)
 }
 
-/// The bounds as memory has them: it holds ids from 0 on.
+/// The bounds in the index's ids, which start at 0.
 pub(super) fn index_range(
-    asked: &FeedPageRequest,
+    request: &FeedPageRequest,
     template: &Template,
-    most: usize,
+    limit: usize,
 ) -> Result<MessageRange<KeyedMessage>, FeedRelayReason> {
     let number = |at: FeedPosition| u64::try_from(template.types.id.decode(at.id));
-    let upper = match asked.upper {
+    let upper = match request.upper {
         Some(at) => Some(match (number(at), at.key.checked_sub(1)) {
             (Ok(id), _) => KeyedMessage { key: at.key, id },
             // Below all ids of its key.
@@ -32,7 +32,7 @@ pub(super) fn index_range(
         }),
         None => None,
     };
-    let lower = asked
+    let lower = request
         .lower
         .map_or(KeyedMessage::default(), |at| KeyedMessage {
             key: at.key,
@@ -41,6 +41,6 @@ pub(super) fn index_range(
     Ok(MessageRange {
         upper,
         lower,
-        limit: most,
+        limit,
     })
 }

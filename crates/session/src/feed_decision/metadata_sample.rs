@@ -1,5 +1,5 @@
-//! What is learned of an execution that goes on as it is: where the client keeps what it was told of columns, only the server may tell it
-//! others, and what it has told once it does not tell again. So no answer to the client's own statement is kept from it.
+//! Samples an execution that is relayed unchanged: where the client caches column definitions, only the server may send it others, and it
+//! sends each only once. So nothing of the reply to the client's own statement is cached.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use headwater_feed::result_metadata::{ColumnFingerprint, PlanSettings, PlanStatu
 use headwater_feed::template::RetirementReason;
 use headwater_wire::response::OkPacket;
 
-/// An execution that is learned from.
+/// An execution that is sampled.
 #[derive(Debug)]
 pub struct MetadataSample {
     pub(super) template: Arc<Template>,
@@ -24,36 +24,36 @@ pub struct MetadataSample {
 impl MetadataSample {
     pub(super) fn new(
         template: Arc<Template>,
-        crowd: AuthorCountBucket,
-        under: PlanSettings,
+        bucket: AuthorCountBucket,
+        settings: PlanSettings,
         begun: Instant,
     ) -> MetadataSample {
         MetadataSample {
             template,
-            bucket: crowd,
-            settings: under,
+            bucket,
+            settings,
             begun,
             metadata: None,
             warns: false,
         }
     }
 
-    /// It has ended well; its client has these columns, and these status flags stood behind them.
+    /// The execution succeeded; its client has these columns, and its reply ended with these status flags.
     pub(crate) fn receive(
         &mut self,
         ok: &OkPacket,
         columns: Option<ColumnFingerprint>,
-        behind: u16,
+        status_after_columns: u16,
     ) {
         let ends = PlanStatusFlags {
-            after_columns: behind,
+            after_columns: status_after_columns,
             at_end: ok.status,
         };
         self.metadata = columns.map(|columns| (columns, ends));
         self.warns = ok.warnings > 0;
     }
 
-    /// The template is told.
+    /// Records the sample in the template.
     #[allow(clippy::cast_precision_loss, reason = "a mean of times")]
     pub fn record(self, now: Instant) {
         if self.warns {

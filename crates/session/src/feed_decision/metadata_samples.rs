@@ -1,8 +1,7 @@
-//! Lessons that are on their way: the first statement of its kind goes as it is, and those that come until its answer does wait for what is
-//! learned from that.
+//! Metadata samples in progress: the first statement of its kind is relayed unchanged, and later ones wait for its sample.
 //!
-//! A server that narrowed statements are enough for could not bear all of them as they are, and behind a restart of Headwater they come at
-//! once. A lesson that takes long does not hold up the others for good: one more of them goes as it is then, and another one after twice that time.
+//! A server whose load is sized for narrowed statements could not run all of them unchanged, and after a restart of Headwater they come at
+//! once. A slow sample does not block the others for good: one more statement is relayed then, and another one after twice that time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,14 +10,14 @@ use headwater_feed::Template;
 use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::result_metadata::PlanSettings;
 
-/// So long others wait for a first lesson.
+/// How long others wait for a first sample.
 pub const SAMPLE_WAIT: Duration = Duration::from_secs(1);
-/// Where it takes longer, they wait twice as long for the next one, up to so long: those that are on their way slow each other down.
+/// Where it takes longer, the wait for the next one doubles, up to this: statements in progress slow each other down.
 const MAX_SAMPLE_WAIT: Duration = Duration::from_secs(32);
-/// Behind one that taught nothing, nobody waits for so long.
+/// After a failed sample, no statement waits for this long.
 const FAILED_SAMPLE_PAUSE: Duration = Duration::from_secs(60);
 
-/// What is learned together: by template, about how many authors, and settings.
+/// What shares a sample: template, author-count bucket, and settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleKey {
     template: u64,
@@ -29,25 +28,24 @@ pub struct SampleKey {
 impl SampleKey {
     pub(super) fn new(
         template: &Template,
-        crowd: AuthorCountBucket,
-        under: PlanSettings,
+        bucket: AuthorCountBucket,
+        settings: PlanSettings,
     ) -> SampleKey {
         SampleKey {
             template: template.row_cache.template,
-            bucket: crowd,
-            settings: under,
+            bucket,
+            settings,
         }
     }
 }
 
-/// The latest lesson of its kind.
 #[derive(Clone, Copy, Debug)]
 struct RunningSample {
     key: SampleKey,
     at: Instant,
-    /// So long it counts.
+    /// How long it holds up others.
     valid_for: Duration,
-    /// It is over, and has taught nothing: a statement that always fails is not to be asked one by one.
+    /// It failed: a statement that always fails must not run one at a time.
     failed: bool,
 }
 
@@ -57,25 +55,25 @@ impl RunningSample {
     }
 }
 
-/// Lessons of all sessions.
+/// The samples of all sessions.
 #[derive(Debug, Default)]
 pub struct MetadataSamples(Mutex<Vec<RunningSample>>);
 
 impl MetadataSamples {
-    /// A statement is about to go as it is; false: another one has gone, and this one waits for it.
-    pub(super) fn begin(&self, of: SampleKey, now: Instant) -> bool {
-        let mut lessons = self.lock();
-        let lasts = match lessons.iter().find(|it| it.key == of) {
+    /// A statement is about to be relayed unchanged; false: another one is in progress, and this one waits for it.
+    pub(super) fn begin(&self, key: SampleKey, now: Instant) -> bool {
+        let mut samples = self.lock();
+        let lasts = match samples.iter().find(|it| it.key == key) {
             Some(before) if before.is_valid(now) => return before.failed,
             Some(before) if !before.failed => (before.valid_for * 2).min(MAX_SAMPLE_WAIT),
             _ => SAMPLE_WAIT,
         };
-        // Those whose clients have gone are of no use for good.
+        // Samples whose clients have gone never end.
         let is_old =
             |it: &RunningSample| now.saturating_duration_since(it.at) >= 2 * MAX_SAMPLE_WAIT;
-        lessons.retain(|it| it.key != of && !is_old(it));
-        lessons.push(RunningSample {
-            key: of,
+        samples.retain(|it| it.key != key && !is_old(it));
+        samples.push(RunningSample {
+            key,
             at: now,
             valid_for: lasts,
             failed: false,
@@ -83,13 +81,13 @@ impl MetadataSamples {
         true
     }
 
-    /// It is over, and has taught what others wait for or not.
-    pub(super) fn end(&self, of: SampleKey, has_taught: bool, now: Instant) {
-        let mut lessons = self.lock();
-        lessons.retain(|it| it.key != of);
-        if !has_taught {
-            lessons.push(RunningSample {
-                key: of,
+    /// The sample ended, and was recorded or not.
+    pub(super) fn end(&self, key: SampleKey, is_recorded: bool, now: Instant) {
+        let mut samples = self.lock();
+        samples.retain(|it| it.key != key);
+        if !is_recorded {
+            samples.push(RunningSample {
+                key,
                 at: now,
                 valid_for: FAILED_SAMPLE_PAUSE,
                 failed: true,
@@ -97,8 +95,8 @@ impl MetadataSamples {
         }
     }
 
-    fn is_running(&self, of: SampleKey, now: Instant) -> bool {
-        let is_own = |it: &RunningSample| it.key == of && !it.failed && it.is_valid(now);
+    fn is_running(&self, key: SampleKey, now: Instant) -> bool {
+        let is_own = |it: &RunningSample| it.key == key && !it.failed && it.is_valid(now);
         self.lock().iter().any(is_own)
     }
 
@@ -107,7 +105,7 @@ impl MetadataSamples {
     }
 }
 
-/// A statement that waits for a lesson.
+/// A statement that waits for a sample.
 #[derive(Clone, Debug)]
 pub struct SampleWait {
     pub(super) template: Arc<Template>,
@@ -115,12 +113,12 @@ pub struct SampleWait {
 }
 
 impl SampleWait {
-    /// True as long as it has to wait.
+    /// True while it must wait.
     #[must_use]
-    pub fn is_pending(&self, lessons: &MetadataSamples, now: Instant) -> bool {
+    pub fn is_pending(&self, samples: &MetadataSamples, now: Instant) -> bool {
         !self
             .template
             .has_sampled(self.key.bucket, self.key.settings)
-            && lessons.is_running(self.key, now)
+            && samples.is_running(self.key, now)
     }
 }

@@ -1,12 +1,12 @@
-//! The decision to narrow a feed's statement: one machine, asked until it has an end.
+//! The decision whether to narrow a feed's statement: a state machine that the driver steps until it ends.
 //!
 //! ```text
-//! session -> template -> proofs -> values -> candidates -> the server's answer -> nothing has changed -> answer
+//! session -> template -> proofs -> values -> candidates -> the server's reply -> nothing has changed -> answer
 //! ```
 //!
-//! Candidates come from memory as it is, without a proof that it is up to date. That comes last: if nothing about these authors and
-//! readers has changed from the look into memory to a moment behind the server's answer, memory was right all the while, and the
-//! answer is that of one moment.
+//! Candidates come from memory without a proof that it is fresh. That proof comes last: if nothing about these authors and readers has
+//! changed between the memory lookup and a moment after the server's reply, memory was right all the while, and the reply is consistent
+//! with one moment.
 
 mod author_list_queries;
 mod cached_page;
@@ -67,91 +67,81 @@ use crate::call_decision::{INTERNAL_QUERY_LIMITS, INTERRUPTED, InternalQueries};
 use crate::commands::CommandPhase;
 use crate::prepared_statements::{FeedExecution, NamedExecution, PreparedFeed};
 
-/// More candidates are not listed, but all messages from the oldest one on: on MariaDB 600 took 4.4 ms as a list and 2.9 ms so.
+/// Longer lists become a range from the oldest candidate on. On MariaDB 600 took 4.4 ms as a list and 2.9 ms as a range.
 const MAX_LISTED_CANDIDATES: usize = 400;
 
 /// The decision about one statement.
 #[derive(Debug)]
 pub struct FeedDecision {
     payload: Vec<u8>,
-    /// It is no text, but an execution of one.
+    /// The execution, unless the statement is a text.
     executed: Option<FeedExecution>,
-    /// It is an execution by a name.
     named: Option<NamedFeedExecution>,
     policy: FeedPolicy,
     stage: FeedStage,
     begun: Option<Instant>,
     is_plain: bool,
     template: Option<Arc<Template>>,
-    /// Where it is counted, while it has no template that is served.
+    /// The outcome counters, while it has no served template.
     tallies: Option<OutcomeCounters>,
 }
 
-/// Where a decision stands.
 #[derive(Debug)]
 enum FeedStage {
     Begin,
-    /// The session is asked for its settings; it was taken to be in this database.
+    /// Queries the session's settings; it was last known to be in this database.
     Settings(ServedStatement, Vec<u8>),
-    /// The session is asked for the rest.
     Proving(ServedStatement, MissingProofs),
-    /// The session is asked for the values of variables.
     ReadingVariables(ServedStatement),
-    /// Memory is asked.
     RequestingCandidates(ServedStatement, CandidateQuery),
-    /// A page is made of kept rows.
     Paging(
         ServedStatement,
         CandidateQuery,
         CandidateSet,
         Arc<ResultEnvelope>,
     ),
-    /// The server says how it would go about the statement.
+    /// Queries the server's plan of the statement.
     Explaining(
         ServedStatement,
         CandidateQuery,
         CandidateSet,
         ExecutionChoice,
     ),
-    /// The statement itself runs, to be learned from.
+    /// Runs the statement itself, to sample it.
     Sampling(ServedStatement, AuthorCountBucket, Option<ServerPlan>),
-    /// The narrowed one is prepared.
     Preparing(
         ServedStatement,
         CandidateQuery,
         ChosenCandidates,
         NarrowedExecution,
     ),
-    /// It is asked for lists of authors.
     QueryingLists(
         ServedStatement,
         CandidateQuery,
         CandidateSet,
         ExecutionChoice,
     ),
-    /// The narrowed one runs.
     Running(ServedStatement, CandidateQuery, ChosenCandidates),
-    /// Another one of its kind is on its way, from which is learned what this one needs.
+    /// Waits for the sample of another statement of its kind.
     AwaitingSample(ServedStatement, CandidateQuery),
-    /// It is asked whether anything has changed.
     CheckingUnchanged(ServedStatement, CandidateQuery, ChosenCandidates, FeedReply),
     Ended,
 }
 
-/// What a statement asks for, and how often candidates were taken for it.
+/// A statement's request for candidates, and how often it was repeated.
 #[derive(Debug)]
 struct CandidateQuery {
     bound: FeedPageRequest,
     rows_needed: usize,
     range: MessageRange<KeyedMessage>,
     retakes: u32,
-    /// How the server would go about it, where that has been asked.
+    /// The server's plan for it, if that was queried.
     plan: Option<ServerPlan>,
-    /// Candidates did not suffice at first.
+    /// The first candidates did not suffice.
     was_short: bool,
-    /// Under what rows are kept, if they may be.
+    /// The rows' cache scope, if they may be cached.
     cache_scope: Option<Box<FeedCacheScope>>,
-    /// What the server said of each list, where it was asked.
+    /// The server's reply for each list, if that was queried.
     list_replies: Vec<Option<crate::cached_rows::AuthorListReply>>,
 }
 
@@ -171,22 +161,21 @@ impl CandidateQuery {
     }
 }
 
-/// Candidates in use.
 #[derive(Debug)]
 struct ChosenCandidates {
     bucket: AuthorCountBucket,
     count: usize,
     exhaustive: bool,
     tied: bool,
-    /// The statement of Headwater's own that is executed with them.
+    /// The internal statement that is executed with them.
     internal_statement: Option<u32>,
-    /// Which they are, where rows may be kept.
+    /// The candidate set, where rows may be cached.
     cacheable: Option<CandidateSet>,
 }
 
 type FeedTransition = Result<(FeedStage, FeedAction), FeedRelayReason>;
 
-/// What a stage looks at.
+/// What a stage has access to.
 struct FeedContext<'a, K> {
     payload: &'a [u8],
     executed: Option<&'a FeedExecution>,
@@ -218,7 +207,7 @@ impl FeedDecision {
         }
     }
 
-    /// The same with an execution of a statement that was prepared.
+    /// As [`FeedDecision::new`], for an execution of a prepared statement.
     #[must_use]
     pub fn of_execution(
         payload: Vec<u8>,
@@ -231,7 +220,7 @@ impl FeedDecision {
         }
     }
 
-    /// The same with an execution by a name.
+    /// As [`FeedDecision::new`], for an execution by name.
     #[must_use]
     pub fn of_named(
         payload: Vec<u8>,
@@ -244,13 +233,13 @@ impl FeedDecision {
         }
     }
 
-    /// The client's statement that is executed, if it is an execution.
+    /// The client's prepared statement, if this is an execution.
     #[must_use]
     pub fn statement(&self) -> Option<u32> {
         self.executed.as_ref().map(|executed| executed.statement)
     }
 
-    /// True where the server's own answer is awaited, to be learned from.
+    /// True while it waits for the server's own reply, to sample it.
     #[must_use]
     pub fn is_sampling(&self) -> bool {
         matches!(self.stage, FeedStage::Sampling(..))
@@ -263,38 +252,38 @@ impl FeedDecision {
         text(&self.payload, prepared, capabilities)
     }
 
-    /// Its template, once that is known.
+    /// Its template, once known.
     #[must_use]
     pub fn template(&self) -> Option<&Template> {
         self.template.as_deref()
     }
 
-    /// Counts what became of it, for its template and its feed.
-    pub fn count(&self, what: &'static str) {
+    /// Counts its outcome, for its template and its feed.
+    pub fn count(&self, outcome: &'static str) {
         match (&self.template, &self.tallies) {
-            (Some(template), _) => template.count_outcome(what),
-            (None, Some(tallies)) => tallies.add(what),
+            (Some(template), _) => template.count_outcome(outcome),
+            (None, Some(tallies)) => tallies.add(outcome),
             (None, None) => {}
         }
     }
 
-    /// True once it is proved that the statement reads rows of plain tables and does nothing else, so that it leaves nothing in its
-    /// session but what each SELECT does.
+    /// True once it is proved that the statement only reads rows of plain tables, so that it leaves nothing in its session but what every
+    /// SELECT leaves.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// Takes in what was needed, and says what is needed next.
+    /// Takes the input that was requested, and returns the next action.
     pub fn next(
         &mut self,
         input: FeedInput,
         session: &mut CommandPhase,
-        known: &impl FeedKnowledge,
+        knowledge: &impl FeedKnowledge,
         now: Instant,
     ) -> FeedAction {
         let stage = std::mem::replace(&mut self.stage, FeedStage::Ended);
-        let mut world = FeedContext {
+        let mut context = FeedContext {
             payload: &self.payload,
             executed: self.executed.as_ref(),
             named: self.named.as_mut(),
@@ -304,15 +293,15 @@ impl FeedDecision {
             template: &mut self.template,
             tallies: &mut self.tallies,
             session,
-            knowledge: known,
+            knowledge,
             now,
         };
-        match stage.handle(input, &mut world) {
+        match stage.handle(input, &mut context) {
             Ok((stage, need)) => {
                 self.stage = stage;
                 need
             }
-            Err(why) => FeedAction::Relay(why),
+            Err(reason) => FeedAction::Relay(reason),
         }
     }
 }
@@ -321,89 +310,88 @@ impl FeedStage {
     fn handle<K: FeedKnowledge>(
         self,
         input: FeedInput,
-        world: &mut FeedContext<'_, K>,
+        context: &mut FeedContext<'_, K>,
     ) -> FeedTransition {
         match (self, input) {
-            (FeedStage::Begin, FeedInput::Begin) => world.begin(),
+            (FeedStage::Begin, FeedInput::Begin) => context.begin(),
             (FeedStage::Settings(subject, database), FeedInput::Answers(answers)) => {
-                world.take_settings(answers.first())?;
-                world.is_in(&database)?;
-                world.prove(subject)
+                context.take_settings(answers.first())?;
+                context.is_in(&database)?;
+                context.prove(subject)
             }
             (FeedStage::Proving(subject, unproved), FeedInput::Answers(answers)) => {
-                world.take_proofs(&subject, unproved, answers)?;
-                world.read_variables(subject)
+                context.take_proofs(&subject, unproved, answers)?;
+                context.read_variables(subject)
             }
             (FeedStage::ReadingVariables(subject), FeedInput::Answers(answers)) => {
-                world.take_values(&subject, answers.first())?;
-                world.request_candidates(subject)
+                context.take_values(&subject, answers.first())?;
+                context.request_candidates(subject)
             }
-            (FeedStage::RequestingCandidates(subject, wishes), FeedInput::Candidates(found)) => {
-                world.candidates_received(subject, wishes, found?)
+            (FeedStage::RequestingCandidates(subject, query), FeedInput::Candidates(found)) => {
+                context.candidates_received(subject, query, found?)
             }
-            (FeedStage::Paging(subject, wishes, found, frame), FeedInput::CachedPage(paged)) => {
-                world.page_made(subject, wishes, found, &frame, paged)
+            (FeedStage::Paging(subject, query, found, frame), FeedInput::CachedPage(paged)) => {
+                context.page_made(subject, query, found, &frame, paged)
             }
             (
-                FeedStage::QueryingLists(subject, mut wishes, found, choice),
+                FeedStage::QueryingLists(subject, mut query, found, choice),
                 FeedInput::Answers(answers),
             ) => {
-                wishes.take_list_replies(&found, answers);
-                world.execute_choice(subject, wishes, found, choice)
+                query.take_list_replies(&found, answers);
+                context.execute_choice(subject, query, found, choice)
             }
-            (
-                FeedStage::Explaining(subject, wishes, found, choice),
-                FeedInput::Answers(answers),
-            ) => world.explained(subject, wishes, found, choice, answers),
-            (FeedStage::Sampling(subject, crowd, plan), FeedInput::Reply(reply)) => {
-                let turn = world.sampled(&subject, crowd, plan, reply);
-                if let Some(lessons) = world.knowledge.metadata_samples() {
-                    let (template, under) = (&subject.template, world.plan_settings());
-                    let has_taught = template.has_sampled(crowd, under);
-                    lessons.end(
-                        SampleKey::new(template, crowd, under),
-                        has_taught,
-                        world.now,
+            (FeedStage::Explaining(subject, query, found, choice), FeedInput::Answers(answers)) => {
+                context.explained(subject, query, found, choice, answers)
+            }
+            (FeedStage::Sampling(subject, bucket, plan), FeedInput::Reply(reply)) => {
+                let transition = context.sampled(&subject, bucket, plan, reply);
+                if let Some(samples) = context.knowledge.metadata_samples() {
+                    let (template, settings) = (&subject.template, context.plan_settings());
+                    let is_recorded = template.has_sampled(bucket, settings);
+                    samples.end(
+                        SampleKey::new(template, bucket, settings),
+                        is_recorded,
+                        context.now,
                     );
                 }
-                turn
+                transition
             }
-            // What it would teach is not certain to be of this table.
-            (FeedStage::Sampling(subject, crowd, _), FeedInput::Unchanged(_)) => {
-                if let Some(lessons) = world.knowledge.metadata_samples() {
-                    let of = SampleKey::new(&subject.template, crowd, world.plan_settings());
-                    lessons.end(of, false, world.now);
+            // The sample may not be of this table.
+            (FeedStage::Sampling(subject, bucket, _), FeedInput::Unchanged(_)) => {
+                if let Some(samples) = context.knowledge.metadata_samples() {
+                    let of = SampleKey::new(&subject.template, bucket, context.plan_settings());
+                    samples.end(of, false, context.now);
                 }
-                if let Some(executed) = world.executed {
-                    world
+                if let Some(executed) = context.executed {
+                    context
                         .session
                         .prepared_mut()
                         .relay_cancelled(executed.statement);
                 }
                 Err(FeedRelayReason::Changed)
             }
-            (FeedStage::Preparing(subject, wishes, candidates, plan), FeedInput::Reply(reply)) => {
-                world.narrowed_prepared(subject, wishes, candidates, plan, reply)
+            (FeedStage::Preparing(subject, query, candidates, plan), FeedInput::Reply(reply)) => {
+                context.narrowed_prepared(subject, query, candidates, plan, reply)
             }
-            (FeedStage::Running(subject, wishes, candidates), FeedInput::Reply(reply)) => {
-                world.narrowed_ran(subject, wishes, candidates, reply)
+            (FeedStage::Running(subject, query, candidates), FeedInput::Reply(reply)) => {
+                context.narrowed_ran(subject, query, candidates, reply)
             }
-            (FeedStage::AwaitingSample(subject, wishes), FeedInput::SampleAwaited) => {
-                // The time is no cost of this way.
-                *world.begun = None;
-                Ok(candidate_request(subject, wishes))
+            (FeedStage::AwaitingSample(subject, query), FeedInput::SampleAwaited) => {
+                // The time of a sample is no cost of narrowing.
+                *context.begun = None;
+                Ok(candidate_request(subject, query))
             }
             (
-                FeedStage::CheckingUnchanged(subject, wishes, candidates, told),
+                FeedStage::CheckingUnchanged(subject, query, candidates, feed_reply),
                 FeedInput::Unchanged(unchanged),
-            ) => world.changes_checked(subject, wishes, &candidates, told, unchanged),
-            // Only a driver that fetches something else than what is needed gets here.
+            ) => context.changes_checked(subject, query, &candidates, feed_reply, unchanged),
+            // Only a driver that sends the wrong input gets here.
             _ => Err(FeedRelayReason::Failed),
         }
     }
 }
 
-/// A statement's text: that of its packet, or the one that was prepared.
+/// A statement's text: that of its packet, or the prepared one.
 fn text<'a>(
     payload: &'a [u8],
     prepared: Option<&'a PreparedFeed>,
@@ -415,7 +403,6 @@ fn text<'a>(
     payload.get(command::query_text_range(payload, capabilities)?)
 }
 
-/// What was prepared, where that is executed.
 fn prepared<'a>(
     executed: Option<&'a FeedExecution>,
     named: Option<&'a NamedFeedExecution>,
@@ -430,21 +417,21 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         text(self.payload, prepared, self.session.capabilities)
     }
 
-    /// Reads the statement's values, and asks memory.
+    /// Reads the statement's values, and requests candidates from memory.
     fn request_candidates(&mut self, subject: ServedStatement) -> FeedTransition {
         *self.is_plain = true;
         let text = self.text().ok_or(FeedRelayReason::Failed)?;
         let template = &subject.template;
         let ahead = self.session.state.utc_offset();
-        // MySQL may sort by the time that the session is told, and both servers compare that by row, but UTC by index: in the hour that
-        // comes twice order and answer are the plan's.
+        // MySQL may sort by the session's local time, and both servers compare that by row, but UTC by index: in the hour that occurs
+        // twice, order and result depend on the plan.
         if is_zoned(template) && ahead.is_none() {
             return Err(FeedRelayReason::TimeZone);
         }
         if self.is_planned(template) && !self.is_explainable(template) {
             return Err(FeedRelayReason::ColumnsUnsure);
         }
-        // How columns of a SELECT in FROM are described depends on how often it was executed.
+        // The column definitions of a SELECT in FROM depend on how often it was executed.
         if template.shape.derived && (self.executed.is_some() || self.named.is_some()) {
             return Err(FeedRelayReason::Execution);
         }
@@ -455,8 +442,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             types: &self.parameter_types()?,
             utc_offset: ahead,
         };
-        let asked = template.shape.bind(statement, template.types)?;
-        // MySQL goes on comparing a parameter as what it has been: a variable in an execution that nobody may have looked at.
+        let request = template.shape.bind(statement, template.types)?;
+        // MySQL compares a parameter by its earlier types: a variable's, too, in an execution that Headwater may not have read.
         let is_mysql = !self.session.probed_server(false).mariadb;
         let unknown = self.named.as_deref().filter(|_| is_mysql);
         let has_turned = self
@@ -468,23 +455,23 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         {
             return Err(FeedRelayReason::Execution);
         }
-        let rows = asked.limit.saturating_add(asked.offset);
+        let rows = request.limit.saturating_add(request.offset);
         let wanted = usize::try_from(rows).unwrap_or(usize::MAX);
-        let named = asked.authors.len() + asked.readers.len();
-        if wanted > self.policy.candidates || named > self.policy.list_authors {
+        let author_count = request.authors.len() + request.readers.len();
+        if wanted > self.policy.candidates || author_count > self.policy.list_authors {
             return Err(FeedRelayReason::TooMany);
         }
-        let most = template.candidates(wanted, self.policy.candidates);
-        let range = index_range(&asked, template, most)?;
+        let limit = template.candidates(wanted, self.policy.candidates);
+        let range = index_range(&request, template, limit)?;
         let keeping = self.cache_scope(template, statement);
-        let keeping = keeping.and_then(|it| it.with_author_lists(template, statement, &asked));
-        let asked = FeedPageRequest {
-            readers: index_numbers(&asked.readers, template)?,
-            authors: index_numbers(&asked.authors, template)?,
-            ..asked
+        let keeping = keeping.and_then(|it| it.with_author_lists(template, statement, &request));
+        let request = FeedPageRequest {
+            readers: index_numbers(&request.readers, template)?,
+            authors: index_numbers(&request.authors, template)?,
+            ..request
         };
-        let wishes = CandidateQuery {
-            bound: asked,
+        let query = CandidateQuery {
+            bound: request,
             rows_needed: wanted,
             range,
             retakes: 0,
@@ -493,10 +480,10 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             cache_scope: keeping.map(Box::new),
             list_replies: Vec::new(),
         };
-        Ok(candidate_request(subject, wishes))
+        Ok(candidate_request(subject, query))
     }
 
-    /// What was proved of the session still holds. Where it is doubted since, which happens once in a statement, all is proved anew.
+    /// True while the session's proofs hold. A doubt, which occurs once per statement, has everything proved again.
     fn is_certain(&self) -> bool {
         self.session.state.are_settings_proven()
     }
@@ -504,116 +491,116 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     fn candidates_received(
         &mut self,
         subject: ServedStatement,
-        wishes: CandidateQuery,
-        found: CandidateSet,
+        query: CandidateQuery,
+        candidates: CandidateSet,
     ) -> FeedTransition {
-        // Which of those that share a key come first is the server's own choice.
-        if found.tied && found.ids.len() < wishes.rows_needed {
+        // The server itself chooses the order of messages that share a key.
+        if candidates.tied && candidates.ids.len() < query.rows_needed {
             return Err(FeedRelayReason::Ties);
         }
-        // What was missing in memory was loaded once and for all: that is no cost of this way.
+        // Memory loads missing data only once: that is no cost of narrowing.
         self.begun.get_or_insert(self.now);
-        if let Some(want) = self.cached_page_request(&subject, &wishes, &found) {
-            let frame = Arc::clone(&want.envelope);
-            let paging = FeedStage::Paging(subject, wishes, found, frame);
-            return Ok((paging, FeedAction::Page(Box::new(want))));
+        if let Some(page_request) = self.cached_page_request(&subject, &query, &candidates) {
+            let frame = Arc::clone(&page_request.envelope);
+            let paging = FeedStage::Paging(subject, query, candidates, frame);
+            return Ok((paging, FeedAction::Page(Box::new(page_request))));
         }
-        self.query_server(subject, wishes, found)
+        self.query_server(subject, query, candidates)
     }
 
-    /// Has the server be asked.
+    /// Chooses how to query the server.
     fn query_server(
         &mut self,
         subject: ServedStatement,
-        wishes: CandidateQuery,
-        found: CandidateSet,
+        query: CandidateQuery,
+        candidates: CandidateSet,
     ) -> FeedTransition {
         if !self.is_certain() {
             return self.begin();
         }
         self.session.state.note_server_contact(self.now);
-        let crowd = AuthorCountBucket::of(found.authors);
-        let of = SampleKey::new(&subject.template, crowd, self.plan_settings());
-        // What goes on as it is, and is learned from by the way, may teach nothing: nobody waits for that.
-        if let Some(lessons) = self.knowledge.metadata_samples()
+        let bucket = AuthorCountBucket::of(candidates.authors);
+        let of = SampleKey::new(&subject.template, bucket, self.plan_settings());
+        // A statement that is relayed unchanged may yield no sample: none waits for it.
+        if let Some(samples) = self.knowledge.metadata_samples()
             && !self.caches_columns()
-            && !subject.template.has_sampled(crowd, self.plan_settings())
-            && !lessons.begin(of, self.now)
+            && !subject.template.has_sampled(bucket, self.plan_settings())
+            && !samples.begin(of, self.now)
         {
             let template = Arc::clone(&subject.template);
             let awaits = SampleWait { template, key: of };
             return Ok((
-                FeedStage::AwaitingSample(subject, wishes),
+                FeedStage::AwaitingSample(subject, query),
                 FeedAction::AwaitSample(awaits),
             ));
         }
         let choice = subject
             .template
-            .choose(crowd, self.plan_settings(), self.policy.always);
+            .choose(bucket, self.plan_settings(), self.policy.always);
         let goes_on = matches!(
             choice,
             ExecutionChoice::Sample | ExecutionChoice::Narrowed { .. }
         );
         let is_planned = self.is_planned(&subject.template);
-        match goes_on && is_planned && wishes.plan.is_none() {
-            true => self.explain(subject, wishes, found, choice),
-            false => self.execute_choice(subject, wishes, found, choice),
+        match goes_on && is_planned && query.plan.is_none() {
+            true => self.explain(subject, query, candidates, choice),
+            false => self.execute_choice(subject, query, candidates, choice),
         }
     }
 
-    /// Has the server be asked in the way that was chosen.
     fn execute_choice(
         &mut self,
         subject: ServedStatement,
-        wishes: CandidateQuery,
-        found: CandidateSet,
+        query: CandidateQuery,
+        candidate_set: CandidateSet,
         choice: ExecutionChoice,
     ) -> FeedTransition {
-        let crowd = AuthorCountBucket::of(found.authors);
+        let bucket = AuthorCountBucket::of(candidate_set.authors);
         let template = &subject.template;
         let buffered = match choice {
-            ExecutionChoice::Narrowed { buffered } if self.knows_columns(template, crowd) => {
+            ExecutionChoice::Narrowed { buffered } if self.knows_columns(template, bucket) => {
                 buffered
             }
             ExecutionChoice::Narrowed { .. } | ExecutionChoice::Sample if self.caches_columns() => {
                 let of = Arc::clone(template);
-                let lesson = MetadataSample::new(of, crowd, self.plan_settings(), self.now);
-                return Ok((FeedStage::Ended, FeedAction::RelaySampled(lesson)));
+                let sample = MetadataSample::new(of, bucket, self.plan_settings(), self.now);
+                return Ok((FeedStage::Ended, FeedAction::RelaySampled(sample)));
             }
             ExecutionChoice::Narrowed { .. } | ExecutionChoice::Sample => {
                 let payload = self.original_payload();
                 *self.begun = Some(self.now);
-                let learning = FeedStage::Sampling(subject, crowd, wishes.plan);
+                let learning = FeedStage::Sampling(subject, bucket, query.plan);
                 return Ok((learning, FeedAction::Run(payload)));
             }
             ExecutionChoice::Direct => return Err(FeedRelayReason::Cheaper),
             ExecutionChoice::Retired(retired) => return Err(FeedRelayReason::Retired(retired)),
         };
-        let buffered = match &wishes.plan {
+        let buffered = match &query.plan {
             Some(plan) => template.is_buffered(self.plan_settings(), plan),
             None => buffered,
         };
-        let queries = wishes.list_queries(template, &found);
+        let queries = query.list_queries(template, &candidate_set);
         if !queries.is_empty() {
-            let listing = FeedStage::QueryingLists(subject, wishes, found, choice);
+            let listing = FeedStage::QueryingLists(subject, query, candidate_set, choice);
             return Ok((listing, query_session(queries)));
         }
-        let replaces_list = template.shape.replaceable_list.is_some() && found.ids.len() > 1;
+        let replaces_list =
+            template.shape.replaceable_list.is_some() && candidate_set.ids.len() > 1;
         let form = NarrowingForm {
             replaces_list,
             buffered,
         };
-        let ids = padded(&found.ids);
+        let ids = padded(&candidate_set.ids);
         let candidates = ChosenCandidates {
-            bucket: crowd,
-            count: found.ids.len(),
-            exhaustive: found.exhaustive,
-            tied: found.tied,
+            bucket,
+            count: candidate_set.ids.len(),
+            exhaustive: candidate_set.exhaustive,
+            tied: candidate_set.tied,
             internal_statement: None,
-            cacheable: wishes.cache_scope.is_some().then(|| found.clone()),
+            cacheable: query.cache_scope.is_some().then(|| candidate_set.clone()),
         };
         if let Some(executed) = self.executed {
-            return self.run_prepared(executed, subject, wishes, candidates, ids, form);
+            return self.run_prepared(executed, subject, query, candidates, ids, form);
         }
         let text = self.text().ok_or(FeedRelayReason::Failed)?;
         let (shape, words, names) = (&template.shape, &subject.words, &template.feed_names);
@@ -621,30 +608,29 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             let open = shape.narrow_prepared(text, words, names, ids.len(), form);
             let narrowed = open.and_then(|open| named.with_values(&open, &ids));
             let payload = self.query(&narrowed.ok_or(NarrowingRefusal::NotUnderstood)?)?;
-            let running = FeedStage::Running(subject, wishes, candidates);
+            let running = FeedStage::Running(subject, query, candidates);
             return Ok((running, FeedAction::Run(payload)));
         }
-        let oldest = found.ids.last().filter(|_| {
-            // A list of authors that stays costs more.
+        let oldest = candidate_set.ids.last().filter(|_| {
+            // An author list that stays in the statement costs more.
             ids.len() > MAX_LISTED_CANDIDATES && !replaces_list && names.key.is_none()
         });
-        let among = oldest.map_or(Among::Ids(&ids), |oldest| Among::From(*oldest));
-        let narrowed = shape.narrow(text, words, names, among, form);
+        let selected = oldest.map_or(Among::Ids(&ids), |oldest| Among::From(*oldest));
+        let narrowed = shape.narrow(text, words, names, selected, form);
         let narrowed = narrowed.ok_or(NarrowingRefusal::NotUnderstood)?;
         let payload = self.query(&narrowed)?;
         Ok((
-            FeedStage::Running(subject, wishes, candidates),
+            FeedStage::Running(subject, query, candidates),
             FeedAction::Run(payload),
         ))
     }
 
-    /// The client's query with another text.
     fn query(&self, text: &[u8]) -> Result<Vec<u8>, FeedRelayReason> {
         let payload = command::with_query_text(self.payload, self.session.capabilities, text);
         payload.ok_or(FeedRelayReason::Failed)
     }
 
-    /// What the server's descriptions of columns follow in this session.
+    /// The settings that the server's column definitions depend on in this session.
     fn plan_settings(&self) -> PlanSettings {
         const READ: [Capabilities; 3] = [
             Capabilities::DEPRECATE_EOF,
@@ -665,26 +651,26 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     }
 }
 
-/// Its rows, or their order, follow the session's time zone.
+/// True where its rows, or their order, depend on the session's time zone.
 fn is_zoned(template: &Template) -> bool {
     matches!(template.types.key, Some(KeyType::Timestamp(_))) || template.shape.zoned
 }
 
 fn candidate_request(
     subject: ServedStatement,
-    mut wishes: CandidateQuery,
+    mut query: CandidateQuery,
 ) -> (FeedStage, FeedAction) {
-    // What was said of lists was said in front of the moment to which candidates belong now.
-    wishes.list_replies.clear();
-    let want = wishes.request(&subject);
+    // Replies about lists are older than the new candidates.
+    query.list_replies.clear();
+    let request = query.request(&subject);
     (
-        FeedStage::RequestingCandidates(subject, wishes),
-        FeedAction::Candidates(want),
+        FeedStage::RequestingCandidates(subject, query),
+        FeedAction::Candidates(request),
     )
 }
 
-/// Two different ids at least: with one, or none, the server plans otherwise. The conditions of the statement stand beside them, so one
-/// too many takes nothing away.
+/// At least two different ids: with one, or none, the server plans otherwise. The statement's own conditions remain, so an extra id
+/// changes nothing.
 fn padded(ids: &[u64]) -> Vec<u64> {
     let mut padded = ids.to_vec();
     for id in [0, 1] {

@@ -1,6 +1,6 @@
-//! Where the statement is `EXECUTE name USING @a, @b`: its parameters are the values of variables, for which the session is asked.
+//! Narrows `EXECUTE name USING @a, @b`: its parameters are the values of variables, which the session is queried for.
 //!
-//! The narrowed statement is a query, with the values in the parameters' places.
+//! The narrowed statement is a query, with the values as literals.
 
 use headwater_feed::binding::ParameterValue;
 use headwater_feed::narrowed_text::PreparedNarrowedText;
@@ -15,24 +15,21 @@ use super::{
 };
 use crate::prepared_statements::NamedExecution;
 
-/// Types of columns: BIGINT, and those that strings have by their lengths.
+/// Column types: BIGINT, and those of strings by length.
 const LONGLONG: u8 = 8;
 const STRING_TYPES: [u8; 5] = [249, 250, 251, 252, 253];
-/// The character set of what is none.
 const BINARY_CHARSET: u16 = 63;
 
-/// An execution by a name.
 #[derive(Debug)]
 pub(super) struct NamedFeedExecution {
     pub(super) executed: NamedExecution,
     values: Vec<VariableValue>,
 }
 
-/// The value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum VariableValue {
     Integer(i128),
-    /// ASCII without quotes and backslashes: it means the same in every character set and under every `sql_mode`.
+    /// ASCII without quotes and backslashes: it means the same in every character set and `sql_mode`.
     Text(Vec<u8>),
     Null,
 }
@@ -45,7 +42,6 @@ impl NamedFeedExecution {
         }
     }
 
-    /// The words of the statement that has this name.
     pub(super) fn words(&self) -> Result<Option<StatementWords>, FeedRelayReason> {
         let words = self
             .executed
@@ -63,32 +59,37 @@ impl NamedFeedExecution {
         self.values.iter().map(VariableValue::parameter).collect()
     }
 
-    /// True where a double may not tell a value from those beside it.
+    /// True where a double may not represent a value exactly.
     pub(super) fn has_large_number(&self) -> bool {
         self.values.iter().any(|value| value.is_large_number())
     }
 
-    /// The narrowed text with all values in it.
-    pub(super) fn with_values(&self, open: &PreparedNarrowedText, ids: &[u64]) -> Option<Vec<u8>> {
+    /// The narrowed text with all values.
+    pub(super) fn with_values(
+        &self,
+        narrowed: &PreparedNarrowedText,
+        ids: &[u64],
+    ) -> Option<Vec<u8>> {
         let literals = |values: &[VariableValue]| {
             values
                 .iter()
                 .map(VariableValue::literal)
                 .collect::<Vec<_>>()
         };
-        let before = self.values.get(..open.parameters_before)?;
-        let behind = self.values.get(
-            open.parameters_before
-                .checked_add(open.parameters_replaced)?..,
+        let before = self.values.get(..narrowed.parameters_before)?;
+        let after = self.values.get(
+            narrowed
+                .parameters_before
+                .checked_add(narrowed.parameters_replaced)?..,
         )?;
         let ids: Vec<_> = ids.iter().map(|id| id.to_string().into_bytes()).collect();
-        let all = [literals(before), ids, literals(behind)].concat();
-        with_literals(&open.text, &all)
+        let all = [literals(before), ids, literals(after)].concat();
+        with_literals(&narrowed.text, &all)
     }
 }
 
 impl<K: FeedKnowledge> FeedContext<'_, K> {
-    /// Finds the values of variables, where the statement has any.
+    /// Queries the values of variables, if the statement has any.
     pub(super) fn read_variables(&mut self, subject: ServedStatement) -> FeedTransition {
         let variables = self.named.as_deref().map(|named| &named.executed.variables);
         match variables.filter(|variables| !variables.is_empty()) {
@@ -103,7 +104,6 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
     }
 
-    /// What the session says of them.
     pub(super) fn take_values(
         &mut self,
         subject: &ServedStatement,
@@ -132,12 +132,12 @@ fn values(rows: &ResultSet) -> Option<Vec<VariableValue>> {
 }
 
 impl VariableValue {
-    /// Of a column that is defined so.
+    /// A value in a column with this definition.
     fn of(column: &[u8], cell: Option<&[u8]>) -> Option<VariableValue> {
         let Some(cell) = cell else {
             return Some(VariableValue::Null);
         };
-        // From the end: two bytes of nothing, the decimals, the flags, the type, the length, the character set.
+        // From the end: two filler bytes, decimals, flags, type, length, character set.
         let [.., low, high, _, _, _, _, kind, _, _, _, _, _] = column else {
             return None;
         };
@@ -148,7 +148,7 @@ impl VariableValue {
             kind if STRING_TYPES.contains(&kind) => {
                 let is_text = u16::from_le_bytes([*low, *high]) != BINARY_CHARSET;
                 let is_plain = is_text && cell.iter().copied().all(plain);
-                // Longer numbers are compared as a double where they stand as a literal, and as a variable not.
+                // Longer numbers are compared as doubles where they are literals, but not where they are variables.
                 let is_long =
                     cell.len() > DOUBLE_PRECISION_DIGITS && cell.iter().all(u8::is_ascii_digit);
                 let is_plain = is_plain && !is_long;
@@ -185,7 +185,7 @@ impl VariableValue {
     }
 }
 
-/// A text with literals in the places of its parameters. `None`: there are not as many.
+/// A text with literals in place of its parameters. `None`: their counts differ.
 fn with_literals(text: &[u8], literals: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut filled = Vec::with_capacity(text.len());
     let mut from = 0;

@@ -1,7 +1,7 @@
-//! Where columns have to be described exactly as directly, or the plan says more of them than key flags: the server is asked first how it would
-//! go about the statement.
+//! Queries the server's plan (EXPLAIN) first, where column definitions must be exactly as direct ones, or where they depend on the plan in
+//! more than key flags.
 //!
-//! What they are under one plan is learned from statements that went as they are.
+//! The definitions under one plan are sampled from statements that were relayed unchanged.
 
 use headwater_feed::Template;
 use headwater_feed::cost::AuthorCountBucket;
@@ -20,13 +20,12 @@ use super::{
 const ESTIMATES: [&[u8]; 2] = [b"rows", b"filtered"];
 
 impl<K: FeedKnowledge> FeedContext<'_, K> {
-    /// True where the plan is asked for.
     pub(super) fn is_planned(&self, template: &Template) -> bool {
         let mariadb = self.session.probed_server(false).mariadb;
         self.policy.exact || template.shape.plan_dependence.is_by_plan(mariadb)
     }
 
-    /// An execution has no text that can be asked about, and what MariaDB decides by a SELECT of constants it does not tell.
+    /// True where EXPLAIN works: an execution has no text, and MariaDB does not show what it decides by a SELECT of constants.
     pub(super) fn is_explainable(&self, template: &Template) -> bool {
         if template.shape.has_constant_subquery && self.session.probed_server(false).mariadb {
             return false;
@@ -36,38 +35,37 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         text.is_some_and(|text| std::str::from_utf8(text).is_ok())
     }
 
-    /// Asks for the plan.
     pub(super) fn explain(
         &mut self,
         subject: ServedStatement,
-        wishes: CandidateQuery,
-        found: CandidateSet,
+        query: CandidateQuery,
+        candidates: CandidateSet,
         choice: ExecutionChoice,
     ) -> FeedTransition {
         let text = self.text().and_then(|text| std::str::from_utf8(text).ok());
         let text = text.ok_or(FeedRelayReason::ColumnsUnsure)?;
         let question = format!("EXPLAIN FORMAT=TRADITIONAL {text}");
-        let stage = super::FeedStage::Explaining(subject, wishes, found, choice);
+        let stage = super::FeedStage::Explaining(subject, query, candidates, choice);
         Ok((stage, query_session(vec![question])))
     }
 
-    /// Goes on by what is known of that plan.
+    /// Continues by what is known of that plan.
     pub(super) fn explained(
         &mut self,
         subject: ServedStatement,
-        wishes: CandidateQuery,
-        found: CandidateSet,
+        query: CandidateQuery,
+        candidates: CandidateSet,
         choice: ExecutionChoice,
         answers: Vec<QueryReply>,
     ) -> FeedTransition {
-        let told = match answers.first() {
+        let plan_rows = match answers.first() {
             Some(QueryReply::Rows(rows)) => {
                 self.session.state.observe(rows.end());
                 plan_of(rows)
             }
             _ => None,
         };
-        let planned = told.map(|plan| {
+        let planned = plan_rows.map(|plan| {
             (
                 subject.template.plan_knowledge(self.plan_settings(), &plan),
                 plan,
@@ -77,43 +75,48 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             Some((PlanKnowledge::Known, plan)) => (choice, plan),
             Some((PlanKnowledge::Unknown, plan)) => (ExecutionChoice::Sample, plan),
             Some((PlanKnowledge::Differs, _)) | None => {
-                // Nobody is to wait for what it might have taught.
+                // No statement must wait for a sample that may not come.
                 let of = SampleKey::new(
                     &subject.template,
-                    AuthorCountBucket::of(found.authors),
+                    AuthorCountBucket::of(candidates.authors),
                     self.plan_settings(),
                 );
-                if let Some(lessons) = self.knowledge.metadata_samples() {
-                    lessons.end(of, false, self.now);
+                if let Some(samples) = self.knowledge.metadata_samples() {
+                    samples.end(of, false, self.now);
                 }
                 return Err(FeedRelayReason::ColumnsUnsure);
             }
         };
         let plan = Some(plan);
-        self.execute_choice(subject, CandidateQuery { plan, ..wishes }, found, choice)
+        self.execute_choice(
+            subject,
+            CandidateQuery { plan, ..query },
+            candidates,
+            choice,
+        )
     }
 }
 
-/// All that EXPLAIN says, but for estimates.
+/// The output of EXPLAIN without estimates.
 fn plan_of(rows: &ResultSet) -> Option<ServerPlan> {
     let is_estimate = |name: &[u8]| {
         let mut estimates = ESTIMATES.iter();
-        estimates.any(|own| name.eq_ignore_ascii_case(own))
+        estimates.any(|estimate| name.eq_ignore_ascii_case(estimate))
     };
     let columns = rows.columns().iter().enumerate();
     let certain = columns.filter(|(_, own)| !column_name(own).is_some_and(is_estimate));
-    let mut said = Vec::new();
+    let mut plan_bytes = Vec::new();
     for row in rows.iter() {
         for (column, _) in certain.clone() {
-            said.extend_from_slice(row.cell(column).unwrap_or(b"\\N"));
-            said.push(0);
+            plan_bytes.extend_from_slice(row.cell(column).unwrap_or(b"\\N"));
+            plan_bytes.push(0);
         }
-        said.push(1);
+        plan_bytes.push(1);
     }
-    (!said.is_empty()).then(|| ServerPlan::new(said))
+    (!plan_bytes.is_empty()).then(|| ServerPlan::new(plan_bytes))
 }
 
-/// The name of a column, which stands behind four other texts of its definition.
+/// A column's name, which follows four other strings in its definition.
 fn column_name(definition: &[u8]) -> Option<&[u8]> {
     let mut cursor = PacketCursor::new(definition);
     for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! What has to be proved of the session before a statement is narrowed, asked for in one write.
+//! Proves the session's state before a statement is narrowed, in one write.
 
 use headwater_feed::template::TableName;
 use headwater_sql::quoted;
@@ -11,12 +11,11 @@ use super::{
 use crate::call_relay_reason::CallRelayReason;
 use crate::session_state::ReadRight;
 
-/// What is not known of the session.
 #[derive(Debug)]
 pub(super) struct MissingProofs {
     /// Tables that a temporary one may hide.
     shadowable: Vec<TableName>,
-    /// Whether it may read the column that a list of authors is compared with: who may not must not have the list left out.
+    /// The right to read the column that an author list is compared with: without it the list must not be left out.
     read_right: bool,
 }
 
@@ -50,9 +49,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
     }
 
-    /// Asks for what is not known of the session.
     pub(super) fn prove(&mut self, subject: ServedStatement) -> FeedTransition {
-        // The answer may have told more than was known.
+        // The reply may have revealed a new obstacle.
         if let Some(reason) = self.session.state.feed_obstacle() {
             return Err(reason.into());
         }
@@ -62,7 +60,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         if prepared.is_some_and(|feed| !feed.is_read_alike(current, zoned)) {
             return Err(FeedRelayReason::Execution);
         }
-        // A server goes on reading text as it did when its type came.
+        // A server continues to read text by the settings of when its type came.
         let typed = self
             .executed
             .and_then(|executed| executed.types_settings.as_deref());
@@ -82,7 +80,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
 
     fn missing_proofs(&self, subject: &ServedStatement) -> MissingProofs {
         let template = &subject.template;
-        let standing = &self.session.state;
+        let state = &self.session.state;
         let holds = |right: &ReadRight| {
             right.is_of(
                 &template.database,
@@ -93,15 +91,14 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let tables = template.tables.iter();
         MissingProofs {
             shadowable: tables
-                .filter(|named| !standing.is_unshadowed(named))
+                .filter(|named| !state.is_unshadowed(named))
                 .cloned()
                 .collect(),
             read_right: template.shape.replaceable_list.is_some()
-                && !standing.may_read().is_some_and(holds),
+                && !state.may_read().is_some_and(holds),
         }
     }
 
-    /// Takes in the answers to what was asked.
     pub(super) fn take_proofs(
         &mut self,
         subject: &ServedStatement,
@@ -116,7 +113,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let mut next = || answers.next().unwrap_or(Err(CallRelayReason::LookupFailed));
         for named in unproved.shadowable {
             let rows = next()?;
-            // A question may open a transaction, as the statement behind it does.
+            // A query may open a transaction, as the statement after it would.
             self.session.state.observe(rows.end());
             let row = rows.iter().next();
             let created = row.and_then(|row| row.cell(1)).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! What of a reply follows the plan: key flags of its columns, and status flags.
+//! The parts of a reply that depend on the plan: key flags of columns, and status flags.
 
 use headwater_feed::result_metadata::{ColumnFingerprint, PlanStatusFlags};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::reply::layout::{self, ReplyLayout, status_flags_at, write_status_flags};
 
-/// What a whole reply that ended well says.
+/// The metadata of a complete, successful reply.
 pub(super) struct ReplyMetadata {
-    /// `None`: they are left out, as the client has them.
+    /// `None`: they are omitted, as the client has them.
     pub(super) columns: Option<ColumnFingerprint>,
     pub(super) ends: PlanStatusFlags,
 }
@@ -31,7 +31,7 @@ pub(super) fn read_metadata(reply: &[u8], capabilities: Capabilities) -> Option<
     Some(ReplyMetadata { columns, ends })
 }
 
-/// Has both be as they are directly. False, where that cannot be.
+/// Makes both as in a direct reply. False where that is impossible.
 pub(super) fn restore_metadata(
     reply: &mut [u8],
     capabilities: Capabilities,
@@ -55,20 +55,20 @@ pub(super) fn restore_metadata(
     let mut rest = reply;
     let mut passed = 0;
     for range in ranges {
-        let Some((before, behind)) = rest.split_at_mut_checked(range.end - passed) else {
+        let Some((before, after)) = rest.split_at_mut_checked(range.end - passed) else {
             return false;
         };
         let Some(definition) = before.get_mut(range.start - passed..) else {
             return false;
         };
         definitions.push(definition);
-        (rest, passed) = (behind, range.end);
+        (rest, passed) = (after, range.end);
     }
     columns.restore_key_flags(&mut definitions);
     true
 }
 
-/// Has it say nothing of columns that its client has.
+/// Omits column definitions that the client has.
 pub(super) fn omit_columns(reply: Vec<u8>, capabilities: Capabilities) -> Vec<u8> {
     layout::without_definitions(&reply, capabilities).unwrap_or(reply)
 }

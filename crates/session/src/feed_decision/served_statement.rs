@@ -1,4 +1,4 @@
-//! Which statement it is: its template, and what bars it before anything is asked.
+//! Finds a statement's template, and what bars it before any query.
 
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use super::{
 use crate::call_relay_reason::CallRelayReason;
 use crate::settings_probe;
 
-/// A statement whose template is served.
 #[derive(Debug)]
 pub(super) struct ServedStatement {
     pub(super) template: Arc<Template>,
@@ -24,13 +23,13 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         if !self.policy.accelerate {
             return Err(CallRelayReason::SwitchedOff.into());
         }
-        // The template first, of which it is counted. Of several causes the nearest is told: what holds for every statement, for every one
-        // of the feed, in the session.
-        let found = self.find_template();
+        // The template comes first, since it counts the outcome. Of several reasons the most general is reported: for every statement, for
+        // the feed, for the session.
+        let lookup = self.find_template();
         if self.knowledge.are_suspended() {
             return Err(FeedRelayReason::LogSuspended);
         }
-        if let Err(why) = &found
+        if let Err(why) = &lookup
             && why.is_of_feed()
         {
             return Err(*why);
@@ -38,16 +37,16 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         if let Some(reason) = self.session.state.feed_obstacle() {
             return Err(reason.into());
         }
-        // Nothing is asked in front of a statement that may ask what was left by the one before it: a template never does.
-        let (subject, database) = found?;
-        let standing = &self.session.state;
-        // MySQL refuses some values before anything of the statement before has ended: a question in front would end it. Behind an error
-        // that is likely the case again.
-        if self.executed.is_some() && standing.must_probe_first() {
+        // No query precedes a statement that may read what the previous one left: a template never does.
+        let (subject, database) = lookup?;
+        let state = &self.session.state;
+        // MySQL refuses some values before it clears what the previous statement left: a query first would clear it. After an error that
+        // is likely to happen again.
+        if self.executed.is_some() && state.must_probe_first() {
             return Err(FeedRelayReason::Execution);
         }
-        let known = standing.are_settings_proven() && standing.server().is_some();
-        if known && !standing.must_probe_first() {
+        let settings_known = state.are_settings_proven() && state.server().is_some();
+        if settings_known && !state.must_probe_first() {
             self.is_in(&database)?;
             return self.prove(subject);
         }
@@ -59,7 +58,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         ))
     }
 
-    /// The session is in the database where the template was found.
+    /// Checks that the session is in the template's database.
     pub(super) fn is_in(&self, database: &[u8]) -> Result<(), FeedRelayReason> {
         match self.session.state.database() == Some(database) {
             true => Ok(()),
@@ -67,23 +66,23 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
     }
 
-    /// Finds the template, in the database that was the current one last, or where the statement was prepared.
+    /// Finds the template in the last known database, or in that of the PREPARE.
     fn find_template(&mut self) -> Result<(ServedStatement, Vec<u8>), FeedRelayReason> {
-        let standing = &self.session.state;
-        let database = standing.database().ok_or(CallRelayReason::OtherDatabase)?;
-        let changes = standing.database_changes();
+        let state = &self.session.state;
+        let database = state.database().ok_or(CallRelayReason::OtherDatabase)?;
+        let changes = state.database_changes();
         let database = match prepared(self.executed, self.named.as_deref()) {
             None => database,
             Some(feed) => {
-                let place = feed.database(database, changes);
-                place.ok_or(CallRelayReason::OtherDatabase)?
+                let prepared_in = feed.database(database, changes);
+                prepared_in.ok_or(CallRelayReason::OtherDatabase)?
             }
         };
         let text = self.text().ok_or(NarrowingRefusal::NotUnderstood)?;
         let words = match (self.executed, self.named.as_deref()) {
             (Some(executed), _) => self.executed_words(executed)?,
             (None, Some(named)) => named.words()?,
-            // To the server a parameter in a text is an error.
+            // The server rejects a parameter in a text.
             (None, None) => StatementWords::read(text).filter(|words| words.parameters == 0),
         };
         let words = words.ok_or(NarrowingRefusal::NotUnderstood)?;

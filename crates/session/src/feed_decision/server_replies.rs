@@ -1,4 +1,4 @@
-//! What the server has answered: a statement as it is, to be learned from, or a narrowed one, to be judged and told as it would be directly.
+//! Handles the server's replies: a relayed statement's, to sample it, or a narrowed one's, to judge it and make it equal a direct reply.
 
 use headwater_feed::Template;
 use headwater_feed::cost::AuthorCountBucket;
@@ -13,15 +13,15 @@ use super::{
     candidate_request, reply_metadata,
 };
 
-/// So often candidates that have changed are taken anew.
+/// How often changed candidates are requested again.
 const MAX_RETAKES: u32 = 2;
 
 impl<K: FeedKnowledge> FeedContext<'_, K> {
-    /// The server's own answer: the client is told it, and what it says of its columns is remembered.
+    /// Takes the server's own reply: the client receives it, and its column definitions are recorded.
     pub(super) fn sampled(
         &mut self,
         subject: &ServedStatement,
-        crowd: AuthorCountBucket,
+        bucket: AuthorCountBucket,
         plan: Option<ServerPlan>,
         reply: InternalReply,
     ) -> FeedTransition {
@@ -36,15 +36,16 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             ReplyOutcome::Ok(ok) if ok.warnings == 0 => {
                 self.session.state.clear_older_conditions();
                 let took = self.microseconds();
-                if let Some(said) = reply_metadata::read_metadata(&bytes, self.session.capabilities)
-                    && let Some(columns) = said.columns
+                if let Some(metadata) =
+                    reply_metadata::read_metadata(&bytes, self.session.capabilities)
+                    && let Some(columns) = metadata.columns
                 {
                     template.record_sample(
-                        (crowd, self.plan_settings()),
+                        (bucket, self.plan_settings()),
                         plan,
                         took,
                         columns,
-                        said.ends,
+                        metadata.ends,
                     );
                 }
             }
@@ -55,31 +56,30 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 }
             }
         }
-        let told = FeedReply {
+        let feed_reply = FeedReply {
             narrowed: false,
             ..FeedReply::narrowed(bytes, outcome)
         };
-        Ok((FeedStage::Ended, FeedAction::Reply(told)))
+        Ok((FeedStage::Ended, FeedAction::Reply(feed_reply)))
     }
 
-    /// Judges the narrowed answer.
     pub(super) fn narrowed_ran(
         &mut self,
         subject: ServedStatement,
-        wishes: CandidateQuery,
+        query: CandidateQuery,
         candidates: ChosenCandidates,
         reply: InternalReply,
     ) -> FeedTransition {
         let template = &subject.template;
         let outcome = reply.outcome.ok_or(FeedRelayReason::Failed)?;
-        // It may have opened a transaction.
+        // The statement may have opened a transaction.
         self.session.observe(&outcome);
         let bytes = reply.bytes.ok_or(FeedRelayReason::Failed)?;
         match &outcome {
             ReplyOutcome::Ok(ok) if ok.warnings == 0 => self.session.state.clear_older_conditions(),
             ReplyOutcome::Err(error) if error.code == INTERRUPTED => {
-                let told = FeedReply::narrowed(bytes, outcome);
-                return Ok((FeedStage::Ended, FeedAction::Reply(told)));
+                let feed_reply = FeedReply::narrowed(bytes, outcome);
+                return Ok((FeedStage::Ended, FeedAction::Reply(feed_reply)));
             }
             _ => {
                 if let Some(executed) = self.executed {
@@ -89,9 +89,9 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             }
         }
         let rows = usize::try_from(reply.rows).unwrap_or(usize::MAX);
-        let limit = usize::try_from(wishes.bound.limit).unwrap_or(usize::MAX);
+        let limit = usize::try_from(query.bound.limit).unwrap_or(usize::MAX);
         if rows < limit && !candidates.exhaustive {
-            template.record_shortfall(candidates.count, wishes.passed_filter(rows));
+            template.record_shortfall(candidates.count, query.passed_filter(rows));
             if candidates.tied {
                 template.record_failed_narrowing(candidates.bucket, self.microseconds());
                 return Err(FeedRelayReason::Ties);
@@ -103,7 +103,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             };
             let range = MessageRange {
                 limit: most,
-                ..wishes.range
+                ..query.range
             };
             let short = true;
             return Ok(candidate_request(
@@ -111,46 +111,46 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 CandidateQuery {
                     range,
                     was_short: short,
-                    ..wishes
+                    ..query
                 },
             ));
         }
-        let bytes = self.with_direct_columns(template, &wishes, &candidates, bytes)?;
-        let fill = self.cache_fill(&subject, &wishes, &candidates, &bytes);
+        let bytes = self.with_direct_columns(template, &query, &candidates, bytes)?;
+        let fill = self.cache_fill(&subject, &query, &candidates, &bytes);
         let told = FeedReply {
             fill: fill.map(Box::new),
             ..FeedReply::narrowed(bytes, outcome)
         };
-        let waiting = FeedStage::CheckingUnchanged(subject, wishes, candidates, told);
+        let waiting = FeedStage::CheckingUnchanged(subject, query, candidates, told);
         Ok((waiting, FeedAction::CheckUnchanged))
     }
 
-    /// The narrowed answer with its columns as the server describes them directly.
+    /// The narrowed reply with the columns of a direct one.
     fn with_direct_columns(
         &mut self,
         template: &Template,
-        wishes: &CandidateQuery,
+        query: &CandidateQuery,
         candidates: &ChosenCandidates,
         mut bytes: Vec<u8>,
     ) -> Result<Vec<u8>, FeedRelayReason> {
-        let differ = match wishes.plan {
+        let differ = match query.plan {
             Some(_) => FeedRelayReason::ColumnsUnsure,
             None => FeedRelayReason::Retired(RetirementReason::Columns),
         };
-        let (capabilities, under) = (self.session.capabilities, self.plan_settings());
-        let said = reply_metadata::read_metadata(&bytes, capabilities).ok_or(differ)?;
-        let own = self
-            .internal_columns(said.columns, candidates)
+        let (capabilities, settings) = (self.session.capabilities, self.plan_settings());
+        let metadata = reply_metadata::read_metadata(&bytes, capabilities).ok_or(differ)?;
+        let columns_sent = self
+            .internal_columns(metadata.columns, candidates)
             .ok_or(differ)?;
-        // Of other columns than those that were told of the client's own statement, the server tells it with a flag.
+        // If the columns differ from those last sent for the client's own statement, the server sets a flag.
         if let Some(executed) = self.executed
-            && executed.columns != own.count()
+            && executed.columns != columns_sent.count()
         {
             return Err(differ);
         }
-        let (crowd, plan) = (candidates.bucket, wishes.plan.as_ref());
-        let told = template.restore_columns(crowd, under, plan, &own);
-        let (columns, ends) = told.ok_or(differ)?;
+        let (bucket, plan) = (candidates.bucket, query.plan.as_ref());
+        let direct_columns = template.restore_columns(bucket, settings, plan, &columns_sent);
+        let (columns, ends) = direct_columns.ok_or(differ)?;
         match reply_metadata::restore_metadata(&mut bytes, capabilities, &columns, ends) {
             true => self.for_client(bytes, &columns),
             false => Err(differ),
@@ -160,9 +160,9 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     pub(super) fn changes_checked(
         &mut self,
         subject: ServedStatement,
-        wishes: CandidateQuery,
+        query: CandidateQuery,
         candidates: &ChosenCandidates,
-        told: FeedReply,
+        reply: FeedReply,
         unchanged: bool,
     ) -> FeedTransition {
         let template = &subject.template;
@@ -170,34 +170,34 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             if !self.is_certain() {
                 return self.begin();
             }
-            // What a snapshot does not show stays hidden however often it is asked.
-            if wishes.retakes == MAX_RETAKES || self.session.state.reads_a_snapshot() {
+            // What a snapshot hides stays hidden at every retry.
+            if query.retakes == MAX_RETAKES || self.session.state.reads_a_snapshot() {
                 template.record_failed_narrowing(candidates.bucket, self.microseconds());
                 return Err(FeedRelayReason::Changed);
             }
-            let anew = wishes.retakes + 1;
+            let anew = query.retakes + 1;
             return Ok(candidate_request(
                 subject,
                 CandidateQuery {
                     retakes: anew,
-                    ..wishes
+                    ..query
                 },
             ));
         }
-        // How many candidates are needed is still being learned where they did not suffice: that is rare, and no cost of this way.
-        if !wishes.was_short {
-            let keeps = wishes.cache_scope.is_some();
+        // Where candidates did not suffice, their number is not estimated yet: that is rare, and no cost of narrowing.
+        if !query.was_short {
+            let keeps = query.cache_scope.is_some();
             template.record_narrowed(candidates.bucket, self.microseconds(), keeps);
         }
         if !candidates.exhaustive {
             template.record_sufficient();
         }
-        Ok((FeedStage::Ended, FeedAction::Reply(told)))
+        Ok((FeedStage::Ended, FeedAction::Reply(reply)))
     }
 }
 
 impl CandidateQuery {
-    /// How many candidates passed the filter, as far as is known: OFFSET passed over some, where a page was begun.
+    /// How many candidates passed the filter, as far as is known: a page with rows has those that OFFSET skipped.
     fn passed_filter(&self, rows: usize) -> usize {
         let offset = usize::try_from(self.bound.offset).unwrap_or(usize::MAX);
         match rows {

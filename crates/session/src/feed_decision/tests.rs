@@ -1,4 +1,4 @@
-//! Decisions as tables: what is known, what the driver fetches, what is needed next.
+//! Decisions as tables: the known state, the driver's inputs, the next actions.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -34,7 +34,7 @@ use crate::settings_probe::{self, SessionSettings};
 use scenario::*;
 
 #[test]
-fn the_first_of_its_form_runs_as_it_is_and_the_next_with_candidates() {
+fn the_first_of_its_form_is_relayed_and_the_next_is_narrowed() {
     let mut scene = FeedScenario::proven(JOINED);
     let needs = scene.play(JOINED, vec![named(&[9, 8], false), reply(0x4203, 2)]);
     let asked = "candidates [7] [] all 0 2";
@@ -105,7 +105,7 @@ fn a_list_is_replaced_by_who_may_read_the_column_and_one_candidate_replaces_none
         needs,
         [asked, &format!("run {narrowed}"), "unchanged?", "tell"]
     );
-    // A moment later it is asked again, and may be denied.
+    // A moment later it is queried again, and may be denied.
     scene.now += Duration::from_secs(2);
     let denied = QueryReply::Err(ErrPacket {
         code: 1143,
@@ -154,7 +154,7 @@ fn a_page_that_is_not_full_asks_for_more_until_all_are_there_or_too_many() {
 }
 
 #[test]
-fn what_has_changed_meanwhile_is_asked_again_and_relayed_in_the_end() {
+fn changed_candidates_are_retried_and_relayed_in_the_end() {
     let mut scene = FeedScenario::learned(JOINED);
     let round = || {
         [
@@ -197,7 +197,7 @@ fn columns_of_another_kind_are_tried_through_a_temporary_table_and_then_never() 
     let mut scene = FeedScenario::learned(JOINED);
     // NOT_NULL is no key flag.
     let other = || vec![named(&[9, 8], false), reply(0, 2)];
-    // They may be those of a session with another character set: they are learned again first.
+    // They may be those of a session with another character set: they are sampled again first.
     let needs = scene.play(JOINED, other());
     assert_eq!(needs.last().unwrap(), "relay columns_differ");
     let learned = vec![named(&[9, 8], false), reply(0x4203, 2)];
@@ -216,7 +216,7 @@ fn columns_of_another_kind_are_tried_through_a_temporary_table_and_then_never() 
 }
 
 #[test]
-fn nothing_is_asked_of_a_session_that_stands_in_the_way() {
+fn a_barred_session_gets_no_queries() {
     type FeedScenarioChange = fn(&mut FeedScenario);
     let cases: [(FeedScenarioChange, &str); 7] = [
         (
@@ -272,9 +272,9 @@ fn nothing_is_asked_of_a_session_that_stands_in_the_way() {
     }
 }
 
-/// What is mended first is told first: a session that is changed is answered no better while the log is not followed.
+/// The cure that comes first is reported first: changing the session does not help while the log is not followed.
 #[test]
-fn of_several_causes_the_nearest_is_told() {
+fn of_several_reasons_the_most_general_is_reported() {
     let mut scene = FeedScenario::learned(JOINED);
     let told = |scene: &mut FeedScenario| scene.play(JOINED, vec![]);
     scene.policy.candidates = 1;
@@ -328,7 +328,7 @@ fn in_a_transaction_candidates_that_have_changed_are_not_taken_anew() {
 }
 
 #[test]
-fn a_level_that_is_told_only_now_is_heeded() {
+fn an_isolation_level_that_is_reported_late_is_respected() {
     let values = "tl one 100 LOCKS SYSTEM UTC 7 1 utf8mb4 - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
     let row = |locks: &str| {
         let values = values.replace("LOCKS", locks);
@@ -352,7 +352,7 @@ fn a_level_that_is_told_only_now_is_heeded() {
 }
 
 #[test]
-fn what_may_have_changed_in_the_session_is_asked_first() {
+fn what_may_have_changed_in_the_session_is_proved_first() {
     let mut scene = FeedScenario::learned(JOINED);
     scene.session.state.command_relayed(StatementEffects {
         temp_tables: true,
@@ -369,7 +369,7 @@ fn what_may_have_changed_in_the_session_is_asked_first() {
     );
     let asked = "ask SHOW CREATE TABLE `follower`; SHOW CREATE TABLE `message`";
     assert_eq!(needs, [asked, "relay temporary_tables"]);
-    // The one that was seen to be plain is not asked for again.
+    // The template that is proved plain is not queried again.
     let needs = scene.play(JOINED, vec![]);
     assert_eq!(needs, ["ask SHOW CREATE TABLE `message`"]);
     scene.session.state.command_relayed(StatementEffects {
@@ -382,7 +382,7 @@ fn what_may_have_changed_in_the_session_is_asked_first() {
 }
 
 #[test]
-fn flags_that_an_error_left_unknown_are_asked_for() {
+fn flags_that_an_error_left_unknown_are_probed() {
     let mut scene = FeedScenario::learned(JOINED);
     scene.session.state.observe_error();
     let settings = settings_probe::settings_query(settings_probe::ProbedServer::of(true));
@@ -400,7 +400,7 @@ fn flags_that_an_error_left_unknown_are_asked_for() {
 }
 
 #[test]
-fn a_statement_whose_tables_are_proved_leaves_nothing_behind_where_it_is_relayed() {
+fn a_relayed_statement_with_proved_tables_has_no_effects() {
     let mut scene = FeedScenario::learned(JOINED);
     for (wider, plain) in [(32, true), (1, true), (0, false)] {
         scene.policy.candidates = wider;
@@ -423,7 +423,7 @@ fn a_statement_whose_tables_are_proved_leaves_nothing_behind_where_it_is_relayed
 }
 
 #[test]
-fn a_session_that_steers_plans_is_the_servers_and_one_of_other_settings_learns_its_own() {
+fn a_session_that_steers_plans_is_relayed_and_other_settings_have_their_own_samples() {
     let mut scene = FeedScenario::learned(JOINED);
     let narrowed = |needs: &[String]| needs.last().unwrap().starts_with("run ");
     let asked = || vec![named(&[9, 8], false)];
@@ -434,7 +434,7 @@ fn a_session_that_steers_plans_is_the_servers_and_one_of_other_settings_learns_i
         ..settings()
     });
     assert_eq!(scene.play(JOINED, vec![]), ["relay session_settings"]);
-    // Not learned under these: as it is.
+    // Not sampled under these settings: relayed.
     scene.session.state.settings_proved(SessionSettings {
         plan_settings: 8,
         ..settings()
@@ -450,20 +450,20 @@ fn those_that_come_at_once_wait_for_what_the_first_teaches() {
     let candidates = || named(&[9, 8], false);
     let last = |needs: Vec<String>| needs.last().unwrap().clone();
     assert_eq!(last(scene.play(JOINED, vec![candidates()])), "run as it is");
-    // Another one in front of its answer: memory is asked anew behind each wait.
+    // Another change before its reply: candidates are requested again after each wait.
     let needs = scene.play(
         JOINED,
         vec![candidates(), FeedInput::SampleAwaited, candidates()],
     );
     let waits = needs.iter().filter(|need| *need == "wait");
     assert_eq!((waits.count(), last(needs)), (2, "wait".into()));
-    // But not for ever, and no others with it.
+    // But not forever, and no others with it.
     scene.now += metadata_samples::SAMPLE_WAIT;
     assert_eq!(last(scene.play(JOINED, vec![candidates()])), "run as it is");
     // The next one waits twice as long.
     scene.now += metadata_samples::SAMPLE_WAIT;
     assert_eq!(last(scene.play(JOINED, vec![candidates()])), "wait");
-    // One that fails teaches nothing: nobody waits for the next ones, which may fail as well.
+    // A failed sample: no statement waits for the next ones, which may fail as well.
     scene.now += metadata_samples::SAMPLE_WAIT;
     let failed = vec![candidates(), ended(error(1205))];
     assert_eq!(last(scene.play(JOINED, failed)), "tell, as it is");
@@ -513,16 +513,16 @@ fn messages_of_one_key_are_the_servers_to_order() {
     // One of two: the second is one of several.
     assert_eq!(scene.play(SCORED, vec![tied(&[9])]), [&asked, "relay ties"]);
     scene.play(SCORED, vec![tied(&[9, 8]), reply(0x4203, 2)]);
-    // A full page in front of them is in order.
+    // A full page before them is in order.
     let needs = scene.play(
         SCORED,
         vec![tied(&[9, 8]), reply(1, 2), FeedInput::Unchanged(true)],
     );
     assert_eq!(needs.last().unwrap(), "tell");
-    // Where the filter lets fewer pass, the page goes on among them.
+    // Where fewer pass the filter, the page continues among them.
     let needs = scene.play(SCORED, vec![tied(&[9, 8]), reply(1, 1)]);
     assert_eq!(needs.last().unwrap(), "relay ties");
-    // The id behind the key orders them.
+    // The id after the key orders them.
     let ordered = SCORED.replace("score DESC", "score DESC, id DESC");
     let mut scene = FeedScenario::proven(&ordered);
     let needs = scene.play(&ordered, vec![]);

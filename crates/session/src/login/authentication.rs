@@ -1,4 +1,4 @@
-//! The last state of a login: the dialogue of the authentication plugins, up to the server's OK.
+//! The last state of a login: the authentication plugins' dialogue, up to the server's OK.
 
 use super::packet::{
     answer_sequence, is_command, may_be_login_packet, renumbered_packet, unreadable_login,
@@ -15,11 +15,11 @@ use headwater_wire::packet::{self, HEADER_BYTES, PacketHeader, PacketSplitter};
 use headwater_wire::reply::{AuthEvent, AuthFollower, ReplyOutcome};
 use headwater_wire::response::{OkPacket, without_redirect};
 
-/// The server has the client's login.
+/// The server has received the client's login.
 #[derive(Debug)]
 pub(crate) struct AuthenticationState {
     limits: SessionLimits,
-    /// A `redirect_url` goes on to the client.
+    /// A `redirect_url` is relayed to the client.
     redirects: bool,
     process_user: Option<ProcessUser>,
     account: LoginAccount,
@@ -28,7 +28,6 @@ pub(crate) struct AuthenticationState {
     answers: AuthenticationAnswers,
 }
 
-/// What a client has logged in to, and how.
 #[derive(Debug)]
 pub(super) struct LoginAccount {
     pub(super) server: ServerFlavor,
@@ -38,20 +37,19 @@ pub(super) struct LoginAccount {
     pub(super) compression_frames: CompressionFrames,
 }
 
-/// The client's side of the dialogue behind its login.
 #[derive(Debug, Default)]
 struct AuthenticationAnswers {
     splitter: PacketSplitter,
-    /// One of the packets was no answer: only commands have sequence number 0 there.
+    /// One of the packets was a command: only commands have sequence number 0 there.
     contain_a_command: bool,
 }
 
 impl AuthenticationAnswers {
     fn observe(&mut self, input: &[u8]) {
-        let mut seen = 0;
-        while let Some(rest) = input.get(seen..).filter(|rest| !rest.is_empty()) {
+        let mut position = 0;
+        while let Some(rest) = input.get(position..).filter(|rest| !rest.is_empty()) {
             let part = self.splitter.next(rest);
-            seen += part.consumed;
+            position += part.consumed;
             self.contain_a_command |= part.start.is_some_and(|header| header.seq == 0);
         }
     }
@@ -59,15 +57,15 @@ impl AuthenticationAnswers {
 
 impl AuthenticationState {
     pub(super) fn new(
-        ways: SessionPolicy,
+        policy: SessionPolicy,
         limits: SessionLimits,
         account: LoginAccount,
         agreed: NegotiatedTls,
     ) -> AuthenticationState {
         AuthenticationState {
             limits,
-            redirects: ways.redirects,
-            process_user: ways.process_user,
+            redirects: policy.redirects,
+            process_user: policy.process_user,
             auth: AuthFollower::new(account.capabilities),
             account,
             agreed,
@@ -75,11 +73,11 @@ impl AuthenticationState {
         }
     }
 
-    /// The client answers a plugin, or says more before it is asked.
+    /// The client answers a plugin, or sends commands ahead.
     pub(super) fn client(mut self: Box<Self>, input: &[u8]) -> (ClientStep, LoginTransition) {
-        // Each packet has to be read: it must not make the client the own user, and the other leg may speak otherwise.
+        // Each packet must be read: it must not log the client in as the process user, and the other leg may use other frames or numbers.
         let strict = self.process_user.is_some() || self.account.compression_frames.differ();
-        // Commands sent ahead wait until both sides speak as they will.
+        // Commands sent ahead wait until both legs use their final format.
         if strict && is_command(input) {
             return (ClientStep::Hold, self.into());
         }
@@ -106,7 +104,7 @@ impl AuthenticationState {
         }
     }
 
-    /// The server asks, lets the client in, or does not.
+    /// The server's plugin sends data, or the server accepts or refuses the login.
     pub(super) fn server(mut self: Box<Self>, input: &[u8]) -> (ServerStep, LoginTransition) {
         let Some(packet) = packet::complete_payload(input) else {
             return match may_be_login_packet(input) {
@@ -118,8 +116,8 @@ impl AuthenticationState {
                 false => (ServerStep::pass(input.len()), LoginTransition::Pump),
             };
         };
-        if let Some(why) = self.agreed.obstacle(packet) {
-            let error = refusal(self.client_sequence(input), why);
+        if let Some(reason) = self.agreed.obstacle(packet) {
+            let error = refusal(self.client_sequence(input), reason);
             return (ServerStep::Refuse(error), self.into());
         }
         let length = HEADER_BYTES + packet.len();
@@ -129,11 +127,11 @@ impl AuthenticationState {
             .event
         {
             Some(AuthEvent::Done(ReplyOutcome::Ok(ok))) => {
-                let own = match self.redirects {
+                let masked = match self.redirects {
                     true => None,
                     false => without_redirect(packet, self.account.capabilities),
                 };
-                let step = self.packet_for_client(input, packet, own.as_deref());
+                let step = self.packet_for_client(input, packet, masked.as_deref());
                 (step, self.logged_in(&ok))
             }
             Some(AuthEvent::Unfollowable) if self.account.compression_frames.differ() => {
@@ -150,23 +148,31 @@ impl AuthenticationState {
         }
     }
 
-    /// The number that the client expects on the packet that `input` starts with.
+    /// The number that the client expects on the packet at the start of `input`.
     fn client_sequence(&self, input: &[u8]) -> u8 {
         PacketHeader::parse(input).map_or(2, |header| self.agreed.to_client(header.seq))
     }
 
-    /// The packet that `input` starts with goes on: as it is, or with its own number, or with `own` in its place.
-    fn packet_for_client(&self, input: &[u8], packet: &[u8], own: Option<&[u8]>) -> ServerStep {
+    /// Relays the packet at the start of `input`: unchanged, renumbered, or replaced.
+    fn packet_for_client(
+        &self,
+        input: &[u8],
+        packet: &[u8],
+        replacement: Option<&[u8]>,
+    ) -> ServerStep {
         let length = HEADER_BYTES + packet.len();
-        if own.is_none() && !self.agreed.renumbers() {
+        if replacement.is_none() && !self.agreed.renumbers() {
             return ServerStep::pass(length);
         }
         let seq = |header: PacketHeader| self.agreed.to_client(header.seq);
-        ServerStep::replace(length, renumbered_packet(input, own.unwrap_or(packet), seq))
+        ServerStep::replace(
+            length,
+            renumbered_packet(input, replacement.unwrap_or(packet), seq),
+        )
     }
 
     fn logged_in(self: Box<Self>, ok: &OkPacket) -> LoginTransition {
-        // The replies to commands sent ahead could not be told apart from those to later ones.
+        // Replies to commands sent ahead could not be distinguished from replies to later ones.
         if self.answers.contain_a_command {
             return LoginTransition::Pump;
         }
@@ -177,10 +183,10 @@ impl AuthenticationState {
             database,
             compression_frames: frames,
         } = self.account;
-        let mut standing = SessionState::new(database);
-        standing.observe(ok);
+        let mut state = SessionState::new(database);
+        state.observe(ok);
         let ways = (self.agreed, frames);
-        let mut commands = CommandPhase::new(server, capabilities, ways, standing, self.limits);
+        let mut commands = CommandPhase::new(server, capabilities, ways, state, self.limits);
         commands.account = user;
         commands.process_user = self.process_user;
         LoginTransition::LoggedIn(Box::new(commands), frames)

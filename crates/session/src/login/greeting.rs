@@ -1,4 +1,4 @@
-//! The first state of a login: the server's greeting is to come, and tells the client what it can use.
+//! The first state of a login: waits for the server's greeting, and masks what the client cannot use.
 
 use super::packet::{may_be_login_packet, renumbered_packet};
 use super::response::ResponseState;
@@ -10,7 +10,6 @@ use headwater_wire::compression::CompressionAlgorithm;
 use headwater_wire::handshake::{ServerGreeting, greeting_with_flags};
 use headwater_wire::packet::{self, HEADER_BYTES};
 
-/// Neither side has said anything yet.
 #[derive(Debug)]
 pub(crate) struct GreetingState {
     pub(super) policy: SessionPolicy,
@@ -18,7 +17,7 @@ pub(crate) struct GreetingState {
 }
 
 impl GreetingState {
-    /// A client that speaks first waits.
+    /// A client that sends first waits.
     pub(super) fn client(self: Box<Self>) -> (ClientStep, LoginTransition) {
         (ClientStep::Hold, self.into())
     }
@@ -30,7 +29,7 @@ impl GreetingState {
                 false => (ServerStep::pass(input.len()), LoginTransition::Pump),
             };
         };
-        // Anything but a greeting we know (an ERR, an older protocol) goes on as it is.
+        // Anything but a known greeting (an ERR, an older protocol) is relayed unchanged.
         let Some((greeting, masked)) = self.masked_greeting(packet) else {
             return (ServerStep::pass(input.len()), LoginTransition::Pump);
         };
@@ -50,7 +49,7 @@ impl GreetingState {
         (step, Box::new(next).into())
     }
 
-    /// The server's greeting, and the one that the client gets: with the TLS and the ways to compress that it may use here.
+    /// The server's greeting, and the client's version of it: with the TLS and compression flags that it may use here.
     fn masked_greeting(&self, packet: &[u8]) -> Option<(ServerGreeting, Vec<u8>)> {
         let greeting = ServerGreeting::parse(packet).ok()?;
         let compression = self.policy.compression;
@@ -77,12 +76,9 @@ mod tests {
     use crate::machine::tests::{LIMITS, WAYS, encoded, greeting};
     use crate::tls_policy::TlsPolicy;
 
-    fn awaiting(ways: SessionPolicy) -> Box<GreetingState> {
+    fn awaiting(policy: SessionPolicy) -> Box<GreetingState> {
         let limits = LIMITS;
-        Box::new(GreetingState {
-            policy: ways,
-            limits,
-        })
+        Box::new(GreetingState { policy, limits })
     }
 
     #[test]
@@ -96,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_is_waited_for_and_all_else_goes_on_unread() {
+    fn a_greeting_is_awaited_and_all_else_is_relayed_unread() {
         let whole = encoded(0, &greeting());
         let error = encoded(0, b"\xff\x10\x04Too many connections");
         let old = encoded(0, b"\x09old");

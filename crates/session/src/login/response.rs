@@ -1,4 +1,4 @@
-//! The second state of a login: the client is to say who it is, perhaps behind a request for TLS.
+//! The second state of a login: waits for the client's login, perhaps after a request for TLS.
 
 use super::authentication::{AuthenticationState, LoginAccount};
 use super::packet::{answer_sequence, may_be_login_packet, renumbered_packet, unreadable_login};
@@ -13,42 +13,40 @@ use headwater_wire::handshake::{
 };
 use headwater_wire::packet::{self, HEADER_BYTES, PacketHeader};
 
-/// The client has the greeting.
 #[derive(Debug)]
 pub(crate) struct ResponseState {
     policy: SessionPolicy,
     limits: SessionLimits,
     greeting: ServerGreeting,
-    /// What the client was told that it can use.
+    /// The capabilities in the client's greeting.
     shown_capabilities: Capabilities,
-    /// `None`: the client has not said yet what it wants.
+    /// `None`: the client has not requested anything yet.
     agreed: Option<NegotiatedTls>,
 }
 
-/// How the legs of a client that asks for certain capabilities may be compressed.
+/// How the legs may be compressed, for a client with certain capabilities.
 struct CompressionRequest {
-    /// The ways that the client's leg may use.
+    /// The algorithms that the client's leg may use.
     client: Capabilities,
-    /// The flags of the login that are said anew to the server; where nothing is set, none.
+    /// The login's flags that are rewritten for the server; empty: none.
     mask: Capabilities,
-    /// Those of them that the server is asked for.
+    /// Those of them that are requested of the server.
     server: Capabilities,
 }
 
 impl ResponseState {
-    /// The number of this session at the server.
     pub(super) fn thread_id(&self) -> u32 {
         self.greeting.thread_id
     }
 
     pub(super) fn new(
-        ways: SessionPolicy,
+        policy: SessionPolicy,
         limits: SessionLimits,
         greeting: ServerGreeting,
         shown: Capabilities,
     ) -> ResponseState {
         ResponseState {
-            policy: ways,
+            policy,
             limits,
             greeting,
             shown_capabilities: shown,
@@ -56,7 +54,7 @@ impl ResponseState {
         }
     }
 
-    /// A server that goes on unasked is the client's to understand.
+    /// Relays what a server sends unexpectedly: the client has to understand it.
     pub(super) fn server(self: Box<Self>, input: &[u8]) -> (ServerStep, LoginTransition) {
         (ServerStep::pass(input.len()), self.into())
     }
@@ -75,8 +73,7 @@ impl ResponseState {
             Ok(LoginRequest::Response(response)) if self.is_followed(&response) => {
                 self.respond(input, packet, &response)
             }
-            // The server will say what is wrong with TLS that was never offered, or a second time, and with protocols older
-            // than 4.1.
+            // The server itself reports TLS that was never offered, or requested twice, and protocols older than 4.1.
             login => self.pass_unfollowed(input, packet, login.ok().as_ref()),
         }
     }
@@ -90,7 +87,7 @@ impl ResponseState {
         !legs.passthrough && self.agreed.is_none() && legs.offers(self.server_can_tls())
     }
 
-    /// False where TLS was not offered and is used nevertheless: from here on packets cannot be read.
+    /// False where TLS was not offered but is used: packets cannot be read from here on.
     fn is_followed(&self, response: &LoginResponse<'_>) -> bool {
         let used = response
             .capabilities
@@ -122,7 +119,6 @@ impl ResponseState {
         }
     }
 
-    /// The client's request for TLS.
     fn begin_tls(
         self: Box<Self>,
         input: &[u8],
@@ -134,11 +130,11 @@ impl ResponseState {
                 let length = HEADER_BYTES + packet.len();
                 self.begin_agreed_tls(input, packet, length, flags, agreed)
             }
-            Err(why) => self.refuse(input, why),
+            Err(reason) => self.refuse(input, reason),
         }
     }
 
-    /// The client's login; TLS with the server may have to begin before it.
+    /// Handles the client's login; TLS with the server may have to begin before it.
     fn respond(
         self: Box<Self>,
         input: &[u8],
@@ -153,11 +149,11 @@ impl ResponseState {
                 self.begin_agreed_tls(input, packet, 0, response.capabilities, agreed)
             }
             Ok(agreed) => self.log_in(input, packet, response, agreed),
-            Err(why) => self.refuse(input, why),
+            Err(reason) => self.refuse(input, reason),
         }
     }
 
-    /// TLS begins where it was agreed on, and so many bytes have been read; what follows is the login.
+    /// Begins the agreed TLS after this many bytes; the login follows.
     fn begin_agreed_tls(
         mut self: Box<Self>,
         input: &[u8],
@@ -190,13 +186,13 @@ impl ResponseState {
         response: &LoginResponse<'_>,
         agreed: NegotiatedTls,
     ) -> (ClientStep, LoginTransition) {
-        let own_user = self.policy.process_user.as_ref();
+        let process_user = self.policy.process_user.as_ref();
         let seq = answer_sequence(input);
-        if let Some(refusal) = own_user.and_then(|own| own.refuses(response.user, seq)) {
+        if let Some(refusal) = process_user.and_then(|user| user.refuses(response.user, seq)) {
             return (ClientStep::Refuse(refusal), self.into());
         }
-        let asked = self.compression_request(response.capabilities);
-        let client = CompressionAlgorithm::negotiated(asked.client, response.zstd_level);
+        let request = self.compression_request(response.capabilities);
+        let client = CompressionAlgorithm::negotiated(request.client, response.zstd_level);
         let account = LoginAccount {
             server: ServerFlavor {
                 mariadb: self.greeting.is_mariadb(),
@@ -208,13 +204,13 @@ impl ResponseState {
             database: response.database.map(<[u8]>::to_vec),
             compression_frames: CompressionFrames {
                 client,
-                server: match asked.mask {
+                server: match request.mask {
                     Capabilities::NONE => client,
-                    _ => CompressionAlgorithm::negotiated(asked.server, response.zstd_level),
+                    _ => CompressionAlgorithm::negotiated(request.server, response.zstd_level),
                 },
             },
         };
-        let step = login_for_server(input, packet, response.capabilities, &asked, agreed);
+        let step = login_for_server(input, packet, response.capabilities, &request, agreed);
         let ResponseState {
             policy: ways,
             limits,
@@ -224,7 +220,7 @@ impl ResponseState {
         (step, Box::new(next).into())
     }
 
-    /// What is no login that could be followed.
+    /// Handles a packet that is no login which Headwater can follow.
     fn pass_unfollowed(
         self: Box<Self>,
         input: &[u8],
@@ -241,7 +237,7 @@ impl ResponseState {
                 Capabilities::from_parts(flags, 0).intersects(CompressionAlgorithm::FLAGS)
             }
         };
-        // What it was shown need not be what the server can do.
+        // The server's capabilities may differ from those in the client's greeting.
         if compressed && self.policy.compression != CompressionPolicy::MIRROR {
             let error = unreadable_login(answer_sequence(input));
             return (ClientStep::Refuse(error), self.into());
@@ -249,10 +245,10 @@ impl ResponseState {
         self.pass_unread(input, HEADER_BYTES + packet.len())
     }
 
-    /// So many bytes, and all behind them, go on unread, unless that would evade TLS that has to be.
+    /// Relays these bytes and all later ones unread, unless that would evade required TLS.
     fn pass_unread(self: Box<Self>, input: &[u8], length: usize) -> (ClientStep, LoginTransition) {
-        if let Some(own_user) = &self.policy.process_user {
-            let error = own_user.refusal(answer_sequence(input));
+        if let Some(process_user) = &self.policy.process_user {
+            let error = process_user.refusal(answer_sequence(input));
             return (ClientStep::Refuse(error), self.into());
         }
         let pass = (ClientStep::pass(length), LoginTransition::Pump);
@@ -265,31 +261,31 @@ impl ResponseState {
                 input,
                 "Headwater's upstream_tls.mode wants TLS to the server, and this is no login that could go there",
             ),
-            Err(why) => self.refuse(input, why),
+            Err(reason) => self.refuse(input, reason),
         }
     }
 
-    fn refuse(self: Box<Self>, input: &[u8], why: &str) -> (ClientStep, LoginTransition) {
-        let error = refusal(answer_sequence(input), why);
+    fn refuse(self: Box<Self>, input: &[u8], reason: &str) -> (ClientStep, LoginTransition) {
+        let error = refusal(answer_sequence(input), reason);
         (ClientStep::Refuse(error), self.into())
     }
 }
 
-/// The login that goes on: as it is, or with the flags and the number that it has on a leg of another kind.
+/// The login for the server: unchanged, or with the flags and the number for its leg.
 fn login_for_server(
     input: &[u8],
     packet: &[u8],
     flags: Capabilities,
-    asked: &CompressionRequest,
+    request: &CompressionRequest,
     agreed: NegotiatedTls,
 ) -> ClientStep {
     let length = HEADER_BYTES + packet.len();
     let asks_alike =
-        asked.mask == Capabilities::NONE || flags.intersection(asked.mask) == asked.server;
+        request.mask == Capabilities::NONE || flags.intersection(request.mask) == request.server;
     if asks_alike && !agreed.renumbers() {
         return ClientStep::pass(length);
     }
-    let (mut mask, mut flags) = (asked.mask, asked.server);
+    let (mut mask, mut flags) = (request.mask, request.server);
     if agreed.renumbers() {
         mask = mask.union(Capabilities::SSL);
     }

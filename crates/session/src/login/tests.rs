@@ -1,22 +1,22 @@
-//! What the tables of the three states are written in: a row is what waits, the step, and the state behind it.
+//! The tables of the three states: a row has the waiting bytes, the step, and the state after it.
 #![allow(clippy::panic)]
 
 use super::*;
 
-/// A step, as a table says it.
+/// A step, as a table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedStep {
     Need,
     Hold,
     Pass(usize),
     Replace(usize, Vec<u8>),
-    /// So many bytes of a request; the client's leg; what asks the server for it.
+    /// The length of a request; the client's leg; the packet that requests TLS of the server.
     Secure(usize, bool, Option<Vec<u8>>),
     /// The error holds this text.
     Refuse(&'static str),
 }
 
-/// A state, as a table says it.
+/// A state, as a table has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedState {
     Greeting,
@@ -76,7 +76,7 @@ impl ExpectedState {
     }
 }
 
-/// Compares a row of a client's table; returns the state behind it.
+/// Compares a row of a client's table; returns the state after it.
 pub(super) fn client(
     what: &str,
     row: (ClientStep, LoginTransition),
@@ -88,7 +88,7 @@ pub(super) fn client(
     next
 }
 
-/// Compares a row of a server's table; returns the state behind it.
+/// Compares a row of a server's table; returns the state after it.
 pub(super) fn server(
     what: &str,
     row: (ServerStep, LoginTransition),

@@ -49,9 +49,9 @@ struct MachineHarness {
     to_client: Vec<u8>,
     to_server: Vec<u8>,
     calls: usize,
-    /// Nothing goes on before it has been kept.
+    /// Whole packets are held before they are relayed.
     keeps: bool,
-    /// A command goes on in so many more frames than it came in.
+    /// A command leaves in this many more frames than it came in.
     more_frames: u8,
 }
 
@@ -74,18 +74,18 @@ impl MachineHarness {
         }
     }
 
-    /// Behind a login that went well.
+    /// After a successful login.
     fn logged_in() -> MachineHarness {
         let mut world = MachineHarness::new();
-        world.server_says(&encoded(0, &greeting()));
-        world.client_says(&encoded(1, &login(LOGIN_FLAGS)));
-        world.server_says(&encoded(2, OK));
+        world.server_sends(&encoded(0, &greeting()));
+        world.client_sends(&encoded(1, &login(LOGIN_FLAGS)));
+        world.server_sends(&encoded(2, OK));
         world.to_client.clear();
         world.to_server.clear();
         world
     }
 
-    fn client_says(&mut self, bytes: &[u8]) {
+    fn client_sends(&mut self, bytes: &[u8]) {
         let (machine, classes) = (&mut self.machine, &mut self.classes);
         let passed = match self.client_in.is_empty() && !self.keeps {
             true => machine.pass_through(bytes, &mut |text| classes.classify(text, false)),
@@ -96,7 +96,7 @@ impl MachineHarness {
         self.turn();
     }
 
-    fn server_says(&mut self, bytes: &[u8]) {
+    fn server_sends(&mut self, bytes: &[u8]) {
         self.server_in.extend(bytes);
         self.turn();
     }
@@ -145,7 +145,7 @@ impl MachineHarness {
                     self.to_server.extend(server.unwrap_or_default());
                     return true;
                 }
-                // The driver would try to own it; here the server answers.
+                // The driver would try to serve it; here the server answers.
                 ClientStep::Call(asked) => {
                     self.calls += 1;
                     let payload = &self.client_in[HEADER_BYTES..asked.length];
@@ -203,7 +203,7 @@ fn rows() -> Vec<u8> {
     .concat()
 }
 
-/// Turns of a conversation: what the client says, then what the server says.
+/// Rounds of a conversation: what the client sends, then what the server sends.
 fn conversation() -> Vec<(Vec<u8>, Vec<u8>)> {
     let long = "x".repeat(3_000);
     let file = [encoded(2, b"1\n2\n"), encoded(3, b"")].concat();
@@ -242,10 +242,10 @@ fn hold(cut: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) -> MachineHarness {
     let (mut said, mut answered) = (Vec::new(), Vec::new());
     for (client, server) in conversation() {
         for piece in cut(&client) {
-            world.client_says(&piece);
+            world.client_sends(&piece);
         }
         for piece in cut(&server) {
-            world.server_says(&piece);
+            world.server_sends(&piece);
         }
         said.extend(client);
         answered.extend(server);
@@ -295,14 +295,14 @@ proptest! {
         });
     }
 
-    /// Whatever either side says, all of it goes on, in order.
+    /// Whatever either side sends, all of it is relayed, in order.
     #[test]
     fn nothing_a_server_says_is_kept_back(bytes in prop::collection::vec(any::<u8>(), 0..400), size in 1usize..50) {
         for command in [&b"\x03SELECT 1"[..], b"\x0e", b"\x04t\0", b"\x16DO 1", b"\x1c\0\0\0\0\0\0\0\0", b"\x11root\0\0\0"] {
             let mut world = MachineHarness::logged_in();
-            world.client_says(&encoded(0, command));
+            world.client_sends(&encoded(0, command));
             for piece in bytes.chunks(size) {
-                world.server_says(piece);
+                world.server_sends(piece);
             }
             prop_assert_eq!(&world.to_client, &bytes);
         }
@@ -314,8 +314,8 @@ proptest! {
         client in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         let mut world = MachineHarness::new();
-        world.server_says(&server);
-        world.client_says(&client);
+        world.server_sends(&server);
+        world.client_sends(&client);
         prop_assert!(server.ends_with(&world.server_in) && client.ends_with(&world.client_in));
     }
 }
@@ -324,11 +324,11 @@ proptest! {
 fn commands_sent_ahead_are_answered_in_order_and_no_more_than_the_limit_go_on() {
     let mut world = MachineHarness::logged_in();
     let commands: Vec<Vec<u8>> = (0..10).map(|n| query(&format!("SELECT {n}"))).collect();
-    world.client_says(&commands.concat());
+    world.client_sends(&commands.concat());
     assert_eq!(world.to_server, commands[..LIMITS.in_flight].concat());
     assert!(!world.machine.is_at_rest());
     for _ in 0..10 {
-        world.server_says(&rows());
+        world.server_sends(&rows());
     }
     assert_eq!(world.to_server, commands.concat());
     assert!(world.machine.commands().unwrap().is_idle());
@@ -337,20 +337,20 @@ fn commands_sent_ahead_are_answered_in_order_and_no_more_than_the_limit_go_on() 
 #[test]
 fn a_call_waits_for_the_replies_in_flight() {
     let mut world = MachineHarness::logged_in();
-    world.client_says(&[query("SELECT a"), query("CALL fetch_timeline_ids(1)")].concat());
+    world.client_sends(&[query("SELECT a"), query("CALL fetch_timeline_ids(1)")].concat());
     assert_eq!(world.calls, 0);
-    world.server_says(&rows());
+    world.server_sends(&rows());
     assert_eq!(world.calls, 1);
 }
 
 #[test]
-fn frames_begin_behind_a_login_that_agrees_on_them() {
+fn frames_begin_after_a_login_that_agrees_on_them() {
     for (flag, agreed) in [(0, None), (1 << 5, Some(CompressionAlgorithm::Zlib))] {
         let mut world = MachineHarness::new();
-        world.server_says(&encoded(0, &greeting()));
-        world.client_says(&encoded(1, &login(LOGIN_FLAGS | flag)));
+        world.server_sends(&encoded(0, &greeting()));
+        world.client_sends(&encoded(1, &login(LOGIN_FLAGS | flag)));
         assert_eq!(world.machine.take_compression_frames(), None);
-        world.server_says(&encoded(2, OK));
+        world.server_sends(&encoded(2, OK));
         let agreed = agreed.map(|algorithm| CompressionFrames {
             client: Some(algorithm),
             server: Some(algorithm),
@@ -361,7 +361,7 @@ fn frames_begin_behind_a_login_that_agrees_on_them() {
     }
 }
 
-/// What is pumped unread would be said in clear.
+/// What is relayed unread would be sent in clear.
 #[test]
 fn what_is_no_login_does_not_evade_tls() {
     let plain = TlsPolicy {
@@ -390,9 +390,9 @@ fn what_is_no_login_does_not_evade_tls() {
     }
 }
 
-/// In front of a server's socket: see `session::process_user`.
+/// Before a server's socket: see `session::process_user`.
 #[test]
-fn nobody_becomes_the_own_user_by_what_is_not_followed() {
+fn an_unfollowed_client_cannot_become_the_process_user() {
     let own_user = || ProcessUser::named("hw");
     let guarded = || {
         let own_user = Some(own_user());
@@ -434,7 +434,7 @@ fn nobody_becomes_the_own_user_by_what_is_not_followed() {
     assert!(refused(&ask(&mut machine, &encoded(0, b"\x11hw"))));
     assert!(refused(&ask(&mut machine, &encoded(2, b"a file's row"))));
 
-    // A file sent ahead of the server's request for it, and what stands behind it.
+    // A file sent ahead of the server's request for it, and what follows it.
     let load = encoded(0, b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE t");
     assert_eq!(passed(&ask(&mut machine, &load)), Some(load.len()));
     assert!(matches!(
@@ -501,10 +501,10 @@ fn what_cannot_be_followed_is_pumped() {
         ),
     ] {
         let mut world = MachineHarness::new();
-        world.server_says(&encoded(0, &greeting()));
-        world.client_says(&first);
+        world.server_sends(&encoded(0, &greeting()));
+        world.client_sends(&first);
         if let Some(answer) = answer {
-            world.server_says(&encoded(2, answer));
+            world.server_sends(&encoded(2, answer));
         }
         assert!(matches!(world.machine.phase, SessionPhase::Pump), "{what}");
         assert_eq!(world.to_server, first, "{what}");
@@ -520,7 +520,7 @@ fn a_first_packet_that_is_no_greeting_is_pumped_at_once() {
         b"SSH-2.0".to_vec(),
     ] {
         let mut world = MachineHarness::new();
-        world.server_says(&first);
+        world.server_sends(&first);
         assert_eq!(world.to_client, first);
         assert!(matches!(world.machine.phase, SessionPhase::Pump));
     }
@@ -530,14 +530,14 @@ fn a_first_packet_that_is_no_greeting_is_pumped_at_once() {
 fn an_open_transaction_is_not_at_rest_and_an_error_does_not_end_it() {
     let mut world = MachineHarness::logged_in();
     assert!(world.machine.is_at_rest());
-    world.client_says(&query("BEGIN"));
-    world.server_says(&encoded(1, OK_IN_TRANSACTION));
+    world.client_sends(&query("BEGIN"));
+    world.server_sends(&encoded(1, OK_IN_TRANSACTION));
     assert!(!world.machine.is_at_rest());
-    world.client_says(&query("nonsense"));
-    world.server_says(&encoded(1, ERR));
+    world.client_sends(&query("nonsense"));
+    world.server_sends(&encoded(1, ERR));
     assert!(!world.machine.is_at_rest());
-    world.client_says(&query("COMMIT"));
-    world.server_says(&encoded(1, OK));
+    world.client_sends(&query("COMMIT"));
+    world.server_sends(&encoded(1, OK));
     assert!(world.machine.is_at_rest());
 }
 
@@ -556,14 +556,14 @@ fn what_a_new_session_would_lack_is_there_until_the_session_is_reset() {
         "SELECT 1; SELECT 2",
     ] {
         let mut world = MachineHarness::logged_in();
-        world.client_says(&query(text));
-        world.server_says(&encoded(1, OK));
+        world.client_sends(&query(text));
+        world.server_sends(&encoded(1, OK));
         assert!(
             world.machine.has_session_state() && world.machine.is_at_rest(),
             "{text}"
         );
-        world.client_says(&encoded(0, &[0x1f]));
-        world.server_says(&encoded(1, OK));
+        world.client_sends(&encoded(0, &[0x1f]));
+        world.server_sends(&encoded(1, OK));
         assert!(!world.machine.has_session_state(), "{text}");
     }
     let mut world = MachineHarness::logged_in();
@@ -575,8 +575,8 @@ fn what_a_new_session_would_lack_is_there_until_the_session_is_reset() {
         "COMMIT",
         "SHOW TABLES",
     ] {
-        world.client_says(&query(text));
-        world.server_says(&encoded(1, OK));
+        world.client_sends(&query(text));
+        world.server_sends(&encoded(1, OK));
         assert!(!world.machine.has_session_state(), "{text}");
     }
 }
@@ -584,24 +584,24 @@ fn what_a_new_session_would_lack_is_there_until_the_session_is_reset() {
 #[test]
 fn a_binary_log_is_pumped_for_good() {
     let mut world = MachineHarness::logged_in();
-    world.client_says(&encoded(0, b"\x12\x04\0\0\0\0\0\x01\0\0\0binlog.000001"));
-    world.server_says(&encoded(1, b"\0an event"));
+    world.client_sends(&encoded(0, b"\x12\x04\0\0\0\0\0\x01\0\0\0binlog.000001"));
+    world.server_sends(&encoded(1, b"\0an event"));
     assert!(world.machine.commands().is_none());
-    world.client_says(&query("CALL fetch_timeline_ids(1)"));
+    world.client_sends(&query("CALL fetch_timeline_ids(1)"));
     assert_eq!(world.calls, 0);
 }
 
 #[test]
-fn a_change_of_user_that_fails_leaves_a_session_that_goes_on() {
+fn a_session_continues_after_a_failed_change_of_user() {
     let mut world = MachineHarness::logged_in();
-    world.client_says(&encoded(0, b"\x11bob\0\0tl\0"));
-    world.server_says(&encoded(
+    world.client_sends(&encoded(0, b"\x11bob\0\0tl\0"));
+    world.server_sends(&encoded(
         1,
         b"\xfemysql_native_password\0scramblescramblescra\0",
     ));
     // Its length and sequence number alone do not make it a command.
-    world.client_says(&encoded(2, &[3; 20]));
-    world.server_says(&encoded(3, b"\xff\x15\x04#28000Access denied"));
-    world.client_says(&query("CALL fetch_timeline_ids(1)"));
+    world.client_sends(&encoded(2, &[3; 20]));
+    world.server_sends(&encoded(3, b"\xff\x15\x04#28000Access denied"));
+    world.client_sends(&query("CALL fetch_timeline_ids(1)"));
     assert_eq!(world.calls, 1);
 }

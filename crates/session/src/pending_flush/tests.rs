@@ -1,4 +1,4 @@
-//! What is sent so that pending ids are on the server, in which order, and what becomes of it where it fails.
+//! The statements that flush pending ids, their order, and the result where one fails.
 
 use headwater_timeline::{DefinitionId, ProcedureForm, TimelineDefinition};
 use headwater_wire::response::{ErrPacket, OkPacket};
@@ -47,7 +47,7 @@ fn what_reads_no_table_overrules_no_conditions_on_mariadb() {
 }
 
 impl FlushScenario {
-    /// Behind an answered call, and what else was answered since.
+    /// After a served call, with changes since.
     fn new(mariadb: bool, change: impl FnOnce(&mut PendingIds)) -> FlushScenario {
         let mut pending = idle_session::pending(DefinitionId(0), vec![9, 4]);
         pending.call = b"call".to_vec();
@@ -64,7 +64,7 @@ impl FlushScenario {
         }
     }
 
-    /// What is needed, one thing after the other; each is answered by `answer`.
+    /// The actions, one after the other; `answer` replies to each.
     fn play(
         &mut self,
         asks: FlushScope,
@@ -116,7 +116,7 @@ fn well(need: &FlushAction) -> FlushInput {
     }
 }
 
-/// Every write fails with this, and whatever else is asked goes well.
+/// Every write fails with this code; everything else succeeds.
 fn writes_fail(code: u16) -> impl FnMut(&FlushAction) -> FlushInput {
     move |need| match need {
         FlushAction::Write(_) | FlushAction::WriteAndPass(_) => {
@@ -139,7 +139,7 @@ fn answered(pending: &mut PendingIds) {
 
 #[test]
 fn tables_are_written_and_known_then() {
-    // MySQL wants the end of the write as well.
+    // MySQL also needs the end of the write.
     for (mariadb, statements) in [(true, 2), (false, 3)] {
         let mut scene = FlushScenario::new(mariadb, answered);
         let (told, settled) = scene.play(FlushScope::Tables, well);
@@ -152,7 +152,7 @@ fn tables_are_written_and_known_then() {
 }
 
 #[test]
-fn what_is_asked_of_counts_and_warnings_decides_what_runs_behind_the_tables() {
+fn the_requested_counts_and_warnings_decide_what_runs_after_the_tables() {
     let rest = ["run tail", "run spared", "run aside"].map(String::from);
     let again = "run DO _utf8'',_utf8''";
     type PendingIdsChange = fn(&mut PendingIds);
@@ -199,7 +199,7 @@ fn where_writing_is_denied_the_procedure_runs_and_the_session_is_barred() {
 }
 
 #[test]
-fn the_waiting_command_goes_along_or_its_reply_is_nobodys() {
+fn the_waiting_command_goes_along_or_its_reply_is_discarded() {
     let mut scene = FlushScenario::new(true, |_| {});
     let (told, settled) = scene.play(FlushScope::TablesAtOnce, well);
     assert_eq!(told, ["write 2 and pass"]);

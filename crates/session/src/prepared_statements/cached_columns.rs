@@ -1,28 +1,28 @@
-//! What was told last of a statement's columns, in sessions whose client keeps that: MariaDB does not tell it again.
+//! The column definitions that were sent last for a statement, in sessions whose client caches them: MariaDB does not send them again.
 
 use headwater_feed::result_metadata::ColumnFingerprint;
 use headwater_wire::capability::Capabilities;
 use headwater_wire::command::Command;
 use headwater_wire::reply::{ReplyFollower, SentColumnDefinitions};
 
-/// Of one statement.
+/// The columns of one statement.
 #[derive(Clone, Debug, Default)]
 pub struct CachedColumns(Option<ColumnFingerprint>);
 
 impl CachedColumns {
-    /// What the whole reply to a COM_STMT_PREPARE has told.
+    /// The definitions in the complete reply to a COM_STMT_PREPARE.
     #[must_use]
     pub fn of_prepared(reply: &[u8], capabilities: Capabilities) -> CachedColumns {
-        let mut walk = ReplyFollower::new(Command::StmtPrepare, capabilities);
-        walk.feed(reply);
-        let mut kept = CachedColumns::default();
-        kept.receive(walk.take_columns());
-        kept
+        let mut follower = ReplyFollower::new(Command::StmtPrepare, capabilities);
+        follower.feed(reply);
+        let mut columns = CachedColumns::default();
+        columns.receive(follower.take_columns());
+        columns
     }
 
-    /// Something was told, or nothing.
-    pub fn receive(&mut self, told: SentColumnDefinitions) {
-        match told {
+    /// Takes the definitions of a reply, if it had any.
+    pub fn receive(&mut self, sent: SentColumnDefinitions) {
+        match sent {
             SentColumnDefinitions::Nothing => {}
             SentColumnDefinitions::Each(each) => {
                 self.0 = ColumnFingerprint::read(each.iter().map(Vec::as_slice))
@@ -31,12 +31,12 @@ impl CachedColumns {
         }
     }
 
-    /// These were told.
+    /// Replaces the definitions.
     pub fn put(&mut self, columns: ColumnFingerprint) {
         self.0 = Some(columns);
     }
 
-    /// What was told last, if that is known.
+    /// The definitions that were sent last, if known.
     #[must_use]
     pub fn get(&self) -> Option<&ColumnFingerprint> {
         self.0.as_ref()

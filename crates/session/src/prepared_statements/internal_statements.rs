@@ -1,7 +1,7 @@
-//! Statements of Headwater's own in a client's session: narrowed texts that are prepared, for executions to be answered by.
+//! Internal statements in a client's session: prepared narrowed texts that answer the client's executions.
 //!
-//! The server numbers them among the client's, which never hears of them. They outlive the client's statement: drivers prepare,
-//! execute and close the same text again and again.
+//! The server numbers them among the client's statements; the client does not know of them. They outlive the client's statement: drivers
+//! prepare, execute and close the same text again and again.
 
 use std::sync::Arc;
 
@@ -11,30 +11,28 @@ use headwater_feed::result_metadata::ColumnFingerprint;
 
 use super::{CachedColumns, PreparedFeed};
 
-/// So many are kept in a session. The server has a limit on those of all sessions (`max_prepared_stmt_count`).
+/// The limit per session. The server limits those of all sessions (`max_prepared_stmt_count`).
 const MAX_STATEMENTS: usize = 8;
-/// Once so many could not be prepared, no more are.
+/// After this many failed PREPAREs, no more are sent.
 const MAX_FAILURES: u8 = 3;
 
-/// What one is made from.
+/// The key of an internal statement.
 #[derive(Clone, Debug)]
 pub struct NarrowedKey {
     /// The client's text.
     pub client_statement: Arc<PreparedFeed>,
-    /// Its template, as it is now.
+    /// Its template, in its present version.
     pub template: Arc<Template>,
-    /// How it is narrowed.
+    /// The way it is narrowed.
     pub form: NarrowingForm,
     /// How many ids it takes.
     pub ids: usize,
 }
 
-/// Those of one session.
 #[derive(Debug, Default)]
 pub(super) struct InternalStatements {
-    /// The one used last comes last.
+    /// In order of use, the latest last.
     open: Vec<InternalStatement>,
-    /// Those that are to be closed.
     to_close: Vec<u32>,
     failures: u8,
 }
@@ -47,16 +45,18 @@ struct InternalStatement {
 }
 
 impl InternalStatements {
-    /// The number of one.
-    pub(super) fn find(&mut self, made: &NarrowedKey) -> Option<u32> {
-        // Of tables that have changed since.
-        self.close_where(|own| {
-            own.is_of(&made.client_statement) && !Arc::ptr_eq(&own.template, &made.template)
+    pub(super) fn find(&mut self, key: &NarrowedKey) -> Option<u32> {
+        // Its tables have changed since.
+        self.close_where(|other| {
+            other.is_of(&key.client_statement) && !Arc::ptr_eq(&other.template, &key.template)
         });
-        let at = self.open.iter().position(|own| own.key.matches(made))?;
-        let found = self.open.remove(at);
-        let number = found.number;
-        self.open.push(found);
+        let at = self
+            .open
+            .iter()
+            .position(|open_statement| open_statement.key.matches(key))?;
+        let statement = self.open.remove(at);
+        let number = statement.number;
+        self.open.push(statement);
         Some(number)
     }
 
@@ -64,12 +64,12 @@ impl InternalStatements {
         !self.open.is_empty() || !self.to_close.is_empty()
     }
 
-    /// True for the number of one that is open on the server.
+    /// True for the id of a statement that is open on the server.
     pub(super) fn has(&self, number: u32) -> bool {
         self.open.iter().any(|own| own.number == number) || self.to_close.contains(&number)
     }
 
-    /// One more is about to be prepared: those that are to be closed before it. `None`: it would fail as others did.
+    /// Makes room for one more: returns those to close before. `None`: it would fail as others did.
     pub(super) fn make_room(&mut self) -> Option<Vec<u32>> {
         if self.failures == MAX_FAILURES {
             return None;
@@ -81,35 +81,33 @@ impl InternalStatements {
         Some(std::mem::take(&mut self.to_close))
     }
 
-    pub(super) fn insert(&mut self, made: NarrowedKey, number: u32, columns: CachedColumns) {
+    pub(super) fn insert(&mut self, key: NarrowedKey, number: u32, columns: CachedColumns) {
         self.open.push(InternalStatement {
-            key: made,
+            key,
             number,
             columns,
         });
     }
 
-    /// What is known of one's columns; `said`: it has just told them.
+    /// The columns of a statement, after its last reply.
     pub(super) fn columns(
         &mut self,
         number: u32,
-        said: Option<ColumnFingerprint>,
+        sent_columns: Option<ColumnFingerprint>,
     ) -> Option<ColumnFingerprint> {
-        let own = self.open.iter_mut().find(|own| own.number == number)?;
-        if let Some(said) = said {
-            own.columns.put(said);
+        let open_statement = self.open.iter_mut().find(|own| own.number == number)?;
+        if let Some(said) = sent_columns {
+            open_statement.columns.put(said);
         }
-        own.columns.get().cloned()
+        open_statement.columns.get().cloned()
     }
 
-    /// One could not be prepared.
     pub(super) fn fails(&mut self) {
         self.failures = self.failures.saturating_add(1).min(MAX_FAILURES);
     }
 
-    /// Those of a text are of no use.
-    pub(super) fn close_all(&mut self, of: &PreparedFeed) {
-        self.close_where(|own| own.is_of(of));
+    pub(super) fn close_all(&mut self, feed: &PreparedFeed) {
+        self.close_where(|other| other.is_of(feed));
     }
 
     fn close_where(&mut self, which: impl Fn(&NarrowedKey) -> bool) {
@@ -118,10 +116,10 @@ impl InternalStatements {
             to_close: ended,
             ..
         } = self;
-        kept.retain(|own| {
-            let ends = which(&own.key);
+        kept.retain(|statement| {
+            let ends = which(&statement.key);
             if ends {
-                ended.push(own.number);
+                ended.push(statement.number);
             }
             !ends
         });

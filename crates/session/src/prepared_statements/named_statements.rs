@@ -1,4 +1,4 @@
-//! Statements that are prepared by a text (`PREPARE name FROM ...`): calls, and SELECTs of feeds.
+//! Statements prepared from a text (`PREPARE name FROM ...`): calls, and feeds' SELECTs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,21 +8,20 @@ use headwater_statement::StatementEffects;
 use super::{PreparedCall, PreparedCallForm, PreparedFeed};
 use crate::call_request::{CallValues, RequestedCall};
 
-/// Those of one session, by their names.
 #[derive(Debug, Default)]
 pub(super) struct NamedStatements {
     calls: HashMap<String, PreparedCall>,
     feeds: HashMap<String, (Arc<PreparedFeed>, StatementEffects)>,
-    /// Of the texts of feeds.
+    /// The total length of feed texts.
     bytes: usize,
 }
 
 /// `EXECUTE name USING ...` of a feed's SELECT.
 #[derive(Clone, Debug)]
 pub struct NamedExecution {
-    /// What it is.
+    /// The prepared SELECT.
     pub feed: Arc<PreparedFeed>,
-    /// The variables that its parameters are taken from.
+    /// The variables that supply its parameters.
     pub variables: Vec<String>,
 }
 
@@ -34,14 +33,14 @@ impl NamedStatements {
         }
     }
 
-    /// A call has this name; there are `most` at most.
+    /// Names a call; at most `most` have names.
     pub(super) fn put_call(&mut self, name: String, call: PreparedCall, most: usize) {
         if self.calls.len() < most {
             self.calls.insert(name, call);
         }
     }
 
-    /// A feed's SELECT has this name; there are `most` at most, of so many bytes.
+    /// Names a feed's SELECT; at most `most` have names, with a limit on total bytes.
     pub(super) fn put_feed(
         &mut self,
         name: String,

@@ -1,4 +1,4 @@
-//! A feed's SELECT that is prepared: what its executions need to be narrowed.
+//! A prepared feed SELECT: what narrowing its executions needs.
 
 use std::sync::Arc;
 
@@ -8,39 +8,38 @@ use headwater_feed::words::StatementWords;
 use super::ParseContext;
 use super::settings_snapshot::SettingsSnapshot;
 
-/// A feed's SELECT as it was prepared.
+/// A feed's SELECT, as it was prepared.
 #[derive(Debug)]
 pub struct PreparedFeed {
     text: Box<[u8]>,
-    /// The database that was current then, if that was certain.
+    /// The database that was current at PREPARE, if certain.
     database: Option<Vec<u8>>,
-    /// How often it may have changed before.
+    /// How many statements may have changed it before.
     database_changes: u64,
-    /// When it was prepared.
     settings: SettingsSnapshot,
 }
 
-/// An execution of one.
+/// An execution of a prepared feed SELECT.
 #[derive(Clone, Debug)]
 pub struct FeedExecution {
     /// The client's statement.
     pub statement: u32,
-    /// What it is.
+    /// The prepared SELECT.
     pub feed: Arc<PreparedFeed>,
-    /// How many columns the server has told of it.
+    /// How many columns the server reported for it.
     pub columns: usize,
-    /// What it has told of them last, where the client keeps that and it is known.
+    /// The column definitions that the server sent last, where the client caches them and they are known.
     pub cached_columns: Option<ColumnFingerprint>,
-    /// It is a plain one, and the types of its parameters are known.
+    /// It is a plain execution, and its parameter types are known.
     pub plain: bool,
-    /// When those came, where the server reads values of theirs by the settings of then.
+    /// The settings when those types came, where the server reads values by these.
     pub types_settings: Option<Arc<SettingsSnapshot>>,
-    /// A parameter is text that was a number or a time before, which MySQL goes on comparing as such.
+    /// A parameter is text where a number or a time came before; MySQL continues to compare it as such.
     pub has_turned_text: bool,
 }
 
 impl PreparedFeed {
-    /// Of a text that is prepared there and now.
+    /// A text that is prepared in this context.
     #[must_use]
     pub fn new(text: &[u8], current: ParseContext<'_>) -> PreparedFeed {
         PreparedFeed {
@@ -57,16 +56,16 @@ impl PreparedFeed {
         &self.text
     }
 
-    /// Its words. `None`: they are not read alike by all servers, or settings. Letters beyond ASCII mean what they meant when it was
-    /// prepared; a narrowed text would be read in the character set of now. (Other strings are compared with columns of letters alone,
-    /// in the columns' character sets.)
+    /// Its words. `None`: servers or settings differ in how they read them. Letters beyond ASCII mean what they meant at PREPARE, but a
+    /// narrowed text would be read in the present character set. (Other strings are compared with text columns only, in the columns'
+    /// character sets.)
     #[must_use]
     pub fn words(&self) -> Option<StatementWords> {
         let words = StatementWords::read(&self.text).filter(|_| self.text.is_ascii());
         words.filter(|words| !words.selects_parameters(&self.text))
     }
 
-    /// The database that its names are found in, while the session's own is this one or was it last; `None`: nobody can tell.
+    /// The database of its names, while the current one is or was last this one; `None`: unknown.
     #[must_use]
     pub fn database<'a>(&'a self, current: &'a [u8], changes: u64) -> Option<&'a [u8]> {
         match &self.database {
@@ -80,8 +79,7 @@ impl PreparedFeed {
         self.settings.has_modes_of(&other.settings)
     }
 
-    /// True where a text that is prepared now is read as this one was. Servers keep the settings under which a statement was prepared.
-    /// `zoned`: the time zone is one of them.
+    /// True where a text prepared now is read as this one was. Servers retain the settings of a PREPARE. `zoned`: including the time zone.
     #[must_use]
     pub fn is_read_alike(&self, now: ParseContext<'_>, zoned: bool) -> bool {
         self.settings.is_like(now, zoned)

@@ -1,21 +1,19 @@
-//! The settings of one moment, which a server keeps for a statement: those of its PREPARE, and those under which types of parameters came.
+//! The settings at one moment, which a server retains for a statement: those of its PREPARE, and those of when its parameter types came.
 
 use std::sync::OnceLock;
 
 use super::ParseContext;
 
-/// Settings as they were at one moment: known then, or once they are, where nothing may have set any since.
+/// Settings at one moment: known then, or later, if no statement may have set any in between.
 #[derive(Debug)]
 pub struct SettingsSnapshot {
-    /// What they were, once that is certain.
     modes: OnceLock<Box<[u8]>>,
-    /// How often a statement may have set them before, and stored code may have run.
+    /// How many statements may have set them before, and how often stored code may have run.
     mode_changes: u64,
     code_runs: u64,
 }
 
 impl SettingsSnapshot {
-    /// This one.
     pub(super) fn take(current: ParseContext<'_>) -> SettingsSnapshot {
         let modes = current
             .parse_modes
@@ -27,7 +25,7 @@ impl SettingsSnapshot {
         }
     }
 
-    /// True where the same settings are certain to hold now. `zoned`: the time zone is one of them, which stored code may set for good.
+    /// True where the same settings are certain to hold now. `zoned`: including the time zone, which stored code may set for good.
     #[must_use]
     pub fn is_like(&self, now: ParseContext<'_>, zoned: bool) -> bool {
         let Some(modes) = now.parse_modes else {
@@ -35,7 +33,7 @@ impl SettingsSnapshot {
         };
         match self.modes.get() {
             Some(then) => modes.equals(then),
-            // They are those of then, and were not known.
+            // The present settings are those of the snapshot, whose values were unknown then.
             None => {
                 let same = self.mode_changes == now.mode_changes
                     && (!zoned || self.code_runs == now.code_runs);
@@ -44,7 +42,7 @@ impl SettingsSnapshot {
         }
     }
 
-    /// True where both are certain, and the same.
+    /// True where both are certain and equal.
     pub(super) fn has_modes_of(&self, other: &SettingsSnapshot) -> bool {
         self.modes
             .get()

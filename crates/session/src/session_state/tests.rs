@@ -1,4 +1,4 @@
-//! What passes, and what is known of a session then.
+//! The known session state after replies and commands.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn warnings_and_errors_stay_until_the_next_statement() {
 }
 
 #[test]
-fn an_error_makes_the_flags_unknown_and_calls_for_a_question() {
+fn an_error_makes_the_flags_unknown_and_requires_a_probe() {
     let mut standing = idle();
     standing.observe_error();
     assert!(standing.must_probe_first());
@@ -74,7 +74,7 @@ fn a_transaction_that_an_error_may_have_ended_is_one_perhaps() {
 }
 
 #[test]
-fn a_transaction_that_has_only_read_is_told_from_one_that_acted() {
+fn a_read_only_transaction_differs_from_one_that_wrote() {
     let mut standing = idle();
     let begin = StatementEffects::of(b"BEGIN", &[], false);
     let read = StatementEffects::of(b"SELECT 1 FROM t", &[], true);
@@ -91,7 +91,7 @@ fn a_transaction_that_has_only_read_is_told_from_one_that_acted() {
         standing.feed_obstacle(),
         Some(CallRelayReason::InTransaction)
     );
-    // What is sent behind another command may still be of the transaction before.
+    // A command sent after another one may still belong to the earlier transaction.
     standing.observe(&ok(status::AUTOCOMMIT));
     standing.command_sent(begin, false);
     standing.observe(&open);
@@ -160,7 +160,7 @@ fn what_bars_calls_is_no_matter_to_a_select() {
     });
     assert_eq!(standing.feed_obstacle(), None);
     assert_eq!(standing.obstacle(), Some(CallRelayReason::Settings));
-    // Behind an error the next reply may have to tell of what came before it.
+    // After an error the next reply may report what came before it.
     standing.settings_proved(SessionSettings {
         database: Some(b"tl".to_vec()),
         bars_calls: true,
@@ -172,7 +172,7 @@ fn what_bars_calls_is_no_matter_to_a_select() {
     assert_eq!(standing.feed_obstacle(), Some(CallRelayReason::Settings));
     standing.observe(&ok(status::AUTOCOMMIT));
     assert_eq!(standing.feed_obstacle(), None);
-    // In a transaction the first read tells that there was one.
+    // In a transaction the first read reports that there was one.
     standing.settings_proved(SessionSettings {
         database: Some(b"tl".to_vec()),
         bars_calls: true,
@@ -218,7 +218,7 @@ fn which_server_it_is_is_known_when_the_settings_are_stale() {
 }
 
 #[test]
-fn a_text_is_left_to_the_server_once_for_as_long_as_it_stays_as_it_is() {
+fn a_text_with_warnings_is_relayed_once_until_it_changes() {
     let mut standing = idle();
     assert!(standing.relay_for_parse_warnings(DefinitionId(0), ProcedureForm::Newest, 1));
     assert!(!standing.relay_for_parse_warnings(DefinitionId(0), ProcedureForm::Newest, 1));
@@ -276,7 +276,7 @@ fn locked_tables_are_in_the_way_until_they_are_given_back() {
 }
 
 #[test]
-fn a_change_of_settings_is_asked_about_and_a_told_database_is_believed() {
+fn changed_settings_are_probed_and_a_reported_database_is_trusted() {
     let mut standing = idle();
     prove(&mut standing);
     standing.command_relayed(StatementEffects {

@@ -1,4 +1,4 @@
-//! Stories, corpora and laws of statements.
+//! Scenarios, corpora and properties of statements.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod corpus;

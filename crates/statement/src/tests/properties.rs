@@ -87,7 +87,7 @@ fn cased(word: &str, seed: u64) -> String {
         .collect()
 }
 
-/// The parts with blanks between them; a blank stands behind CALL in any case.
+/// The parts with blanks between them; a blank always follows CALL.
 fn dressed(parts: &[String], blanks: &[String]) -> String {
     let mut text = blanks[0].clone();
     for (at, part) in parts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How tails are rewritten and remembered.
+//! How follow-up SELECTs are rewritten and cached.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -10,28 +10,30 @@ use headwater_timeline::TimelineDefinition;
 
 const CLASSIC: &str = "SELECT message.id,user_id,body FROM message\n  INNER JOIN fetch_timeline_tt USING(id)\n  ORDER BY message.id DESC LIMIT 20";
 
-fn tail(text: &str) -> FollowUpSelect {
+fn parse_follow_up(text: &str) -> FollowUpSelect {
     FollowUpSelect::parse(text.as_bytes(), &[TimelineDefinition::classic()])
         .unwrap_or_else(|| panic!("no tail: {text}"))
 }
 
 #[test]
 fn a_list_takes_the_place_of_the_join() {
-    let plain = tail(CLASSIC)
+    let plain = parse_follow_up(CLASSIC)
         .rewrite(FollowUpForm::List, &[7, u64::MAX])
         .unwrap();
     assert_eq!(
         plain,
         "SELECT message.id,user_id,body FROM message WHERE message.`id` IN (7,18446744073709551615) ORDER BY message.id DESC LIMIT 20"
     );
-    let buffered = tail(CLASSIC)
+    let buffered = parse_follow_up(CLASSIC)
         .rewrite(FollowUpForm::BufferedList, &[7])
         .unwrap();
     assert!(
         buffered.starts_with("SELECT SQL_BUFFER_RESULT message.id,user_id,body FROM message WHERE")
     );
     let aliased = "SELECT m.id a /*x*/ FROM fetch_timeline_tt AS t,`message` m WHERE t.id=m.id ORDER BY m.id DESC LIMIT 5; ";
-    let list = tail(aliased).rewrite(FollowUpForm::List, &[7]).unwrap();
+    let list = parse_follow_up(aliased)
+        .rewrite(FollowUpForm::List, &[7])
+        .unwrap();
     assert_eq!(
         list,
         "SELECT m.id a /*x*/ FROM `message` AS m WHERE m.`id` IN (7) ORDER BY m.id DESC LIMIT 5; "
@@ -41,20 +43,20 @@ fn a_list_takes_the_place_of_the_join() {
 #[test]
 fn no_ids_have_no_form() {
     for form in [FollowUpForm::List, FollowUpForm::BufferedList] {
-        assert_eq!(tail(CLASSIC).rewrite(form, &[]), None);
+        assert_eq!(parse_follow_up(CLASSIC).rewrite(form, &[]), None);
     }
 }
 
 #[test]
-fn a_tail_is_its_definitions_own() {
+fn a_follow_up_belongs_to_its_definition() {
     let mut other = TimelineDefinition::classic();
     other.result.table = "other_tt".into();
     other.message.id = "mid".into();
     let definitions = [TimelineDefinition::classic(), other];
     let text =
         b"SELECT m.body FROM message m JOIN other_tt t ON t.id = m.mid ORDER BY m.mid DESC LIMIT 3";
-    let found = FollowUpSelect::parse(text, &definitions).unwrap();
-    assert!(found.belongs_to(&definitions[1]) && !found.belongs_to(&definitions[0]));
+    let follow_up = FollowUpSelect::parse(text, &definitions).unwrap();
+    assert!(follow_up.belongs_to(&definitions[1]) && !follow_up.belongs_to(&definitions[0]));
     // Its ids have two names, so USING cannot join them.
     assert_eq!(
         FollowUpSelect::parse(
@@ -72,10 +74,11 @@ fn names_that_need_quotes_stay_quoted() {
     definition.result.table = "a`b".into();
     let text =
         "SELECT `order`.id FROM `order` JOIN `a``b` USING(id) ORDER BY `order`.id DESC LIMIT 3";
-    let StatementClass::FollowUp(tail) = classify(text.as_bytes(), &[definition], false) else {
+    let StatementClass::FollowUp(follow_up) = classify(text.as_bytes(), &[definition], false)
+    else {
         panic!("no tail")
     };
-    let list = tail.rewrite(FollowUpForm::List, &[1]).unwrap();
+    let list = follow_up.rewrite(FollowUpForm::List, &[1]).unwrap();
     assert_eq!(
         list,
         "SELECT `order`.id FROM `order` WHERE `order`.`id` IN (1) ORDER BY `order`.id DESC LIMIT 3"

@@ -4,11 +4,11 @@ use super::{BodyMismatch, SqlSecurity, TimelineRoutine, compare};
 use crate::TimelineDefinition;
 use headwater_sql::contains_ignoring_case;
 
-/// A text is as expected or differs in a place that it has, a line lower below a line; and what is as expected is one
+/// A text matches, or differs at a line that it has; a line put before it moves that line down by one. A matching text is one
 /// procedure, of one definition, once.
 ///
-/// The first byte has those behind it be the text itself, or names a procedure that is as expected, into which
-/// pieces are put: where (2 bytes), in place of how many bytes, how many, those.
+/// The first byte selects: the remaining bytes are the text, or a matching procedure is changed by pieces: position (2 bytes),
+/// bytes to replace, length, bytes.
 pub fn shown(data: &[u8]) {
     let definition = TimelineDefinition::classic();
     let Some((&kind, rest)) = data.split_first() else {
@@ -21,14 +21,14 @@ pub fn shown(data: &[u8]) {
         2 => splice_pieces(newest.as_bytes(), rest),
         _ => splice_pieces(bounded.as_bytes(), rest),
     };
-    let found = TimelineRoutine::ALL.map(|routine| compare(&definition, routine, &text));
-    let fits = found.iter().filter(|one| one.is_ok()).count();
+    let results = TimelineRoutine::ALL.map(|routine| compare(&definition, routine, &text));
+    let fits = results.iter().filter(|one| one.is_ok()).count();
     assert!(fits <= 1, "one text is {fits} procedures");
-    for (routine, found) in TimelineRoutine::ALL.into_iter().zip(found) {
-        let below = compare(&definition, routine, &[b"\n", &text[..]].concat());
-        match found {
+    for (routine, result) in TimelineRoutine::ALL.into_iter().zip(results) {
+        let shifted = compare(&definition, routine, &[b"\n", &text[..]].concat());
+        match result {
             Ok(body) => {
-                assert_eq!(below, Ok(body.clone()));
+                assert_eq!(shifted, Ok(body.clone()));
                 assert!(
                     body.security == SqlSecurity::Definer
                         || contains_ignoring_case(&text, "INVOKER")
@@ -42,24 +42,24 @@ pub fn shown(data: &[u8]) {
                 let differs = compare(&other, routine, &text).is_err();
                 assert!(differs || routine == TimelineRoutine::Heads);
             }
-            Err(difference) => {
+            Err(mismatch) => {
                 let lines = 1 + text.iter().filter(|&&byte| byte == b'\n').count();
-                assert!((1..=lines).contains(&difference.line));
-                assert_eq!(difference.procedure, routine.name(&definition));
-                assert!(!difference.expected.is_empty() && !difference.found.is_empty());
-                let line = difference.line + 1;
-                assert_eq!(below, Err(BodyMismatch { line, ..difference }));
+                assert!((1..=lines).contains(&mismatch.line));
+                assert_eq!(mismatch.procedure, routine.name(&definition));
+                assert!(!mismatch.expected.is_empty() && !mismatch.found.is_empty());
+                let line = mismatch.line + 1;
+                assert_eq!(shifted, Err(BodyMismatch { line, ..mismatch }));
             }
         }
     }
 }
 
-/// Pieces put into a text; a place beyond its end is its end.
+/// Puts pieces into a text; a position beyond its end is its end.
 fn splice_pieces(text: &[u8], mut pieces: &[u8]) -> Vec<u8> {
     let mut text = text.to_vec();
-    while let [low, high, gone, len, rest @ ..] = pieces {
+    while let [low, high, removed, len, rest @ ..] = pieces {
         let at = usize::from(u16::from_le_bytes([*low, *high])).min(text.len());
-        let end = (at + usize::from(*gone)).min(text.len());
+        let end = (at + usize::from(*removed)).min(text.len());
         let (piece, others) = rest.split_at(rest.len().min((*len).into()));
         text.splice(at..end, piece.iter().copied());
         pieces = others;
@@ -89,7 +89,7 @@ mod tests {
         }
         for kind in 1..=3 {
             shown(&[kind]);
-            // One word more, at the end of the first line.
+            // One more word, at the end of the first line.
             shown(&[&[kind, 90, 0, 0, 13][..], b" INVOKER x -- "].concat());
         }
     }

@@ -1,4 +1,4 @@
-//! The parts of a procedure that are read freely: its header, its variables, its tables' options.
+//! The parts of a procedure without a fixed form: its header, its variables, its tables' options.
 
 use super::matcher::{BodyMatcher, LocalVariable};
 use super::steps::CaseSensitivity;
@@ -62,16 +62,16 @@ impl BodyMatcher<'_> {
         }
     }
 
-    /// `DECLARE name, ... type [DEFAULT value];`, until a declaration of something else.
+    /// `DECLARE name, ... type [DEFAULT value];`, up to a declaration of something else.
     pub(super) fn variable_declarations(&mut self) -> Result<(), BodyMismatch> {
         while self.peek().is_some_and(|token| token.is_word("DECLARE")) {
-            let other = |at: usize, words: &[&str]| {
+            let is_word_at = |at: usize, words: &[&str]| {
                 self.tokens
                     .get(at)
                     .is_some_and(|token| words.iter().any(|word| token.is_word(word)))
             };
-            if other(self.position + 2, &["CURSOR"])
-                || other(self.position + 1, &["CONTINUE", "EXIT", "UNDO"])
+            if is_word_at(self.position + 2, &["CURSOR"])
+                || is_word_at(self.position + 1, &["CONTINUE", "EXIT", "UNDO"])
             {
                 break;
             }
@@ -83,12 +83,12 @@ impl BodyMatcher<'_> {
             let Some(int) = self.take_int_type() else {
                 return self.fail("an integer type");
             };
-            let defaults = self.accept(|token| token.is_word("DEFAULT"));
-            let null = defaults && self.accept(|token| token.is_word("NULL"));
-            if defaults && !null {
+            let has_default = self.accept(|token| token.is_word("DEFAULT"));
+            let is_null = has_default && self.accept(|token| token.is_word("NULL"));
+            if has_default && !is_null {
                 self.step_flag(0, "FALSE", "0")?;
             }
-            let starts_as_zero = defaults && !null;
+            let starts_as_zero = has_default && !is_null;
             self.locals
                 .extend(names.into_iter().map(|name| LocalVariable {
                     name,
@@ -101,9 +101,9 @@ impl BodyMatcher<'_> {
         Ok(())
     }
 
-    /// Table options in any order: the engine has to be there.
+    /// Table options in any order; the engine is required.
     pub(super) fn memory_table_options(&mut self) -> Result<(), BodyMismatch> {
-        let (start, mut memory) = (self.position, false);
+        let (start, mut has_engine) = (self.position, false);
         loop {
             self.accept(|token| token.is_punct(b','));
             if self.accept_words(&["ENGINE"]) {
@@ -111,7 +111,7 @@ impl BodyMatcher<'_> {
                 if !self.accept(is_memory_engine) {
                     return self.fail("MEMORY");
                 }
-                memory = true;
+                has_engine = true;
                 continue;
             }
             let default = self.accept_words(&["DEFAULT"]);
@@ -120,7 +120,7 @@ impl BodyMatcher<'_> {
                 self.take_name("a character set")?;
             } else if default {
                 return self.fail("CHARSET");
-            } else if memory {
+            } else if has_engine {
                 self.table_options = self.full_text_between(start, self.position);
                 return Ok(());
             } else {
@@ -130,7 +130,7 @@ impl BodyMatcher<'_> {
     }
 }
 
-/// What may stand between a procedure's parameters and its body, and changes nothing. (The SQL ones are advice to the reader.)
+/// What may stand between a procedure's parameters and its body without effect. (The SQL ones only inform the reader.)
 const CHARACTERISTICS: &[&[&str]] = &[
     &["LANGUAGE", "SQL"],
     &["NOT", "DETERMINISTIC"],
@@ -144,9 +144,9 @@ const CHARACTERISTICS: &[&[&str]] = &[
 
 const CHARACTER_SETS: &[&[&str]] = &[&["CHARSET"], &["CHARACTER", "SET"], &["COLLATE"]];
 
-/// Both names of the engine, bare or quoted in any way.
+/// True for both names of the engine, bare or quoted in any way.
 fn is_memory_engine(engine: SqlToken<'_>) -> bool {
-    let same =
+    let is_engine_name =
         |name: &[u8]| name.eq_ignore_ascii_case(b"MEMORY") || name.eq_ignore_ascii_case(b"HEAP");
-    engine.unquoted().is_some_and(same)
+    engine.unquoted().is_some_and(is_engine_name)
 }

@@ -1,10 +1,10 @@
-//! Takes tokens one by one, and says what differs.
+//! Consumes tokens one by one, and reports the first mismatch.
 
 use super::{BodyMismatch, TimelineRoutine};
 use crate::definition::{IdType, TimelineDefinition};
 use headwater_sql::lexer::{SqlToken, TokenKind};
 
-/// The tokens of a procedure, how far they match, and the names met on the way.
+/// The tokens of a procedure, the position reached, and the names bound so far.
 pub(super) struct BodyMatcher<'a> {
     pub(super) definition: &'a TimelineDefinition,
     pub(super) routine: TimelineRoutine,
@@ -12,12 +12,11 @@ pub(super) struct BodyMatcher<'a> {
     pub(super) tokens: Vec<SqlToken<'a>>,
     pub(super) position: usize,
     pub(super) locals: Vec<LocalVariable>,
-    /// The free names met so far, by the step that met them.
+    /// The free names bound so far, by their step.
     pub(super) bound_names: Vec<(&'static str, String)>,
     pub(super) table_options: String,
 }
 
-/// A parameter or a local variable.
 pub(super) struct LocalVariable {
     pub(super) name: String,
     /// `None`: an integer type that no id has.
@@ -27,14 +26,14 @@ pub(super) struct LocalVariable {
 }
 
 impl<'a> BodyMatcher<'a> {
-    /// An integer type: `None` for another type, `Some(None)` for one that ids do not have.
+    /// Takes an integer type: `None` for another type, `Some(None)` for one that ids do not have.
     #[allow(clippy::option_option)]
     pub(super) fn take_int_type(&mut self) -> Option<Option<IdType>> {
         let token = self.peek()?;
-        let is = |words: &[&str]| words.iter().any(|word| token.is_word(word));
-        let wide = is(&["BIGINT", "INT8"]);
-        let small = is(&["TINYINT", "SMALLINT", "MEDIUMINT", "BOOL", "BOOLEAN"]);
-        if !(wide || small || is(&["INT", "INTEGER", "INT4"])) {
+        let is_one_of = |words: &[&str]| words.iter().any(|word| token.is_word(word));
+        let wide = is_one_of(&["BIGINT", "INT8"]);
+        let small = is_one_of(&["TINYINT", "SMALLINT", "MEDIUMINT", "BOOL", "BOOLEAN"]);
+        if !(wide || small || is_one_of(&["INT", "INTEGER", "INT4"])) {
             return None;
         }
         self.position += 1;
@@ -71,13 +70,13 @@ impl<'a> BodyMatcher<'a> {
             .map(|(_, name)| name.clone())
     }
 
-    /// A keyword, or bytes of punctuation.
+    /// Takes a keyword or a number, or bytes of punctuation.
     pub(super) fn expect(&mut self, expected: &str) -> Result<(), BodyMismatch> {
         let word = expected
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let start = self.position;
-        let met = if word {
+        let matched = if word {
             self.accept(|token| {
                 token.is_word(expected)
                     || (token.kind == TokenKind::Number && token.text == expected.as_bytes())
@@ -87,7 +86,7 @@ impl<'a> BodyMatcher<'a> {
                 .bytes()
                 .all(|byte| self.accept(|token| token.is_punct(byte)))
         };
-        if met {
+        if matched {
             return Ok(());
         }
         self.position = start;
@@ -108,19 +107,19 @@ impl<'a> BodyMatcher<'a> {
 
     pub(super) fn accept_words(&mut self, words: &[&str]) -> bool {
         let start = self.position;
-        let met = words
+        let matched = words
             .iter()
             .all(|word| self.accept(|token| token.is_word(word)));
-        if !met {
+        if !matched {
             self.position = start;
         }
-        met
+        matched
     }
 
-    pub(super) fn accept(&mut self, fits: impl Fn(SqlToken<'a>) -> bool) -> bool {
-        let met = self.peek().is_some_and(fits);
-        self.position += usize::from(met);
-        met
+    pub(super) fn accept(&mut self, predicate: impl Fn(SqlToken<'a>) -> bool) -> bool {
+        let matched = self.peek().is_some_and(predicate);
+        self.position += usize::from(matched);
+        matched
     }
 
     pub(super) fn peek(&self) -> Option<SqlToken<'a>> {
@@ -134,7 +133,7 @@ impl<'a> BodyMatcher<'a> {
         ))
     }
 
-    pub(super) fn mismatch(&self, expected: &str, found: String) -> BodyMismatch {
+    pub(super) fn mismatch(&self, expected: &str, actual: String) -> BodyMismatch {
         let at = self.peek().map_or(self.shown.len(), |token| token.at);
         let line = 1 + self
             .shown
@@ -146,18 +145,18 @@ impl<'a> BodyMatcher<'a> {
             procedure: self.routine.name(self.definition).into(),
             line,
             expected: expected.into(),
-            found,
+            found: actual,
         }
     }
 
-    /// What the tokens from `start` to before `end` say.
+    /// The text of the tokens from `start` to before `end`.
     pub(super) fn full_text_between(&self, start: usize, end: usize) -> String {
         let tokens = self.tokens.iter().take(end).skip(start);
         let words = tokens.map(|token| String::from_utf8_lossy(token.text));
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// The same for a message: cut where it is long.
+    /// The same for a message, cut if it is long.
     pub(super) fn text_between(&self, start: usize, end: usize) -> String {
         let text = self.full_text_between(start, end);
         if text.is_empty() {

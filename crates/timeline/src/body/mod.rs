@@ -1,7 +1,7 @@
-//! Compares a procedure, as `SHOW CREATE PROCEDURE` prints it, with the form that Headwater knows: token by token.
+//! Compares a procedure, as `SHOW CREATE PROCEDURE` prints it, with the known form, token by token.
 //!
-//! Comments, white space, the case of keywords and back quotes do not matter, and local names are free. A local variable
-//! hides a column of its name, so a column that is named like one is a difference.
+//! Comments, white space, keyword case and back quotes do not matter, and local names are free. A local variable hides a column of
+//! its name, so a column that shares a variable's name is a mismatch.
 
 use super::definition::TimelineDefinition;
 use headwater_sql::lexer::Lexer;
@@ -17,12 +17,12 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-/// What is left to know of a procedure that is as expected.
+/// Properties of a procedure that matches the known form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcedureBody {
     /// Whose privileges it runs with.
     pub security: SqlSecurity,
-    /// What stands behind the columns of the table that it creates, as tokens.
+    /// The options after the columns of the table that it creates, as tokens.
     pub table_options: String,
 }
 
@@ -35,13 +35,13 @@ pub enum SqlSecurity {
     Invoker,
 }
 
-/// The first token of a procedure that is not as expected.
+/// The first token of a procedure that differs from the known form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("procedure {procedure}, line {line}: expected {expected}, found {found}")]
 pub struct BodyMismatch {
     /// The procedure's name.
     pub procedure: String,
-    /// The line of the text as the server shows it, from 1.
+    /// The line in the server's text, from 1.
     pub line: usize,
     /// What the known form has there.
     pub expected: String,
@@ -49,7 +49,7 @@ pub struct BodyMismatch {
     pub found: String,
 }
 
-/// Compares the text of a `SHOW CREATE PROCEDURE` with the known form of that routine.
+/// Compares the text of a `SHOW CREATE PROCEDURE` with the routine's known form.
 ///
 /// # Errors
 /// The first token that differs.

@@ -1,4 +1,4 @@
-//! The three procedure bodies that Headwater knows, in a small pattern language of one step a word.
+//! The three known procedure bodies, in a small pattern language with one step per word.
 //!
 //! | step | matches |
 //! |---|---|
@@ -7,15 +7,15 @@
 //! | `[` steps `]` | the steps, or nothing where the first does not match |
 //! | `:follower` `:message` `:result` `:heads` | the table's name |
 //! | `:build` | the name of the procedure that builds the heads |
-//! | `follower.author` | the column, bare or behind its table's name |
-//! | `!follower.author` | the column behind its table's name |
+//! | `follower.author` | the column, bare or qualified by its table's name |
+//! | `!follower.author` | the column, qualified by its table's name |
 //! | `+result.id` | the column's name where a table is created |
 //! | `%id` `%user` | the type |
 //! | `#n` | the definition's n |
 //! | `$reader` `$bound` | the first and the second parameter |
-//! | `$author` `$head` | a local variable of the author's and of the message id's type, the same one all through |
-//! | `$done` | a local variable of any integer type that starts as 0, the same one all through |
-//! | `^cursor`, `@alias` | a name that is free, the same one all through |
+//! | `$author` `$head` | a local variable of the author's and of the message id's type, the same one throughout |
+//! | `$done` | a local variable of any integer type that starts as 0, the same one throughout |
+//! | `^cursor`, `@alias` | a free name, the same one throughout |
 //! | `&yes` | 1 or TRUE |
 //! | `&locals` | any number of variable declarations |
 //! | `&memory` | table options: the MEMORY (once HEAP) engine, character sets at will |
@@ -29,7 +29,7 @@ pub enum TimelineRoutine {
     Newest,
     /// Fills the result table with the page at or below a bound.
     Bounded,
-    /// Fills the heads table for the bounded one.
+    /// Fills the heads table for the bounded procedure.
     Heads,
 }
 
@@ -54,7 +54,6 @@ impl TimelineRoutine {
         }
     }
 
-    /// The body's steps.
     pub(super) fn steps(self) -> impl Iterator<Item = &'static str> {
         let (cursor, table, fill) = match self {
             Self::Newest => (

@@ -1,4 +1,4 @@
-//! What each step of the pattern language takes.
+//! What each step of the pattern language matches.
 
 use super::BodyMismatch;
 use super::matcher::BodyMatcher;
@@ -17,9 +17,9 @@ impl BodyMatcher<'_> {
             }
             let group = steps.as_slice();
             let start = self.position;
-            let taken = group.first().is_some_and(|&first| self.step(first).is_ok());
+            let group_matches = group.first().is_some_and(|&first| self.step(first).is_ok());
             self.position = start;
-            if !taken {
+            if !group_matches {
                 steps.find(|&&step| step == "]");
             }
         }
@@ -63,30 +63,30 @@ impl BodyMatcher<'_> {
         name: &str,
         case: CaseSensitivity,
     ) -> Result<(), BodyMismatch> {
-        let same = |token: SqlToken<'_>| {
-            token.name().is_some_and(|found| match case {
-                CaseSensitivity::Sensitive => self.definition.name_case.is_same_name(&found, name),
-                CaseSensitivity::Insensitive => found.eq_ignore_ascii_case(name),
+        let is_expected = |token: SqlToken<'_>| {
+            token.name().is_some_and(|actual| match case {
+                CaseSensitivity::Sensitive => self.definition.name_case.is_same_name(&actual, name),
+                CaseSensitivity::Insensitive => actual.eq_ignore_ascii_case(name),
             })
         };
-        if self.accept(same) {
+        if self.accept(is_expected) {
             Ok(())
         } else {
             self.fail(&format!("`{name}`"))
         }
     }
 
-    /// A column, behind its table's name or bare; neither may be hidden by a local variable.
+    /// A column, bare or qualified by its table's name. No local variable may hide either name.
     pub(super) fn step_column(
         &mut self,
         (table, column): (&str, &str),
         qualified: bool,
     ) -> Result<(), BodyMismatch> {
-        let dotted = self
+        let is_qualified = self
             .tokens
             .get(self.position + 1)
             .is_some_and(|token| token.is_punct(b'.'));
-        let first = if dotted { table } else { column };
+        let first = if is_qualified { table } else { column };
         if let Some(local) = self
             .locals
             .iter()
@@ -95,7 +95,7 @@ impl BodyMatcher<'_> {
             let expected = format!("the column `{first}`, which no variable of that name hides");
             return Err(self.mismatch(&expected, format!("the variable `{}`", local.name)));
         }
-        if dotted || qualified {
+        if is_qualified || qualified {
             self.step_name(table, CaseSensitivity::Sensitive)?;
             self.expect(".")?;
         }
@@ -105,21 +105,21 @@ impl BodyMatcher<'_> {
     pub(super) fn step_type(&mut self, expected: IdType) -> Result<(), BodyMismatch> {
         let start = self.position;
         match self.take_int_type() {
-            Some(Some(found)) if found == expected => Ok(()),
+            Some(Some(actual)) if actual == expected => Ok(()),
             _ => {
-                let found = self.text_between(start, self.position.max(start + 1));
+                let actual = self.text_between(start, self.position.max(start + 1));
                 self.position = start;
-                Err(self.mismatch(expected.sql(), found))
+                Err(self.mismatch(expected.sql(), actual))
             }
         }
     }
 
     pub(super) fn step_number(&mut self, expected: u32) -> Result<(), BodyMismatch> {
-        let same = |token: SqlToken<'_>| {
+        let is_expected = |token: SqlToken<'_>| {
             token.kind == TokenKind::Number
                 && std::str::from_utf8(token.text).is_ok_and(|text| text.parse() == Ok(expected))
         };
-        if self.accept(same) {
+        if self.accept(is_expected) {
             Ok(())
         } else {
             self.fail(&expected.to_string())
@@ -139,7 +139,7 @@ impl BodyMatcher<'_> {
         }
     }
 
-    /// A variable in its role: the one that has it already, or a declared one of the right kind that has no role yet.
+    /// A variable in its role: the one bound to the role, or a declared one of the right kind that has no role yet.
     pub(super) fn step_local(&mut self, role: &'static str) -> Result<(), BodyMismatch> {
         if let Some(name) = self.bound_name(role) {
             return self.step_name(&name, CaseSensitivity::Insensitive);
@@ -150,7 +150,7 @@ impl BodyMatcher<'_> {
             "$head" => Some(self.definition.id_type),
             _ => None,
         };
-        let taken = self
+        let is_bound = self
             .bound_names
             .iter()
             .any(|(_, bound)| bound.eq_ignore_ascii_case(&name));
@@ -161,7 +161,7 @@ impl BodyMatcher<'_> {
         let fits = local.is_some_and(|local| {
             !local.parameter && int.map_or(local.starts_as_zero, |int| local.int == Some(int))
         });
-        if fits && !taken {
+        if fits && !is_bound {
             self.bound_names.push((role, name));
             return Ok(());
         }
@@ -172,24 +172,24 @@ impl BodyMatcher<'_> {
         }
     }
 
-    /// A cursor's name or an alias: new, or the one met before. An alias may not be mistaken for a variable or a column.
+    /// A cursor's name or an alias: new, or the one bound before. An alias may not equal a variable's or a column's name.
     pub(super) fn step_free_name(&mut self, role: &'static str) -> Result<(), BodyMismatch> {
         if let Some(name) = self.bound_name(role) {
             return self.step_name(&name, CaseSensitivity::Insensitive);
         }
         let name = self.take_name("a name")?;
-        let same = |other: &str| other.eq_ignore_ascii_case(&name);
+        let is_same_name = |other: &str| other.eq_ignore_ascii_case(&name);
         let columns = [
             "follower.reader",
             "follower.author",
             "message.id",
             "message.author",
         ];
-        let mistaken = self.locals.iter().any(|local| same(&local.name))
+        let is_ambiguous = self.locals.iter().any(|local| is_same_name(&local.name))
             || columns
                 .iter()
-                .any(|column| same(column_name(self.definition, column).1));
-        if role == "@alias" && mistaken {
+                .any(|column| is_same_name(column_name(self.definition, column).1));
+        if role == "@alias" && is_ambiguous {
             self.position -= 1;
             return self.fail("an alias that is no variable's or column's name");
         }
@@ -198,7 +198,6 @@ impl BodyMatcher<'_> {
     }
 }
 
-/// Whether the case of a name counts.
 #[derive(Clone, Copy)]
 pub(super) enum CaseSensitivity {
     Sensitive,

@@ -1,12 +1,12 @@
-//! Reads the answers by the question they belong to.
+//! Finds results by the query they belong to.
 
 use super::RelayReason;
 use super::queries::CheckQuery;
 
-/// The answer to one query: its rows as text (`None` is NULL), or the server's error.
+/// The result of one query: its rows as text (`None` is NULL), or the server's error.
 pub type CheckQueryResult = Result<Vec<Vec<Option<Vec<u8>>>>, ServerError>;
 
-/// An error that the server gave.
+/// An error from the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error {code}: {message}")]
 pub struct ServerError {
@@ -26,7 +26,6 @@ pub(super) struct CheckRow<'a> {
     cells: &'a [Option<Vec<u8>>],
 }
 
-/// The rows of one answer.
 pub(super) fn rows_of(rows: &[Vec<Option<Vec<u8>>>]) -> Vec<CheckRow<'_>> {
     rows.iter().map(|cells| CheckRow { cells }).collect()
 }
@@ -37,29 +36,29 @@ impl<'a> CheckAnswers<'a> {
     }
 
     /// # Errors
-    /// [`RelayReason::SurveyError`] with what the server said, or [`RelayReason::Unanswered`].
-    pub(super) fn rows(self, question: CheckQuery) -> Result<Vec<CheckRow<'a>>, RelayReason> {
-        match self.all.get(question.index()) {
+    /// [`RelayReason::Failed`] with the server's error, or [`RelayReason::Unanswered`].
+    pub(super) fn rows(self, query: CheckQuery) -> Result<Vec<CheckRow<'a>>, RelayReason> {
+        match self.all.get(query.index()) {
             Some(Ok(rows)) => Ok(rows_of(rows)),
             Some(Err(error)) => Err(RelayReason::Failed {
-                question: question.description(),
+                question: query.description(),
                 code: error.code,
                 message: error.message.clone(),
             }),
             None => Err(RelayReason::Unanswered {
-                question: question.description(),
+                question: query.description(),
             }),
         }
     }
 
     /// The first cell of the first row.
-    pub(super) fn value(self, question: CheckQuery) -> Result<Option<String>, RelayReason> {
-        Ok(self.rows(question)?.first().and_then(|row| row.text(0)))
+    pub(super) fn value(self, query: CheckQuery) -> Result<Option<String>, RelayReason> {
+        Ok(self.rows(query)?.first().and_then(|row| row.text(0)))
     }
 }
 
 impl<'a> CheckRow<'a> {
-    /// `None`: NULL, or there is no such column.
+    /// `None`: NULL, or no such column.
     pub(super) fn bytes(self, column: usize) -> Option<&'a [u8]> {
         self.cells.get(column)?.as_deref()
     }
@@ -73,7 +72,7 @@ impl<'a> CheckRow<'a> {
         self.bytes(column) == Some(value.as_bytes())
     }
 
-    /// For names of columns, which compare without case.
+    /// For column names, which compare without case.
     pub(super) fn equals_ignoring_case(self, column: usize, name: &str) -> bool {
         self.bytes(column)
             .is_some_and(|bytes| bytes.eq_ignore_ascii_case(name.as_bytes()))

@@ -1,7 +1,7 @@
-//! Whether a database has the timeline as its definition says: pure, from the answers to a list of queries.
+//! Decides whether a database has the timeline of a definition. No IO: the input is the results of a list of queries.
 //!
-//! The caller sends [`queries`] in order on any connection, and hands all answers to [`evaluate`]. A query that fails does not
-//! stop the others: MariaDB, MySQL and look-alikes each lack something.
+//! The caller sends [`queries`] in order on any connection, and passes all results to [`evaluate`]. A failed query does not stop
+//! the others: MariaDB, MySQL and look-alikes each lack some.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub use queries::{databases_query, functions_queries, queries};
 use answers::{CheckAnswers, CheckRow, rows_of};
 use queries::CheckQuery;
 
-/// What is to be done with the calls of a definition in a database.
+/// The decision on a definition's calls in a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DefinitionVerdict {
     /// At least one of the two pages may be answered.
@@ -35,12 +35,12 @@ pub enum DefinitionVerdict {
     Relay(RelayReason),
 }
 
-/// What the check found out on its way.
+/// What the check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionFacts {
-    /// Which server it is.
+    /// The server's family.
     pub product: ServerProduct,
-    /// What the server says of its version.
+    /// The version that the server reports.
     pub version: String,
     /// Whether `CALL fetch_timeline_ids(N)` may be answered.
     pub newest: Result<ProcedureStatus, RelayReason>,
@@ -50,37 +50,38 @@ pub struct DefinitionFacts {
     pub heads: Result<ProcedureStatus, RelayReason>,
     /// The index on (author, id) that lookups use.
     pub message_index: String,
-    /// Messages of an author, on average, by the index statistics. For choosing a plan only.
+    /// Messages per author, on average, by the index statistics. For choosing a plan only.
     pub messages_per_author: Option<u64>,
     /// The greatest message id. For choosing a plan only.
     pub newest_id: Option<u64>,
     /// The server has no stored functions but those it came with: a SELECT runs none.
     pub no_functions: bool,
-    /// What the procedures create their tables with.
+    /// The options of the tables that the procedures create.
     pub table_options: Arc<TemporaryTableOptions>,
-    /// What the server says of the procedures' texts whenever it parses them.
+    /// The warnings that the server gives whenever it parses the procedures.
     pub parse_warnings: ParseWarnings,
-    /// The optimizer's estimate of the message table's rows, where MySQL tells it to the account.
+    /// The optimizer's estimate of the message table's rows, if MySQL gives it to the account.
     pub message_rows: Option<u64>,
-    /// The message table's columns that are stored, not computed when they are read.
+    /// The message table's stored columns, without those computed on read.
     pub stored_columns: Arc<[String]>,
-    /// Where the rows are.
+    /// Where the rows are stored.
     pub storage: TableStorage,
 }
 
 impl DefinitionFacts {
-    /// The procedures that there are and that may be answered.
+    /// The procedures that exist and may be answered.
     #[must_use]
     pub fn callable_forms(&self) -> Vec<ProcedureForm> {
-        let runnable = |form: &ProcedureForm| {
-            let seen = self.procedure_status(*form);
-            seen.as_ref()
-                .is_ok_and(|seen| *seen != ProcedureStatus::Absent)
+        let is_callable = |form: &ProcedureForm| {
+            let result = self.procedure_status(*form);
+            result
+                .as_ref()
+                .is_ok_and(|status| *status != ProcedureStatus::Absent)
         };
-        ProcedureForm::ALL.into_iter().filter(runnable).collect()
+        ProcedureForm::ALL.into_iter().filter(is_callable).collect()
     }
 
-    /// A server of this product that has everything as it is known, and says nothing for plans: for tests of those who read facts.
+    /// Facts of a server of this product where every procedure is known and no statistics exist. For tests.
     #[doc(hidden)]
     #[must_use]
     pub fn known(product: ServerProduct) -> DefinitionFacts {
@@ -102,7 +103,7 @@ impl DefinitionFacts {
         }
     }
 
-    /// True when the messages are on other servers: lookups ask each data node once a statement, and memory follows all their logs.
+    /// True if the messages are on other servers: a lookup queries each data node once per statement, and memory follows all their logs.
     #[must_use]
     pub fn is_spread(&self) -> bool {
         self.storage == TableStorage::Spread
@@ -112,55 +113,55 @@ impl DefinitionFacts {
 /// Options of the tables that procedures create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemporaryTableOptions {
-    /// Of the result table.
+    /// Those of the result table.
     pub result: String,
-    /// Of the heads table.
+    /// Those of the heads table.
     pub heads: String,
 }
 
 impl Default for TemporaryTableOptions {
-    /// The first ones ever.
+    /// The options of the original procedures.
     fn default() -> Self {
-        let usual = || "ENGINE=heap DEFAULT CHARSET=utf8".to_owned();
+        let default_options = || "ENGINE=heap DEFAULT CHARSET=utf8".to_owned();
         TemporaryTableOptions {
-            result: usual(),
-            heads: usual(),
+            result: default_options(),
+            heads: default_options(),
         }
     }
 }
 
-/// Where the rows of a definition's tables are.
+/// Where the rows of a definition's tables are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableStorage {
-    /// In tables of InnoDB on this server.
+    /// In InnoDB tables on this server.
     Local,
-    /// The messages on data nodes that Spider reads, the follow lists in InnoDB or there as well: this server's log does not hold what others write there,
-    /// and no key of this server's says that an id is unique.
+    /// Messages are on data nodes that Spider reads; follow lists are in InnoDB or on the nodes as well. This server's log lacks what
+    /// others write to the nodes, and no key of this server guarantees that an id is unique.
     Spread,
 }
 
-/// The two families of servers, which differ in what a CALL answers.
+/// The two server families, which reply differently to a CALL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServerProduct {
-    /// MySQL and all that is not MariaDB.
+    /// MySQL and every server that is not MariaDB.
     Mysql,
     /// MariaDB.
     Mariadb,
 }
 
-/// How a form's procedure stands on a server where it may be answered.
+/// The status of a form's procedure on a server where it may be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcedureStatus {
-    /// It is there and does what Headwater knows, with its definer's rights.
+    /// It exists and does what Headwater knows, with its definer's privileges.
     Known,
-    /// It is there or not, and by `trust_unseen_body` does what Headwater knows.
+    /// It may exist or not; by `trust_unseen_body` it does what Headwater knows.
     Trusted,
-    /// It is not there: a CALL is served from the definition.
+    /// It does not exist: a CALL is served from the definition.
     Absent,
 }
 
 impl DefinitionFacts {
-    /// How a form stands, or why it is relayed.
+    /// The status of a form, or why it is relayed.
     pub fn procedure_status(&self, form: ProcedureForm) -> &Result<ProcedureStatus, RelayReason> {
         match form {
             ProcedureForm::Newest => &self.newest,
@@ -169,7 +170,7 @@ impl DefinitionFacts {
         }
     }
 
-    /// True when none of the forms is relayed.
+    /// True if no form is relayed.
     #[must_use]
     pub fn serves_all_forms(&self) -> bool {
         ProcedureForm::ALL
@@ -179,16 +180,16 @@ impl DefinitionFacts {
 }
 
 impl fmt::Display for DefinitionFacts {
-    /// For a log line: how each form stands.
+    /// For a log line: the status of each form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let forms = [
             ("newest page", &self.newest),
             ("bounded page", &self.bounded),
             ("its helper", &self.heads),
         ];
-        for (place, (form, stands)) in forms.into_iter().enumerate() {
-            let comma = if place == 0 { "" } else { ", " };
-            match stands {
+        for (index, (form, status)) in forms.into_iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            match status {
                 Ok(ProcedureStatus::Known) => write!(f, "{comma}{form}: procedure as known")?,
                 Ok(ProcedureStatus::Trusted) => {
                     write!(f, "{comma}{form}: procedure trusted unseen")?
@@ -207,7 +208,7 @@ impl fmt::Display for DefinitionFacts {
 }
 
 impl DefinitionVerdict {
-    /// True when the other verdict says the same of what is accelerated.
+    /// True if both verdicts accelerate the same forms in the same way, or relay for the same reason.
     #[must_use]
     pub fn is_equivalent(&self, other: &DefinitionVerdict) -> bool {
         match (self, other) {
@@ -223,7 +224,7 @@ impl DefinitionVerdict {
 }
 
 impl ServerProduct {
-    /// The family by what the server says of its version.
+    /// The family, by the version that the server reports.
     pub fn from_version(version: &str) -> Self {
         if version.to_ascii_lowercase().contains("mariadb") {
             Self::Mariadb
@@ -233,7 +234,7 @@ impl ServerProduct {
     }
 }
 
-/// Judges the answers to [`queries`], in their order.
+/// Evaluates the results of [`queries`], in their order.
 pub fn evaluate(
     definition: &TimelineDefinition,
     database: &str,
@@ -249,12 +250,12 @@ pub fn evaluate(
     }
 }
 
-/// True when the account sees too little of one of the procedures to check it.
+/// True if the account sees too little of one of the procedures to check it.
 pub fn hides_bodies(definition: &TimelineDefinition, answers: &[CheckQueryResult]) -> bool {
     let answers = CheckAnswers::new(answers);
-    TimelineRoutine::ALL.into_iter().any(|of| {
-        let stands = routine_status(definition, of, answers);
-        matches!(stands, Err(RelayReason::BodyUnseen { .. }))
+    TimelineRoutine::ALL.into_iter().any(|routine| {
+        let status = routine_status(definition, routine, answers);
+        matches!(status, Err(RelayReason::BodyUnseen { .. }))
     })
 }
 
@@ -293,7 +294,7 @@ fn collect_facts(
     let newest = routine_status(definition, TimelineRoutine::Newest, answers);
     let heads = routine_status(definition, TimelineRoutine::Heads, answers);
     let bounded = match routine_status(definition, TimelineRoutine::Bounded, answers) {
-        // It calls the helper, so the helper has to be there and as expected.
+        // It calls the helper, so the helper must exist and match.
         Ok(ProcedureStatus::Known) => match &heads {
             Ok(ProcedureStatus::Absent) => Err(RelayReason::NoHelper {
                 procedure: definition.procedures.heads.clone(),
@@ -326,41 +327,41 @@ fn collect_facts(
     })
 }
 
-/// The text of a procedure, where the account may see it.
+/// The text of a procedure, if the account may see it.
 fn procedure_text(answers: CheckAnswers<'_>, routine: TimelineRoutine) -> Option<&[u8]> {
     let rows = answers.rows(CheckQuery::ShowCreate(routine)).ok()?;
     rows.first()?.bytes(2)
 }
 
-/// What the procedures create their tables with, as far as they are seen. Where no character set is named both have the
-/// database's.
+/// The table options of the procedures that the account sees. If they name no character set, both tables have the database's.
 fn temporary_table_options(
     definition: &TimelineDefinition,
     answers: CheckAnswers<'_>,
 ) -> TemporaryTableOptions {
-    let of = |routine| {
+    let options_of = |routine| {
         let text = procedure_text(answers, routine)?;
         let body = body::compare(definition, routine, text).ok()?;
         Some(body.table_options)
     };
-    let result = of(TimelineRoutine::Newest).or_else(|| of(TimelineRoutine::Bounded));
-    let usual = TemporaryTableOptions::default();
+    let result =
+        options_of(TimelineRoutine::Newest).or_else(|| options_of(TimelineRoutine::Bounded));
+    let defaults = TemporaryTableOptions::default();
     TemporaryTableOptions {
-        result: result.unwrap_or(usual.result),
-        heads: of(TimelineRoutine::Heads).unwrap_or(usual.heads),
+        result: result.unwrap_or(defaults.result),
+        heads: options_of(TimelineRoutine::Heads).unwrap_or(defaults.heads),
     }
 }
 
-/// What may be said of the texts of these forms' procedures. Of a text that is not seen that is the usual.
+/// The warnings for the texts of these forms' procedures. An unseen text counts as the usual one.
 fn parse_warnings(
     answers: CheckAnswers<'_>,
-    stands: &[&Result<ProcedureStatus, RelayReason>; 3],
+    statuses: &[&Result<ProcedureStatus, RelayReason>; 3],
 ) -> ParseWarnings {
     let texts =
         TimelineRoutine::ALL.map(|routine| procedure_text(answers, routine).map(ParseWarnings::of));
-    let unseen = stands.contains(&&Ok(ProcedureStatus::Trusted));
-    let unseen = unseen.then_some(ParseWarnings::Alias);
-    let all = texts.into_iter().chain([unseen]).flatten();
+    let has_unseen = statuses.contains(&&Ok(ProcedureStatus::Trusted));
+    let unseen_warning = has_unseen.then_some(ParseWarnings::Alias);
+    let all = texts.into_iter().chain([unseen_warning]).flatten();
     all.max().unwrap_or_default()
 }
 
@@ -369,7 +370,7 @@ fn routine_status(
     routine: TimelineRoutine,
     answers: CheckAnswers<'_>,
 ) -> Result<ProcedureStatus, RelayReason> {
-    let unseen = || {
+    let unseen_status = || {
         if definition.trust_unseen_body {
             return Ok(ProcedureStatus::Trusted);
         }
@@ -387,7 +388,7 @@ fn routine_status(
             return if is_surely_absent(definition, routine, answers) {
                 Ok(ProcedureStatus::Absent)
             } else {
-                unseen()
+                unseen_status()
             };
         }
         Err(RelayReason::Failed {
@@ -396,9 +397,9 @@ fn routine_status(
         }) => return Ok(ProcedureStatus::Absent),
         Err(reason) => return Err(reason),
     };
-    // The columns: name, sql_mode, the text (NULL where the account may not see it), character sets.
+    // The columns: name, sql_mode, the text (NULL if the account may not see it), character sets.
     let Some(text) = rows.first().and_then(|row| row.bytes(2)) else {
-        return unseen();
+        return unseen_status();
     };
     let mode = rows.first().and_then(|row| row.text(1)).unwrap_or_default();
     if mode
@@ -418,8 +419,8 @@ fn routine_status(
     }
 }
 
-/// The server gives one error for a procedure that is not there and for one that the account may know nothing of. It is the
-/// first where the list of routines has none of that name and the account has a right by which each routine is listed.
+/// The server gives the same error for a missing procedure and for one that the account may not see. It is missing if the list of
+/// routines lacks its name and the account has a privilege by which every routine is listed.
 fn is_surely_absent(
     definition: &TimelineDefinition,
     routine: TimelineRoutine,
@@ -428,55 +429,54 @@ fn is_surely_absent(
     let Ok(routines) = answers.rows(CheckQuery::Routines) else {
         return false;
     };
-    let named = |name: String| name.eq_ignore_ascii_case(routine.name(definition));
-    if routines.iter().any(|row| row.text(0).is_none_or(named)) {
+    let has_name = |name: String| name.eq_ignore_ascii_case(routine.name(definition));
+    if routines.iter().any(|row| row.text(0).is_none_or(has_name)) {
         return false;
     }
     lists_routines(answers, true)
 }
 
-/// Judges the answers to [`functions_queries`]: true when the server surely has no stored functions, so that neither views nor statements
-/// run any.
+/// Evaluates the results of [`functions_queries`]: true if the server surely has no stored functions, so views and statements run none.
 #[must_use]
 pub fn no_functions(answers: &[CheckQueryResult]) -> bool {
-    let [Ok(count), Ok(rights), partial] = answers else {
+    let [Ok(count), Ok(privileges), partial_revokes_result] = answers else {
         return false;
     };
-    let none = rows_of(count).first().is_some_and(|row| row.equals(0, "0"));
-    let partial = partial.as_deref().map(rows_of);
-    none && lists_all_routines(&rows_of(rights), partial.as_deref().ok(), false)
+    let is_zero = rows_of(count).first().is_some_and(|row| row.equals(0, "0"));
+    let partial_revokes = partial_revokes_result.as_deref().map(rows_of);
+    is_zero && lists_all_routines(&rows_of(privileges), partial_revokes.as_deref().ok(), false)
 }
 
 fn has_surely_no_functions(answers: CheckAnswers<'_>) -> bool {
-    let none = answers
+    let is_zero = answers
         .value(CheckQuery::Functions)
         .is_ok_and(|count| count.as_deref() == Some("0"));
-    none && lists_routines(answers, false)
+    is_zero && lists_routines(answers, false)
 }
 
-/// True when the account has a right by which each routine is listed to it: of the definition's database,
-/// or else of all.
+/// True if the account has a privilege by which every routine is listed: of the definition's database, or else of all.
 fn lists_routines(answers: CheckAnswers<'_>, of_database: bool) -> bool {
-    let Ok(rights) = answers.rows(CheckQuery::Privileges) else {
+    let Ok(privileges) = answers.rows(CheckQuery::Privileges) else {
         return false;
     };
-    let partial = answers.rows(CheckQuery::PartialRevokes);
-    lists_all_routines(&rights, partial.as_deref().ok(), of_database)
+    let partial_revokes = answers.rows(CheckQuery::PartialRevokes);
+    lists_all_routines(&privileges, partial_revokes.as_deref().ok(), of_database)
 }
 
 fn lists_all_routines(
-    rights: &[CheckRow<'_>],
-    partial: Option<&[CheckRow<'_>]>,
+    privileges: &[CheckRow<'_>],
+    partial_revokes: Option<&[CheckRow<'_>]>,
     of_database: bool,
 ) -> bool {
-    let whole = partial.is_some_and(|rows| rows.iter().all(|row| row.equals(1, "OFF")));
-    rights.iter().any(|row| {
-        let right = row.text(0).unwrap_or_default().to_ascii_uppercase();
-        let listed = LISTS_ROUTINES.contains(&right.as_str());
+    let none_revoked =
+        partial_revokes.is_some_and(|rows| rows.iter().all(|row| row.equals(1, "OFF")));
+    privileges.iter().any(|row| {
+        let privilege = row.text(0).unwrap_or_default().to_ascii_uppercase();
+        let lists_routines = LISTS_ROUTINES.contains(&privilege.as_str());
         match row.text(1).unwrap_or_default().as_str() {
-            "database" => listed && of_database,
-            "global" => right == SHOW_ROUTINE || (listed && whole),
-            "routines" => right == "SELECT",
+            "database" => lists_routines && of_database,
+            "global" => privilege == SHOW_ROUTINE || (lists_routines && none_revoked),
+            "routines" => privilege == "SELECT",
             _ => false,
         }
     })
@@ -484,7 +484,7 @@ fn lists_all_routines(
 
 /// MySQL manual, information_schema.ROUTINES; MariaDB, `check_some_routine_access` in `sql_parse.cc`.
 const LISTS_ROUTINES: &[&str] = &["EXECUTE", "ALTER ROUTINE", "CREATE ROUTINE"];
-/// MySQL manual, "Dynamic Privilege Descriptions": all routines. On MariaDB, SELECT on the table of routines is as much.
+/// MySQL manual, "Dynamic Privilege Descriptions": all routines. On MariaDB, SELECT on the table of routines is equivalent.
 const SHOW_ROUTINE: &str = "SHOW_ROUTINE";
 
 const UNKNOWN_VARIABLE: u16 = 1193;

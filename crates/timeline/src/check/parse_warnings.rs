@@ -1,30 +1,30 @@
-//! What MySQL says of a procedure's text whenever it parses it: at a session's first call, and at the next one behind any change of
-//! a routine on the server.
+//! MySQL's warnings about a procedure's text. It gives them whenever it parses the text: at a session's first call, and at the next
+//! call after any routine on the server changes.
 
-/// What a session's first call of a procedure may be told besides its answer.
+/// The warnings that a session's first call of a procedure may cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ParseWarnings {
-    /// Nothing.
+    /// None.
     #[default]
     None,
     /// At most that `utf8` is an alias (ER_DEPRECATED_UTF8_ALIAS, 3719).
     Alias,
-    /// Something about a collation (ER_WARN_DEPRECATED_UTF8MB3_COLLATION, 3778), too.
+    /// Also one about a collation (ER_WARN_DEPRECATED_UTF8MB3_COLLATION, 3778).
     Others,
 }
 
 impl ParseWarnings {
-    /// What a text may give rise to: comments are taken for code.
+    /// The warnings that a text may cause. Comments count as code.
     #[must_use]
     pub fn of(text: &[u8]) -> ParseWarnings {
         let text = text.to_ascii_lowercase();
         let name = b"utf8";
-        let found = text.windows(name.len()).enumerate();
-        let behind = found
+        let windows = text.windows(name.len()).enumerate();
+        let suffixes = windows
             .filter(|(_, window)| window == name)
             .map(|(at, _)| text.get(at + name.len()..).unwrap_or_default());
-        behind
-            .map(|behind| match behind {
+        suffixes
+            .map(|suffix| match suffix {
                 [b'm', b'b', b'4', ..] => ParseWarnings::None,
                 [b'_', ..] | [b'm', b'b', b'3', b'_', ..] => ParseWarnings::Others,
                 [b'm', b'b', b'3', ..] => ParseWarnings::None,

@@ -1,10 +1,10 @@
-//! What is asked of the server. Names stand in hexadecimal, which every `sql_mode` and character set reads alike.
+//! The queries of the check. Names are in hexadecimal, which every `sql_mode` and character set reads alike.
 
 use crate::body::TimelineRoutine;
 use crate::definition::TimelineDefinition;
 use headwater_sql::{hex_literal, quoted};
 
-/// The questions, in the order in which they are asked.
+/// The queries, in the order in which they are sent.
 #[derive(Clone, Copy)]
 pub(super) enum CheckQuery {
     Version,
@@ -21,7 +21,7 @@ pub(super) enum CheckQuery {
     Functions,
 }
 
-/// The queries whose answers [`super::evaluate`] judges, in that order. They only read; any account may send them.
+/// The queries whose results [`super::evaluate`] takes, in that order. They only read; any account may send them.
 pub fn queries(definition: &TimelineDefinition, database: &str) -> Vec<String> {
     let tables = format!(
         "TABLE_SCHEMA = {} AND TABLE_NAME IN ({}, {})",
@@ -57,7 +57,7 @@ pub fn queries(definition: &TimelineDefinition, database: &str) -> Vec<String> {
         hex_literal("PROCEDURE"),
     ));
     queries.extend([privileges_query(database), partial_revokes_query()]);
-    // What the optimizer goes by; the catalogue's figure may be a day old. MariaDB has no such format.
+    // The optimizer's own figure; the catalogue's may be a day old. MariaDB lacks this format.
     queries.push(format!(
         "EXPLAIN FORMAT=TRADITIONAL SELECT {} FROM {}.{}",
         quoted(&definition.message.id),
@@ -74,7 +74,7 @@ pub fn queries(definition: &TimelineDefinition, database: &str) -> Vec<String> {
     queries
 }
 
-/// The queries whose answers [`super::no_functions`] judges, in that order.
+/// The queries whose results [`super::no_functions`] takes, in that order.
 #[must_use]
 pub fn functions_queries() -> [String; 3] {
     [
@@ -84,9 +84,9 @@ pub fn functions_queries() -> [String; 3] {
     ]
 }
 
-/// Which rights the account has: on all, on a database, on the list of routines.
+/// The privileges of the account: global, on a database, on the list of routines.
 fn privileges_query(database: &str) -> String {
-    // A grantee is 'user'@'host'; only the last @ of CURRENT_USER() divides.
+    // A grantee is 'user'@'host'; only the last @ of CURRENT_USER() separates the two.
     let host = format!("SUBSTRING_INDEX(CURRENT_USER(), {}, -1)", hex_literal("@"));
     let user =
         format!("LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH({host}) - 1)");
@@ -138,7 +138,6 @@ pub fn databases_query(definition: &TimelineDefinition, limit: usize) -> String 
 }
 
 impl CheckQuery {
-    /// Its place among the queries.
     pub(super) fn index(self) -> usize {
         match self {
             Self::Version => 0,
@@ -158,7 +157,7 @@ impl CheckQuery {
         }
     }
 
-    /// What it asks for, for a log line.
+    /// What it requests, for a log line.
     pub(super) fn description(self) -> &'static str {
         match self {
             Self::Version => "the version",

@@ -1,4 +1,4 @@
-//! Why calls of a definition are relayed: one sentence each, with the way out where there is one.
+//! Why calls of a definition are relayed: one sentence each, with a remedy if there is one.
 
 use crate::body::BodyMismatch;
 
@@ -8,17 +8,17 @@ pub enum RelayReason {
     /// A query of the check failed.
     #[error("the server does not tell {question}: error {code}: {message}")]
     Failed {
-        /// What was asked.
+        /// What the query requests.
         question: &'static str,
         /// The error's number.
         code: u16,
         /// The error's text.
         message: String,
     },
-    /// A query of the check has no answer.
+    /// A query of the check has no result.
     #[error("the server did not answer when asked for {question}")]
     Unanswered {
-        /// What was asked.
+        /// What the query requests.
         question: &'static str,
     },
     /// The definition names another database.
@@ -26,24 +26,24 @@ pub enum RelayReason {
         "the definition is for another database than `{database}`: leave out its key `database` to serve it in any"
     )]
     OtherDatabase {
-        /// The database that was asked about.
+        /// The requested database.
         database: String,
     },
-    /// A table is not there.
+    /// A table does not exist.
     #[error("there is no table `{table}`, or the account may not see it")]
     NoTable {
         /// The table's name.
         table: String,
     },
-    /// A view, or another thing that can be read like a table.
+    /// A view, or something else that reads like a table.
     #[error("`{table}` is a {kind}, not a base table of InnoDB")]
     NotBaseTable {
         /// Its name.
         table: String,
-        /// What the server says that it is, or its engine.
+        /// The table type that the server reports, or its engine.
         kind: String,
     },
-    /// A column is not there.
+    /// A column does not exist.
     #[error("table `{table}` has no column `{column}`, or the account may not see it")]
     NoColumn {
         /// The table's name.
@@ -51,7 +51,7 @@ pub enum RelayReason {
         /// The column's name.
         column: String,
     },
-    /// A column has another type than the definition says.
+    /// A column's type differs from the definition's.
     #[error("column `{table}`.`{column}` is {found}, and the definition's {key} says {expected}")]
     ColumnType {
         /// The table's name.
@@ -73,7 +73,7 @@ pub enum RelayReason {
         /// The column's name.
         column: String,
     },
-    /// Two rows may be the same.
+    /// No key makes the rows unique.
     #[error(
         "table `{table}` has no primary or unique key on ({columns}), so it may hold a row twice"
     )]
@@ -88,13 +88,13 @@ pub enum RelayReason {
     NoIndex {
         /// The table's name.
         table: String,
-        /// What the index has to start with.
+        /// What the index must start with.
         columns: String,
     },
-    /// The procedure does something else.
+    /// The procedure's body differs from the known form.
     #[error(transparent)]
     Body(#[from] BodyMismatch),
-    /// The procedure's body cannot be seen.
+    /// No account may see the procedure's body.
     #[error(
         "no account here may see the body of procedure {procedure}: give a service account that may (SHOW CREATE PROCEDURE), \
          or set trust_unseen_body = true for timeline {timeline:?}"
@@ -105,13 +105,13 @@ pub enum RelayReason {
         /// The definition's name.
         timeline: String,
     },
-    /// The procedure that the bounded one calls is not there.
+    /// The procedure that the bounded one calls does not exist.
     #[error("procedure {procedure} is not there, and the bounded procedure calls it")]
     NoHelper {
         /// The helper's name.
         procedure: String,
     },
-    /// The procedure was made under a mode that changes what it means.
+    /// The procedure was created under a mode that changes its meaning.
     #[error("procedure {procedure} was made with sql_mode {mode}")]
     SqlMode {
         /// The procedure's name.
@@ -119,7 +119,7 @@ pub enum RelayReason {
         /// The mode.
         mode: &'static str,
     },
-    /// The procedure runs with its caller's rights: what those lack, only the server can say.
+    /// The procedure runs with its caller's privileges, and only the server knows those.
     #[error("procedure {procedure} is SQL SECURITY INVOKER: it runs with its caller's rights")]
     Invoker {
         /// The procedure's name.
@@ -136,7 +136,7 @@ pub enum RelayReason {
 }
 
 impl RelayReason {
-    /// True when another account might see what this one did not: no verdict on the definition then.
+    /// True if another account might see what this one does not; then the reason is no verdict on the definition.
     #[must_use]
     pub fn may_lack_privilege(&self) -> bool {
         matches!(

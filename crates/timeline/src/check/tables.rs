@@ -1,4 +1,4 @@
-//! The tables of a definition: that they are there, with the columns, types, keys and indexes that a timeline needs.
+//! Checks that a definition's tables exist, with the columns, types, keys and indexes that a timeline needs.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use super::queries::CheckQuery;
 use super::{RelayReason, TableStorage};
 use crate::definition::{IdType, TimelineDefinition};
 
-/// The index that lookups use, and where the rows are.
+/// Returns the index that lookups use, and where the rows are stored.
 ///
 /// # Errors
-/// What is missing or differs first.
+/// The first thing that is missing or differs.
 pub(super) fn check_tables(
     definition: &TimelineDefinition,
     answers: CheckAnswers<'_>,
@@ -23,7 +23,7 @@ pub(super) fn check_tables(
         ..
     } = definition;
     let storage = table_storage(&message.table, answers)?;
-    // Messages that are here are read by statements that would wait for a data node once an author.
+    // Statements that read local messages would wait for a data node once per author.
     if table_storage(&follower.table, answers)? == TableStorage::Spread
         && storage == TableStorage::Local
     {
@@ -58,13 +58,13 @@ pub(super) fn check_tables(
         });
     }
 
-    let follows = indexes(&follower.table, answers)?;
+    let follower_indexes = indexes(&follower.table, answers)?;
     check_unique(
         &follower.table,
-        &follows,
+        &follower_indexes,
         &[&follower.reader, &follower.author],
     )?;
-    if !follows
+    if !follower_indexes
         .iter()
         .any(|index| index.starts_with(&[&follower.reader]))
     {
@@ -73,24 +73,26 @@ pub(super) fn check_tables(
             columns: follower.reader.clone(),
         });
     }
-    let messages = indexes(&message.table, answers)?;
+    let message_indexes = indexes(&message.table, answers)?;
     match storage {
-        TableStorage::Local => check_unique(&message.table, &messages, &[&message.id])?,
-        // A table in partitions by author has no key on the id alone; lookups see for themselves whether an id is there twice.
-        TableStorage::Spread => {
-            check_unique(&message.table, &messages, &[&message.id, &message.author])?
-        }
+        TableStorage::Local => check_unique(&message.table, &message_indexes, &[&message.id])?,
+        // A table partitioned by author has no key on the id alone; lookups check for themselves whether an id occurs twice.
+        TableStorage::Spread => check_unique(
+            &message.table,
+            &message_indexes,
+            &[&message.id, &message.author],
+        )?,
     }
-    // InnoDB puts the primary key behind the columns of every other index.
+    // InnoDB appends the primary key to the columns of every other index.
     let by_id = storage == TableStorage::Local
-        && messages
+        && message_indexes
             .iter()
             .any(|index| index.name == PRIMARY && index.starts_with(&[&message.id]));
-    let ordered = |index: &TableIndexColumns| {
+    let is_ordered = |index: &TableIndexColumns| {
         index.starts_with(&[&message.author, &message.id])
             || (by_id && index.columns.len() == 1 && index.starts_with(&[&message.author]))
     };
-    let index = messages.iter().find(|index| ordered(index));
+    let index = message_indexes.iter().find(|index| is_ordered(index));
     index
         .map(|index| (index.name.clone(), storage))
         .ok_or_else(|| RelayReason::NoIndex {
@@ -99,7 +101,7 @@ pub(super) fn check_tables(
         })
 }
 
-/// How many messages an author has on average, by the index statistics; `None` without any.
+/// Messages per author, on average, by the index statistics; `None` without statistics.
 pub(super) fn messages_per_author(
     definition: &TimelineDefinition,
     index: &str,
@@ -107,26 +109,24 @@ pub(super) fn messages_per_author(
 ) -> Option<u64> {
     let rows = answers.rows(CheckQuery::Indexes).ok()?;
     let cardinality = |name: &str| {
-        let mut own = rows.iter();
-        let first =
-            own.find(|row| row.equals(0, &definition.message.table) && row.equals(1, name))?;
+        let mut index_rows = rows.iter();
+        let first = index_rows
+            .find(|row| row.equals(0, &definition.message.table) && row.equals(1, name))?;
         first.text(6)?.parse::<u64>().ok()
     };
     cardinality(PRIMARY)?.checked_div(cardinality(index)?)
 }
 
-/// The greatest message id.
 pub(super) fn newest_id(answers: CheckAnswers<'_>) -> Option<u64> {
     answers.value(CheckQuery::NewestId).ok()??.parse().ok()
 }
 
-/// The estimate in EXPLAIN's one row: its tenth column.
+/// The estimate in EXPLAIN's only row: its tenth column.
 pub(super) fn message_rows(answers: CheckAnswers<'_>) -> Option<u64> {
     let rows = answers.rows(CheckQuery::MessageRows).ok()?;
     rows.first()?.text(9)?.parse().ok()
 }
 
-/// The message table's columns that are stored.
 pub(super) fn stored_columns(
     definition: &TimelineDefinition,
     answers: CheckAnswers<'_>,
@@ -142,7 +142,7 @@ pub(super) fn stored_columns(
         .collect()
 }
 
-/// Where a table's rows are, if it is one that lookups may read.
+/// Where a table's rows are stored, if lookups may read it.
 fn table_storage(table: &str, answers: CheckAnswers<'_>) -> Result<TableStorage, RelayReason> {
     let rows = answers.rows(CheckQuery::Tables)?;
     let Some(row) = rows.into_iter().find(|row| row.equals(0, table)) else {
@@ -151,7 +151,7 @@ fn table_storage(table: &str, answers: CheckAnswers<'_>) -> Result<TableStorage,
         });
     };
     let cell = |at: usize| row.text(at).unwrap_or_default();
-    // A versioned table of MariaDB is no BASE TABLE either.
+    // A system-versioned table of MariaDB is no BASE TABLE either.
     if !row.equals_ignoring_case(1, "BASE TABLE") {
         return Err(RelayReason::NotBaseTable {
             table: table.into(),
@@ -186,20 +186,20 @@ fn check_column<'a>(
             column: column.into(),
         });
     };
-    let found = row.text(2).unwrap_or_default();
-    if without_width(&found) == expected.sql() {
+    let column_type = row.text(2).unwrap_or_default();
+    if without_width(&column_type) == expected.sql() {
         return Ok(row);
     }
     Err(RelayReason::ColumnType {
         table: table.into(),
         column: column.into(),
-        found,
+        found: column_type,
         expected: expected.sql(),
         key,
     })
 }
 
-/// MariaDB says `int(10) unsigned` where MySQL says `int unsigned`.
+/// MariaDB shows `int(10) unsigned` where MySQL shows `int unsigned`.
 fn without_width(column_type: &str) -> String {
     match (column_type.split_once('('), column_type.split_once(')')) {
         (Some((before, _)), Some((_, after))) => format!("{before}{after}"),
@@ -215,7 +215,7 @@ struct TableIndexColumns {
 
 const PRIMARY: &str = "PRIMARY";
 
-/// The indexes over whole columns that keep an order.
+/// The indexes; a column that is not whole or not ordered has an empty name.
 fn indexes(table: &str, answers: CheckAnswers<'_>) -> Result<Vec<TableIndexColumns>, RelayReason> {
     let mut indexes: Vec<TableIndexColumns> = Vec::new();
     for row in answers
@@ -225,7 +225,7 @@ fn indexes(table: &str, answers: CheckAnswers<'_>) -> Result<Vec<TableIndexColum
     {
         let name = row.text(1).unwrap_or_default();
         let usable = row.bytes(4).is_none() && row.equals_ignoring_case(5, "BTREE");
-        // A part of a column, or an expression, is told from every column by this.
+        // The empty name of a column prefix or an expression equals no column's name.
         let column = row.text(3).filter(|_| usable).unwrap_or_default();
         match indexes.iter_mut().find(|index| index.name == name) {
             Some(index) => index.columns.push(column),
@@ -245,7 +245,7 @@ impl TableIndexColumns {
             && columns
                 .iter()
                 .zip(&self.columns)
-                .all(|(wanted, found)| found.eq_ignore_ascii_case(wanted))
+                .all(|(expected, column)| column.eq_ignore_ascii_case(expected))
     }
 }
 
@@ -255,14 +255,14 @@ fn check_unique(
     indexes: &[TableIndexColumns],
     columns: &[&String],
 ) -> Result<(), RelayReason> {
-    let among = |found: &String| {
+    let is_listed = |key_column: &String| {
         columns
             .iter()
-            .any(|wanted| found.eq_ignore_ascii_case(wanted))
+            .any(|expected| key_column.eq_ignore_ascii_case(expected))
     };
     if indexes
         .iter()
-        .any(|index| index.unique && index.columns.iter().all(among))
+        .any(|index| index.unique && index.columns.iter().all(is_listed))
     {
         return Ok(());
     }

@@ -40,7 +40,7 @@ fn shown(definition: &TimelineDefinition, routine: TimelineRoutine) -> CheckQuer
     ])
 }
 
-/// A server that has everything, asked by root.
+/// A server that has everything, queried by root.
 fn healthy() -> Vec<CheckQueryResult> {
     let definition = TimelineDefinition::classic();
     vec![
@@ -255,7 +255,7 @@ fn keys_and_indexes_are_needed() {
         "message PRIMARY 0 id - BTREE",
         "message by_author 1 user_id - BTREE",
     ];
-    // The primary key is behind the author's column by itself.
+    // InnoDB appends the primary key to the author's column.
     facts(&[(CheckQuery::Indexes, index(follower, message))]);
 
     let twice = &[
@@ -493,18 +493,21 @@ fn only_mysql_warns_of_texts_it_parses() {
     };
     let mysql = || (CheckQuery::Version, rows(&["9.7.4"]));
     let utf8 = "ENGINE=heap DEFAULT CHARSET=utf8";
-    let said = |changes: &[(CheckQuery, CheckQueryResult)]| facts(changes).parse_warnings;
-    assert_eq!(said(&[text(utf8)]), ParseWarnings::None);
-    assert_eq!(said(&[mysql()]), ParseWarnings::None);
-    assert_eq!(said(&[mysql(), text(utf8)]), ParseWarnings::Alias);
+    let warnings_for = |changes: &[(CheckQuery, CheckQueryResult)]| facts(changes).parse_warnings;
+    assert_eq!(warnings_for(&[text(utf8)]), ParseWarnings::None);
+    assert_eq!(warnings_for(&[mysql()]), ParseWarnings::None);
+    assert_eq!(warnings_for(&[mysql(), text(utf8)]), ParseWarnings::Alias);
     let collation = "ENGINE=heap COLLATE utf8_bin";
-    assert_eq!(said(&[mysql(), text(collation)]), ParseWarnings::Others);
+    assert_eq!(
+        warnings_for(&[mysql(), text(collation)]),
+        ParseWarnings::Others
+    );
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever a server answers, there is a verdict, and nothing is owned whose text was not the known one.
+    /// Whatever a server answers, there is a verdict, and no procedure is served whose text is not the known one.
     #[test]
     fn any_answers_have_a_verdict(
         changes in prop::collection::vec(

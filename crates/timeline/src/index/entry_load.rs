@@ -1,54 +1,59 @@
-//! One entry's load: what happened while it was under way, and from when on its result may be used.
+//! The load of one entry: the changes that occur during it, and the position from which its result may be used.
 //!
-//! The rows are a state of the table at some moment between the beginning and `valid_from`; which moment
-//! is not known. All changes since the beginning are applied to them once more, in order: for an item that
-//! was changed since, the last change decides, for any other the rows do. At `valid_from` this is exact.
+//! The rows are a state of the table at an unknown moment between the start and `valid_from`. All changes since the start are applied
+//! to them again, in order: the last change decides for a changed item, the rows for any other. At `valid_from` this is exact.
 
 use super::{BinlogPosition, vec_capacity};
 
-/// What was known of an entry beside another server, or another run of this one: nothing is answered by it. It is compared with the rows
-/// that are loaded in its place.
+/// The items that an entry had for another server, or for an earlier run of this one. They serve nothing; loaded rows are compared with
+/// them.
 #[derive(Debug)]
 pub(super) struct LoadHint<T> {
     /// Ascending.
     pub(super) items: Vec<T>,
-    /// The least: it is whole from there on.
+    /// Complete from here on.
     pub(super) low: T,
 }
 
 impl<T: Copy + Ord> LoadHint<T> {
-    /// True where these are the same, as far as both are whole; they are from `low` on.
-    pub(super) fn matches_items(&self, items: &[T], low: T, shows: impl Fn(T) -> bool) -> bool {
+    /// True if both have the same items where both are complete; `items` are complete from `low` on.
+    pub(super) fn matches_items(
+        &self,
+        items: &[T],
+        low: T,
+        is_visible: impl Fn(T) -> bool,
+    ) -> bool {
         let low = self.low.max(low);
-        let both = |item: &&T| **item >= low && shows(**item);
-        self.items.iter().filter(both).eq(items.iter().filter(both))
+        let in_both = |item: &&T| **item >= low && is_visible(**item);
+        self.items
+            .iter()
+            .filter(in_both)
+            .eq(items.iter().filter(in_both))
     }
 }
 
-/// More changes than this during one load make it void.
+/// More changes than this void a load.
 pub(super) const MAX_LOGGED_CHANGES: usize = 100_000;
 
-/// A load from its beginning until its result is valid.
+/// A load from its start until its result is valid.
 #[derive(Debug)]
 pub(super) struct EntryLoad<T> {
-    /// Its ticket's number.
     pub(super) ticket: u64,
-    /// Items from here on were whole before it began, and stay so; `None`: there was nothing.
+    /// Items from here on were complete before the load, and stay so; `None`: there were none.
     pub(super) floor: Option<T>,
-    /// The rows are there, to be used from this position on.
+    /// `Some`: the rows are present, and may be used from this position on.
     valid_from: Option<BinlogPosition>,
-    /// Changes since it began: an item, and whether it is there.
+    /// Changes since the load began: an item, and whether it exists.
     changes: Vec<(T, bool)>,
     /// What the rows are compared with.
     hint: Option<LoadHint<T>>,
 }
 
-/// The load with this ticket is under way.
+/// True if the load with this ticket is pending.
 pub(super) fn is_awaiting<T: Copy + Ord>(load: Option<&EntryLoad<T>>, ticket: u64) -> bool {
     load.is_some_and(|load| load.ticket == ticket && load.is_pending())
 }
 
-/// Ends a load whose result has become valid.
 pub(super) fn complete<T: Copy + Ord>(
     load: &mut Option<Box<EntryLoad<T>>>,
     position: BinlogPosition,
@@ -67,14 +72,14 @@ impl<T: Copy + Ord> EntryLoad<T> {
         })
     }
 
-    /// Begins a load in place of what is not confirmed.
+    /// Begins a load that replaces unconfirmed items.
     pub(super) fn begin_confirming(ticket: u64, hint: LoadHint<T>) -> Box<Self> {
         let mut load = EntryLoad::begin(ticket, None);
         load.hint = Some(hint);
         load
     }
 
-    /// What the rows are to be compared with, as the changes since the load began left it.
+    /// The items to compare the rows with, updated by the changes since the load began.
     pub(super) fn take_hint(&mut self) -> Option<LoadHint<T>> {
         let mut hint = self.hint.take()?;
         for (item, present) in &self.changes {
@@ -86,10 +91,10 @@ impl<T: Copy + Ord> EntryLoad<T> {
         Some(hint)
     }
 
-    /// Takes out of the hint what is not there any more.
-    pub(super) fn purge(&mut self, shows: impl Fn(T) -> bool) {
+    /// Removes hidden items from the hint.
+    pub(super) fn purge(&mut self, is_visible: impl Fn(T) -> bool) {
         if let Some(hint) = &mut self.hint {
-            hint.items.retain(|item| shows(*item));
+            hint.items.retain(|item| is_visible(*item));
         }
     }
 
@@ -99,18 +104,18 @@ impl<T: Copy + Ord> EntryLoad<T> {
         vec_capacity::boxed_bytes::<EntryLoad<T>>() + vec_capacity::vec_bytes(&self.changes) + hint
     }
 
-    /// The rows are still to come.
+    /// True until the rows arrive.
     pub(super) fn is_pending(&self) -> bool {
         self.valid_from.is_none()
     }
 
-    /// The rows are there and may be used.
+    /// True if the rows are present and may be used.
     pub(super) fn is_valid(&self, position: BinlogPosition) -> bool {
         self.valid_from
             .is_some_and(|valid_from| position >= valid_from)
     }
 
-    /// Keeps a change for later. False when there are too many.
+    /// Logs a change until the rows arrive. False: there are too many.
     #[must_use]
     pub(super) fn record_change(&mut self, item: T, present: bool) -> bool {
         if self.changes.len() >= MAX_LOGGED_CHANGES {
@@ -120,7 +125,7 @@ impl<T: Copy + Ord> EntryLoad<T> {
         true
     }
 
-    /// The rows have come: the items among them and in the log that are in `wanted`, ascending.
+    /// Merges the arrived rows with the logged changes: the items in `wanted`, ascending.
     pub(super) fn merge_rows(
         &mut self,
         mut rows: Vec<T>,
@@ -129,7 +134,7 @@ impl<T: Copy + Ord> EntryLoad<T> {
     ) -> Vec<T> {
         self.valid_from = Some(valid_from);
         let mut log = std::mem::take(&mut self.changes);
-        // The last change of each item comes first, and stays.
+        // The last change of each item comes first, and `dedup` retains it.
         log.reverse();
         log.sort_by_key(|(item, _)| *item);
         log.dedup_by_key(|(item, _)| *item);

@@ -14,7 +14,7 @@ pub(super) struct FollowList {
     authors: Vec<u64>,
     load: Option<Box<EntryLoad<u64>>>,
     used: AtomicBool,
-    /// The server that is there now has not confirmed it: it answers nothing.
+    /// The current server has not confirmed it, so it serves nothing.
     unconfirmed: bool,
 }
 
@@ -41,7 +41,6 @@ impl TableEntry for FollowList {
 }
 
 impl FollowList {
-    /// A list that is about to be loaded.
     pub(super) fn begin_load(reader: u64, ticket: u64) -> Self {
         FollowList {
             reader,
@@ -52,12 +51,12 @@ impl FollowList {
         }
     }
 
-    /// It is of another server, or of another run of this one.
+    /// The list is from another server, or from an earlier run of this one.
     pub(super) fn mark_unconfirmed(&mut self) {
         self.unconfirmed = true;
     }
 
-    /// Begins a load in place of a list that is not confirmed. False where there is none.
+    /// Begins a load that replaces an unconfirmed list. False: the list is confirmed.
     pub(super) fn begin_confirming_load(&mut self, ticket: u64) -> bool {
         if !std::mem::take(&mut self.unconfirmed) {
             return false;
@@ -70,22 +69,19 @@ impl FollowList {
         true
     }
 
-    /// What the rows of the load under way are compared with.
     pub(super) fn take_hint(&mut self) -> Option<LoadHint<u64>> {
         self.load.as_mut()?.take_hint()
     }
 
-    /// True where this is what a hint says of it.
     pub(super) fn matches_hint(&self, hint: &LoadHint<u64>) -> bool {
         hint.matches_items(&self.authors, 0, |_| true)
     }
 
-    /// The load with this ticket is under way.
     pub(super) fn is_awaiting(&self, ticket: u64) -> bool {
         entry_load::is_awaiting(self.load.as_deref(), ticket)
     }
 
-    /// The rows of the load are here.
+    /// Merges the rows of the load.
     pub(super) fn accept_rows(&mut self, rows: Vec<u64>, valid_from: BinlogPosition) {
         if let Some(load) = self.load.as_mut() {
             self.authors = load.merge_rows(rows, valid_from, |_| true);
@@ -94,20 +90,18 @@ impl FollowList {
         }
     }
 
-    /// Ends a load whose result has become valid.
     pub(super) fn complete_load(&mut self, position: BinlogPosition) {
         entry_load::complete(&mut self.load, position);
     }
 
-    /// It is known for certain that a follow cannot come, since it is there, or cannot go.
+    /// True if a change surely cannot have happened: the follow would come but exists, or would go but does not.
     pub(super) fn contradicts(&self, author: u64, present: bool) -> bool {
         self.load.is_none()
             && !self.unconfirmed
             && self.authors.binary_search(&author).is_ok() == present
     }
 
-    /// The reader follows an author now, or does not. False if that was one change too many for the load
-    /// under way.
+    /// Adds or removes a followed author. False: the pending load has too many changes.
     #[must_use]
     pub(super) fn apply_change(&mut self, author: u64, present: bool) -> bool {
         match self.load.as_mut().filter(|load| load.is_pending()) {
@@ -118,7 +112,7 @@ impl FollowList {
         true
     }
 
-    /// The authors, if they are known at a position; marks them as used.
+    /// The authors, if they are known at a position. Marks the list as used.
     pub(super) fn authors_at(&self, position: BinlogPosition) -> Option<&[u64]> {
         let load = self.load.as_ref();
         if self.unconfirmed || load.is_some_and(|load| !load.is_valid(position)) {

@@ -1,8 +1,8 @@
-//! Sorting a page's few hundred ids, which are spread about evenly: most of a page's time would go into that.
+//! Sorts a page's few hundred ids, which are nearly evenly spaced; a standard sort would take most of a page's time.
 
-/// So many classes of equal width, by size.
+/// Buckets of equal width, by value.
 const BUCKETS: usize = 1_024;
-/// Lists of other lengths, and with more ids than this in one class, are sorted the common way.
+/// Other lengths, and lists with more ids than this in one bucket, use the standard sort.
 const MIN_BUCKETED: usize = 64;
 const MAX_BUCKETED: usize = 1_024;
 const MAX_BUCKET_LEN: u16 = 16;
@@ -20,36 +20,36 @@ pub(super) fn sort_descending(mut ids: Vec<u64>) -> Vec<u64> {
     ids
 }
 
-/// Each id to its class, the classes one behind the other, and then the last few steps by insertion.
+/// Distributes the ids over buckets, and finishes with an insertion sort.
 fn bucket_sort(ids: &[u64]) -> Option<Vec<u64>> {
     let (least, greatest) = ids.iter().fold((u64::MAX, 0), |(least, greatest), id| {
         (least.min(*id), greatest.max(*id))
     });
     let span = u128::from(greatest - least) + 1;
-    // Rounded down, so that the greatest is still in the last class.
+    // Rounded down, so that the greatest is still in the last bucket.
     let scale = (BUCKETS as u128) << 64;
     let factor = u64::try_from(scale / (span + 1)).unwrap_or(u64::MAX);
-    let class = |id: u64| {
+    let bucket_of = |id: u64| {
         let product = u128::from(id - least) * u128::from(factor);
         usize::try_from(product >> 64).unwrap_or(0) % BUCKETS
     };
     let mut starts = [0u16; BUCKETS];
     for id in ids {
-        *starts.get_mut(class(*id))? += 1;
+        *starts.get_mut(bucket_of(*id))? += 1;
     }
     let mut start = 0;
-    let mut most = 0;
+    let mut largest_bucket = 0;
     for count in starts.iter_mut().rev() {
-        most = most.max(*count);
+        largest_bucket = largest_bucket.max(*count);
         start += std::mem::replace(count, start);
     }
-    if most > MAX_BUCKET_LEN {
+    if largest_bucket > MAX_BUCKET_LEN {
         return None;
     }
     let mut sorted = vec![0; ids.len()];
-    // Runs ascend: from the back, those of one class lie in order.
+    // The input is ascending runs: read from the back, the ids of one bucket are in order.
     for id in ids.iter().rev() {
-        let next = starts.get_mut(class(*id))?;
+        let next = starts.get_mut(bucket_of(*id))?;
         *sorted.get_mut(usize::from(*next))? = *id;
         *next += 1;
     }
@@ -57,7 +57,7 @@ fn bucket_sort(ids: &[u64]) -> Option<Vec<u64>> {
     Some(sorted)
 }
 
-/// Sorts by insertion what is nearly sorted.
+/// Insertion sort, for nearly sorted ids.
 fn insertion_sort(ids: &mut [u64]) {
     for end in 1..ids.len() {
         let Some((id, before)) = ids.get_mut(..=end).and_then(<[u64]>::split_last_mut) else {

@@ -1,4 +1,4 @@
-//! Loads from their beginning to their end.
+//! Loads from start to end.
 
 use std::cmp::Reverse;
 
@@ -6,29 +6,28 @@ use super::follow_list::FollowList;
 use super::window::AuthorWindow;
 use super::{BinlogPosition, TimelineIndex, WindowItem};
 
-/// Whose load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LoadTarget {
     Reader(u64),
     Author(u64),
 }
 
-/// A load that was begun. It ends with `accept_reader_rows`, `accept_author_rows` or `abandon_load`; until then its entry stays
-/// in memory and is not begun again.
+/// A load that has begun. It ends with `accept_reader_rows`, `accept_author_rows` or `abandon_load`; until then its entry stays in
+/// memory, and no other load of it begins.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LoadTicket {
     number: u64,
     target: LoadTarget,
 }
 
-/// What rows said of what was here from another server, or from another run of this one.
+/// How loaded rows compare with an entry from another server, or from an earlier run of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadComparison {
-    /// Nothing was here, or both are not of one moment.
+    /// There was no such entry, or the two are of different moments.
     None,
-    /// They are what was here.
+    /// They are equal.
     Equal,
-    /// They are not: what was here is gone.
+    /// They differ: the old entry is gone.
     Different,
 }
 
@@ -42,24 +41,24 @@ impl LoadComparison {
     }
 }
 
-/// What to ask the server for an author.
+/// What to request from the server for an author.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AuthorLoadRequest<I: WindowItem = u64> {
-    /// To be given back with the answer.
+    /// To be returned with the rows.
     pub ticket: LoadTicket,
-    /// Whose messages.
+    /// The author.
     pub author: u64,
-    /// Only those less than this are wanted; `None`: the newest.
+    /// Only items below this are requested; `None`: the newest.
     pub below: Option<I>,
-    /// So many from there on are here already.
+    /// How many items from there on are already in memory.
     pub above: usize,
 }
 
 impl<I: WindowItem> TimelineIndex<I> {
-    /// Begins to load a reader's follow list. `None`: it is here or under way.
+    /// Begins to load a reader's follow list. `None`: it is in memory or pending.
     pub fn begin_reader_load(&mut self, reader: u64) -> Option<LoadTicket> {
         let ticket = self.issue_ticket(LoadTarget::Reader(reader));
-        let begun = match self
+        let has_begun = match self
             .readers
             .edit(reader, |list| list.begin_confirming_load(ticket.number))
         {
@@ -68,11 +67,10 @@ impl<I: WindowItem> TimelineIndex<I> {
                 .readers
                 .insert(FollowList::begin_load(reader, ticket.number)),
         };
-        begun.then_some(ticket)
+        has_begun.then_some(ticket)
     }
 
-    /// Begins to load what a page of `n` at or below the bound lacks of an author. `None`: nothing, or a load
-    /// is under way.
+    /// Begins to load what a page of `n` at or below the bound lacks of an author. `None`: nothing is missing, or a load is pending.
     pub fn begin_author_load(
         &mut self,
         author: u64,
@@ -106,16 +104,15 @@ impl<I: WindowItem> TimelineIndex<I> {
         })
     }
 
-    fn issue_ticket(&mut self, whose: LoadTarget) -> LoadTicket {
+    fn issue_ticket(&mut self, load_target: LoadTarget) -> LoadTicket {
         self.tickets += 1;
         LoadTicket {
             number: self.tickets,
-            target: whose,
+            target: load_target,
         }
     }
 
-    /// The rows of a reader's load: all authors, as they were between the index's position when the load
-    /// began and `valid_from`.
+    /// Accepts a reader's followed authors, read between the index's position at the load's start and `valid_from`.
     pub fn accept_reader_rows(
         &mut self,
         ticket: LoadTicket,
@@ -132,9 +129,9 @@ impl<I: WindowItem> TimelineIndex<I> {
         {
             return LoadComparison::None;
         }
-        let is_of_now = self.position >= valid_from;
+        let is_current = self.position >= valid_from;
         let compared = self.readers.edit(reader, |list| {
-            let hint = list.take_hint().filter(|_| is_of_now);
+            let hint = list.take_hint().filter(|_| is_current);
             list.accept_rows(authors, valid_from);
             hint.map(|hint| list.matches_hint(&hint))
         });
@@ -145,9 +142,8 @@ impl<I: WindowItem> TimelineIndex<I> {
         LoadComparison::of(compared.flatten())
     }
 
-    /// The rows of an author's load: its newest messages, or the newest below what was asked, as they were between the
-    /// index's position when the load began and `valid_from`. All from `down_to` on are among them; where that is
-    /// `None`, from the last one on.
+    /// Accepts an author's newest messages, or the newest below the requested item, read between the index's position at the load's start
+    /// and `valid_from`. They are complete from `down_to` on; if that is `None`, from the last one on.
     pub fn accept_author_rows(
         &mut self,
         ticket: LoadTicket,
@@ -166,9 +162,9 @@ impl<I: WindowItem> TimelineIndex<I> {
             return LoadComparison::None;
         }
         let tombstones = &self.tombstones;
-        let is_of_now = self.position >= valid_from;
+        let is_current = self.position >= valid_from;
         let loaded = self.authors.edit(author, |window| {
-            let hint = window.take_hint().filter(|_| is_of_now);
+            let hint = window.take_hint().filter(|_| is_current);
             let loaded = window.accept_rows(items, down_to, valid_from, tombstones);
             let compared = hint.map(|hint| loaded && window.matches_hint(&hint, tombstones));
             (loaded, compared)
@@ -186,7 +182,7 @@ impl<I: WindowItem> TimelineIndex<I> {
         LoadComparison::of(compared)
     }
 
-    /// A load failed.
+    /// Drops a failed load.
     pub fn abandon_load(&mut self, ticket: LoadTicket) {
         match ticket.target {
             LoadTarget::Reader(reader) => {

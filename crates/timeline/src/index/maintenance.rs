@@ -1,18 +1,18 @@
-//! What has to be done beside every change, a little at a time.
+//! Deferred work, done in small steps with every transaction.
 
 use std::cmp::Reverse;
 
 use super::sharded_table::{ClockHand, EvictionStep};
 use super::{BinlogPosition, LoadTarget, TimelineIndex, WindowItem};
 
-/// How much is put off, and how much of it is done at a time.
+/// How much work is deferred, and how much is done at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SweepPace {
-    /// More tombstones than this begin a sweep.
+    /// More tombstones than this start a sweep.
     pub(super) max_tombstones: usize,
-    /// A sweep ends before so many more have been laid.
+    /// A sweep ends before this many more tombstones are added.
     pub(super) sweep_within: usize,
-    /// Ids that a sweep looks at with each transaction, at least.
+    /// The least number of ids that a sweep checks per transaction.
     pub(super) sweep_work: usize,
 }
 
@@ -26,18 +26,18 @@ impl Default for SweepPace {
     }
 }
 
-/// The hand passes so many entries that were used before it takes one all the same.
+/// The hand spares this many used entries before it evicts one anyway.
 const MAX_SECOND_CHANCES: usize = 64;
-/// Void entries that are freed with each transaction.
+/// Retired entries that are freed per transaction.
 const FREED_PER_TRANSACTION: usize = 256;
 
-/// A walk through all windows, to take out what tombstones cover.
+/// A sweep over all windows that removes items under tombstones.
 #[derive(Debug)]
 pub(super) struct TombstoneSweep {
     hand: ClockHand,
-    /// Ids that it looks at for each new tombstone.
+    /// Ids to check per new tombstone.
     work_per_tombstone: usize,
-    /// Loads up to this ticket may bring such ids still.
+    /// Loads up to this ticket may still bring such ids.
     last_ticket: u64,
     scan_complete: bool,
 }
@@ -46,11 +46,11 @@ impl<I: WindowItem> TimelineIndex<I> {
     /// Ends the loads that have become valid.
     pub(super) fn complete_loads(&mut self) {
         let position = self.position;
-        while let Some(Reverse((valid_from, whose))) = self.pending_loads.peek() {
+        while let Some(Reverse((valid_from, target))) = self.pending_loads.peek() {
             if *valid_from > position {
                 break;
             }
-            match *whose {
+            match *target {
                 LoadTarget::Reader(reader) => self
                     .readers
                     .edit(reader, |list| list.complete_load(position)),
@@ -62,8 +62,8 @@ impl<I: WindowItem> TimelineIndex<I> {
         }
     }
 
-    /// Goes on with the sweep, or begins one if there are many tombstones.
-    pub(super) fn continue_sweep(&mut self, laid: usize) {
+    /// Continues the sweep, or starts one if there are many tombstones.
+    pub(super) fn continue_sweep(&mut self, new_tombstones: usize) {
         if self.sweep.is_none() && self.tombstones.len() > self.sweep_pace.max_tombstones {
             self.tombstones.begin_sweep();
             self.sweep = Some(TombstoneSweep {
@@ -83,17 +83,17 @@ impl<I: WindowItem> TimelineIndex<I> {
             let work = self
                 .sweep_pace
                 .sweep_work
-                .saturating_add(sweep.work_per_tombstone.saturating_mul(laid));
+                .saturating_add(sweep.work_per_tombstone.saturating_mul(new_tombstones));
             let purge = |window: &mut super::AuthorWindow<I>| window.purge(tombstones);
             sweep.scan_complete = self.authors.visit(&mut sweep.hand, work, purge);
         }
         if !sweep.scan_complete {
             return;
         }
-        let tickets = sweep.last_ticket;
+        let last_ticket = sweep.last_ticket;
         let in_excess = tombstones.len() > 2 * self.sweep_pace.sweep_within;
         while let Some((&ticket, &author)) = self.pending_authors.first_key_value()
-            && ticket <= tickets
+            && ticket <= last_ticket
         {
             if !in_excess {
                 return;
@@ -105,26 +105,26 @@ impl<I: WindowItem> TimelineIndex<I> {
         self.sweep = None;
     }
 
-    /// The load of an author is void.
+    /// Voids an author's load.
     pub(super) fn abandon_author_load(&mut self, author: u64) {
-        let was = self
+        let outcome = self
             .authors
             .edit(author, |w| (w.ticket(), w.abandon_load()));
-        if let Some((ticket, kept)) = was {
+        if let Some((ticket, had_items)) = outcome {
             if let Some(ticket) = ticket {
                 self.pending_authors.remove(&ticket);
             }
-            if !kept {
+            if !had_items {
                 self.authors.remove(author);
             }
         }
     }
 
-    /// Evicts what was not used lately until the budget is kept.
+    /// Evicts what was not used recently until the budget is met.
     pub(super) fn evict_to_budget(&mut self) {
         self.authors.free_retired(FREED_PER_TRANSACTION);
         self.readers.free_retired(FREED_PER_TRANSACTION);
-        let mut patience = MAX_SECOND_CHANCES;
+        let mut second_chances = MAX_SECOND_CHANCES;
         while self.bytes() > self.budget {
             if self.authors.free_retired(FREED_PER_TRANSACTION)
                 || self.readers.free_retired(FREED_PER_TRANSACTION)
@@ -134,27 +134,27 @@ impl<I: WindowItem> TimelineIndex<I> {
             if self.authors.evictable_count() + self.readers.evictable_count() == 0 {
                 break;
             }
-            // Both hands go round at one speed.
+            // Both hands move at the same speed.
             let step = match self.authors.passed_shards() <= self.readers.passed_shards() {
-                true => self.authors.advance_clock(patience > 0),
-                false => self.readers.advance_clock(patience > 0),
+                true => self.authors.advance_clock(second_chances > 0),
+                false => self.readers.advance_clock(second_chances > 0),
             };
             match step {
                 EvictionStep::Evicted => {
                     self.evicted += 1;
-                    patience = MAX_SECOND_CHANCES;
+                    second_chances = MAX_SECOND_CHANCES;
                 }
-                EvictionStep::SecondChance => patience -= 1,
+                EvictionStep::SecondChance => second_chances -= 1,
                 EvictionStep::Skipped => {}
             }
         }
     }
 
-    /// Bytes beside the tables.
+    /// Bytes outside the tables.
     pub(super) fn maintenance_bytes(&self) -> usize {
-        let settling =
+        let pending_loads_bytes =
             self.pending_loads.capacity() * size_of::<Reverse<(BinlogPosition, LoadTarget)>>();
-        let asked = self.pending_authors.len() * 3 * size_of::<u64>();
-        self.tombstones.bytes() + settling + asked
+        let pending_authors_bytes = self.pending_authors.len() * 3 * size_of::<u64>();
+        self.tombstones.bytes() + pending_loads_bytes + pending_authors_bytes
     }
 }

@@ -1,20 +1,18 @@
-//! The newest messages of authors and the follow lists of readers, in memory, kept as the server has them
-//! by the changes that it logs.
+//! The newest messages of authors and the follow lists of readers, in memory, kept current by the changes that the server logs.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `window_item` | what is kept of a message: its id, or its key and its id |
+//! | `window_item` | what is cached of a message: its id, or its key and its id |
 //! | `window`, `follow_list` | what is known of one author, of one reader |
-//! | `load_lifecycle`, `entry_load` | rows that arrive while changes go on |
-//! | `tombstones` | removals that do not say whose message it was |
-//! | `page`, `newest_messages`, `id_sort` | what is answered |
-//! | `maintenance` | what is put off: sweeping, freeing, evicting |
-//! | `sharded_table`, `shard`, `vec_capacity` | where all that lies, and what it costs |
+//! | `load_lifecycle`, `entry_load` | rows that arrive while changes continue |
+//! | `tombstones` | removals without the message's author |
+//! | `page`, `newest_messages`, `id_sort` | what is served |
+//! | `maintenance` | deferred work: sweeping, freeing, evicting |
+//! | `sharded_table`, `shard`, `vec_capacity` | storage, and its cost in memory |
 //!
-//! An index is at a *position* in the server's log: all that is known is as it was when the server had written
-//! just that far. A *window* is an author's newest messages, all of them from some one on. What is missing is loaded by
-//! SQL, which sees a state of the server between the position when it began and the one that it names, `valid_from`;
-//! what comes of that is in use once the index itself is there.
+//! An index is at a *position* in the server's log: everything in it is the server's state at exactly that position. A *window* holds
+//! an author's newest messages, all of them from some message on. Missing rows are loaded by SQL, which sees a state of the server
+//! between the position at its start and the position that it reports, `valid_from`. They are used once the index is at `valid_from`.
 mod entry_load;
 mod follow_list;
 mod id_sort;
@@ -45,27 +43,27 @@ use tombstones::TombstoneSet;
 use window::AuthorWindow;
 pub use window_item::{KeyedMessage, WindowItem};
 
-/// Which of the timelines in memory: a definition in a database.
+/// Identifies a cached timeline: a definition in a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimelineId(pub usize);
 
-/// A place in the server's binary log.
+/// A position in the server's binary log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BinlogPosition {
     /// The number of the file.
     pub file: u64,
-    /// The offset behind an event.
+    /// The offset after an event.
     pub offset: u64,
 }
 
 impl BinlogPosition {
-    /// The name of its file, of a log whose files have this base name.
+    /// The name of its file, in a log whose files have this base name.
     #[must_use]
     pub fn file_name(self, base: &str) -> String {
         format!("{base}.{:06}", self.file)
     }
 
-    /// So many bytes are behind an earlier position, at least: how long the files between them are is not known.
+    /// At least how many bytes after an earlier position it is: the lengths of the files between them are unknown.
     #[must_use]
     pub fn bytes_after(self, earlier: BinlogPosition) -> u64 {
         if self.file == earlier.file {
@@ -76,48 +74,48 @@ impl BinlogPosition {
     }
 }
 
-/// What one row event did.
+/// The change of one row event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimelineChange {
-    /// A message with this id and author is there now.
+    /// A message with this id and author now exists.
     Posted {
-        /// Whose it is.
+        /// Its author.
         author: u64,
-        /// Its key, where pages are ordered by one; else 0.
+        /// Its key if pages are ordered by one, else 0.
         key: u64,
         /// Its id.
         id: u64,
     },
-    /// It is gone, or no longer this author's, or has another key.
+    /// The message is gone, or has another author or another key.
     Removed {
-        /// Whose it was; `None`: the log does not say, and nothing of its key.
+        /// Its author; `None`: the log contains neither the author nor the key.
         author: Option<u64>,
-        /// The key that it had.
+        /// Its former key.
         key: u64,
         /// Its id.
         id: u64,
     },
-    /// A reader follows an author now.
+    /// A reader now follows an author.
     Followed {
-        /// Who follows.
+        /// The reader.
         reader: u64,
-        /// Who is followed.
+        /// The author.
         author: u64,
     },
-    /// A reader does not follow an author any more.
+    /// A reader no longer follows an author.
     Unfollowed {
-        /// Who followed.
+        /// The reader.
         reader: u64,
-        /// Who was followed.
+        /// The author.
         author: u64,
     },
-    /// Messages changed in a way that cannot be told: nothing is known of them any more.
+    /// Messages changed in an unknown way: everything known of them is void.
     MessagesLost,
-    /// The same of follow lists.
+    /// The same for follow lists.
     FollowsLost,
 }
 
-/// Windows and follow lists of one timeline in one database.
+/// The windows and follow lists of one timeline in one database.
 #[derive(Debug)]
 pub struct TimelineIndex<I: WindowItem = u64> {
     budget: usize,
@@ -127,21 +125,21 @@ pub struct TimelineIndex<I: WindowItem = u64> {
     tombstones: TombstoneSet<I>,
     sweep: Option<TombstoneSweep>,
     sweep_pace: SweepPace,
-    /// The number of the last ticket.
+    /// The last ticket's number.
     tickets: u64,
-    /// Authors whose rows are still to come, by ticket.
+    /// Authors whose rows have not arrived, by ticket.
     pending_authors: BTreeMap<u64, u64>,
-    /// Changes of which it was known already that they cannot have happened so, and the first of them that nobody took.
+    /// How many changes contradict what was known, and the first of them that is not taken yet.
     contradictions: u64,
     first_contradiction: Option<TimelineChange>,
     /// Loads that wait for the index to reach a position.
     pending_loads: BinaryHeap<Reverse<(BinlogPosition, LoadTarget)>>,
-    /// Authors and readers that made room for others.
+    /// How many authors and readers were evicted.
     evicted: u64,
 }
 
 impl<I: WindowItem> TimelineIndex<I> {
-    /// An empty index that will hold about so many bytes at most.
+    /// An empty index with a budget of about this many bytes.
     #[must_use]
     pub fn new(memory_bytes: usize) -> Self {
         TimelineIndex {
@@ -161,21 +159,21 @@ impl<I: WindowItem> TimelineIndex<I> {
         }
     }
 
-    /// From now on it holds about so many bytes at most.
+    /// Changes the budget to about this many bytes, and evicts down to it.
     pub fn set_budget(&mut self, memory_bytes: usize) {
         self.budget = memory_bytes;
         self.evict_to_budget();
     }
 
-    /// What is known is the server's state here.
+    /// The log position whose server state the index holds.
     #[must_use]
     pub fn position(&self) -> BinlogPosition {
         self.position
     }
 
-    /// One transaction happened, or none that matters; the index is at `upto` then.
+    /// Applies one transaction, or none that matters; the index is at `upto` then.
     pub fn apply(&mut self, changes: &[TimelineChange], upto: BinlogPosition) {
-        let mut laid = 0;
+        let mut new_tombstones = 0;
         for change in changes {
             match *change {
                 TimelineChange::Posted { author, key, id } => {
@@ -195,7 +193,7 @@ impl<I: WindowItem> TimelineIndex<I> {
                 } => {
                     if self.authors.len() > 0 {
                         self.tombstones.insert(id);
-                        laid += 1;
+                        new_tombstones += 1;
                     }
                 }
                 TimelineChange::Followed { reader, author } => {
@@ -210,18 +208,18 @@ impl<I: WindowItem> TimelineIndex<I> {
         }
         self.position = upto;
         self.complete_loads();
-        self.continue_sweep(laid);
+        self.continue_sweep(new_tombstones);
         self.evict_to_budget();
     }
 
     fn apply_message(&mut self, author: u64, item: I, present: bool) {
-        // Under a tombstone a window may hold what is not there any more.
-        let unsure = self.tombstones.contains(item.id());
-        let fits = self.authors.edit(author, |window| {
-            let contradicts = !unsure && window.contradicts(item, present);
+        // Under a tombstone, a window may hold an item that is already gone.
+        let is_uncertain = self.tombstones.contains(item.id());
+        let outcome = self.authors.edit(author, |window| {
+            let contradicts = !is_uncertain && window.contradicts(item, present);
             (window.apply_change(item, present), contradicts)
         });
-        if let Some((_, true)) = fits {
+        if let Some((_, true)) = outcome {
             let (key, id) = (item.key(), item.id());
             self.record_contradiction(match present {
                 true => TimelineChange::Posted { author, key, id },
@@ -232,23 +230,23 @@ impl<I: WindowItem> TimelineIndex<I> {
                 },
             });
         }
-        if let Some((false, _)) = fits {
+        if let Some((false, _)) = outcome {
             self.abandon_author_load(author);
         }
     }
 
     fn apply_follow(&mut self, reader: u64, author: u64, present: bool) {
-        let fits = self.readers.edit(reader, |list| {
+        let outcome = self.readers.edit(reader, |list| {
             let contradicts = list.contradicts(author, present);
             (list.apply_change(author, present), contradicts)
         });
-        if let Some((_, true)) = fits {
+        if let Some((_, true)) = outcome {
             self.record_contradiction(match present {
                 true => TimelineChange::Followed { reader, author },
                 false => TimelineChange::Unfollowed { reader, author },
             });
         }
-        if let Some((false, _)) = fits {
+        if let Some((false, _)) = outcome {
             self.readers.remove(reader);
         }
     }
@@ -258,12 +256,12 @@ impl<I: WindowItem> TimelineIndex<I> {
         self.first_contradiction.get_or_insert(change);
     }
 
-    /// A change that cannot have happened to what was known: something came that was there, or went that was not. Told once.
+    /// Takes a change that contradicts what was known: an item came that existed, or went that did not. Each is reported once.
     pub fn take_contradiction(&mut self) -> Option<TimelineChange> {
         self.first_contradiction.take()
     }
 
-    /// How many changes there were of that kind.
+    /// How many changes contradicted what was known.
     #[must_use]
     pub fn contradiction_count(&self) -> u64 {
         self.contradictions
@@ -276,20 +274,20 @@ impl<I: WindowItem> TimelineIndex<I> {
         self.pending_authors.clear();
     }
 
-    /// Everything is void, loads under way as well.
+    /// Voids everything, pending loads as well.
     pub fn clear(&mut self) {
         self.invalidate_messages();
         self.readers.clear();
         self.pending_loads.clear();
     }
 
-    /// Everything is void, and what comes may stand anywhere: a server's log may begin anew as well.
+    /// Voids everything, the position as well: a server's log may start anew, so the next position may be any.
     pub fn reset(&mut self) {
         self.clear();
         self.position = BinlogPosition::default();
     }
 
-    /// The log goes on elsewhere: what is known stays as it is, loads that are not valid yet are void.
+    /// The log continues elsewhere: entries stay valid, but loads that are not valid yet are void.
     pub fn suspend(&mut self) {
         self.authors.remove_loading();
         self.readers.remove_loading();
@@ -297,14 +295,14 @@ impl<I: WindowItem> TimelineIndex<I> {
         self.pending_loads.clear();
     }
 
-    /// What is known is the server's state here, in a log whose positions have nothing to do with those before. Behind [`Self::suspend`].
+    /// Continues after [`Self::suspend`]: entries are the server's state at this position, in a log with unrelated positions.
     pub fn resume(&mut self, position: BinlogPosition) {
         self.suspend();
         self.position = position;
     }
 
-    /// The same, where what is known is of another server, or of another run of this one: nothing is answered by it. What is asked for is
-    /// loaded, and compared with what was known.
+    /// The same if the entries are from another server, or from an earlier run of this one: they serve nothing. Requested entries are
+    /// loaded, and compared with the old ones.
     pub fn resume_unconfirmed(&mut self, position: BinlogPosition) {
         self.resume(position);
         let tombstones = &self.tombstones;
@@ -313,19 +311,19 @@ impl<I: WindowItem> TimelineIndex<I> {
             window.mark_unconfirmed();
         });
         self.readers.for_each(FollowList::mark_unconfirmed);
-        // What was removed there may be here.
+        // An item removed on that server may exist on this one.
         self.tombstones.clear();
         self.sweep = None;
     }
 
-    /// True when the reader's follow list is resident and may be used: its page is likely to be there.
+    /// True if the reader's follow list is in memory and valid: its page is likely to be there too.
     #[must_use]
     pub fn has_reader(&self, reader: u64) -> bool {
         let list = self.readers.get(reader);
         list.is_some_and(|list| list.authors_at(self.position).is_some())
     }
 
-    /// Whom a reader follows, if that is here.
+    /// The authors that a reader follows, if they are in memory.
     #[must_use]
     pub fn follow_list(&self, reader: u64) -> Option<Vec<u64>> {
         let list = self.readers.get(reader)?;
@@ -338,25 +336,25 @@ impl<I: WindowItem> TimelineIndex<I> {
         self.authors.bytes() + self.readers.bytes() + self.maintenance_bytes()
     }
 
-    /// True when what is loaded now may soon be evicted again.
+    /// True if entries loaded now may soon be evicted again.
     #[must_use]
     pub fn is_nearly_full(&self) -> bool {
         self.bytes() > self.budget / 8 * 7
     }
 
-    /// How many follow lists are here.
+    /// How many follow lists are in memory.
     #[must_use]
     pub fn reader_count(&self) -> usize {
         self.readers.len()
     }
 
-    /// How many windows are here.
+    /// How many windows are in memory.
     #[must_use]
     pub fn author_count(&self) -> usize {
         self.authors.len()
     }
 
-    /// How many authors and readers have made room for others so far.
+    /// How many authors and readers were evicted so far.
     #[must_use]
     pub fn evicted_count(&self) -> u64 {
         self.evicted

@@ -7,14 +7,14 @@ use super::page::MAX_MISSING_AUTHORS;
 use super::window::KnownItems;
 use super::{TimelineIndex, WindowItem};
 
-/// Which messages are wanted.
+/// Which messages are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageRange<I: WindowItem = u64> {
     /// At or below this one.
     pub upper: Option<I>,
-    /// At or above this one; the least: all.
+    /// At or above this one; the least item: no lower end.
     pub lower: I,
-    /// So many at most.
+    /// At most this many.
     pub limit: usize,
 }
 
@@ -23,9 +23,9 @@ pub struct MessageRange<I: WindowItem = u64> {
 pub struct NewestMessages<I: WindowItem = u64> {
     /// Descending.
     pub items: Vec<I>,
-    /// Whose they are, one by one.
+    /// Their authors, in the same order.
     pub authors: Vec<u64>,
-    /// There are no others in the range.
+    /// No others are in the range.
     pub complete: bool,
 }
 
@@ -33,7 +33,7 @@ impl<I: WindowItem> TimelineIndex<I> {
     /// The newest messages of these authors in a range, at the index's position.
     ///
     /// # Errors
-    /// The authors that have to be loaded first, not all of them if there are very many.
+    /// The authors to load first; not all of them if there are very many.
     pub fn newest_messages(
         &self,
         authors: &[u64],
@@ -41,7 +41,7 @@ impl<I: WindowItem> TimelineIndex<I> {
     ) -> Result<NewestMessages<I>, Vec<u64>> {
         let mut missing = Vec::new();
         let mut known: Vec<KnownItems<'_, I>> = Vec::with_capacity(authors.len());
-        // All look-ups first: the processor waits for the memory of several at once then.
+        // All lookups come first, so that the processor waits for several memory reads at once.
         let windows: Vec<_> = authors
             .iter()
             .map(|author| self.authors.get(*author))
@@ -60,19 +60,23 @@ impl<I: WindowItem> TimelineIndex<I> {
             return Err(missing);
         }
         let (items, authors) = self.merge(&known, range);
-        let all = items.len() < range.limit;
-        // What is older than the last of them needs not be known.
-        let cut = match items.last() {
-            Some(last) if !all => *last,
+        let is_complete = items.len() < range.limit;
+        // Messages older than the last one do not matter.
+        let lowest_needed = match items.last() {
+            Some(last) if !is_complete => *last,
             _ => range.lower,
         };
-        let short = known.iter().filter(|window| window.low > cut);
-        missing.extend(short.map(|window| window.author).take(MAX_MISSING_AUTHORS));
+        let incomplete = known.iter().filter(|window| window.low > lowest_needed);
+        missing.extend(
+            incomplete
+                .map(|window| window.author)
+                .take(MAX_MISSING_AUTHORS),
+        );
         match missing.is_empty() {
             true => Ok(NewestMessages {
                 items,
                 authors,
-                complete: all,
+                complete: is_complete,
             }),
             false => Err(missing),
         }
@@ -84,8 +88,8 @@ impl<I: WindowItem> TimelineIndex<I> {
             item.map(|item| (item, at, Reverse(window.items.len())))
         };
         let mut heads: BinaryHeap<_> = known.iter().enumerate().filter_map(last).collect();
-        let room = range.limit.min(1_024);
-        let (mut items, mut authors) = (Vec::with_capacity(room), Vec::with_capacity(room));
+        let capacity = range.limit.min(1_024);
+        let (mut items, mut authors) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
         while items.len() < range.limit
             && let Some(mut head) = heads.peek_mut()
         {

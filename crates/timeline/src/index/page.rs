@@ -1,39 +1,38 @@
-//! From windows to a page.
+//! Builds a page from windows.
 
 use super::TimelineIndex;
 use super::id_sort::sort_descending;
 use super::window::WindowView;
 use crate::AuthorHead;
 
-/// More missing authors than this are not named at once.
+/// At most this many missing authors are reported at once.
 pub(super) const MAX_MISSING_AUTHORS: usize = 1_000;
 
-/// What the procedure would leave: see `timeline::merge`.
+/// The result of the procedure: see [`crate::merge`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelinePage {
     /// The newest ids of the authors with the greatest heads, descending.
     pub ids: Vec<u64>,
-    /// For every followed author who has any id at or below the bound the greatest, ordered by author.
+    /// The greatest id at or below the bound of each followed author that has one, ordered by author.
     pub heads: Vec<AuthorHead>,
 }
 
-/// What has to be loaded, or extended downwards, before a page can be had.
+/// What to load, or to extend downwards, before a page can be served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingEntries {
-    /// The reader's follow list; then it is not known yet which authors.
+    /// The reader's follow list; then its authors are not known yet.
     pub reader: bool,
-    /// Authors, not all of them if there are very many.
+    /// Authors; not all of them if there are very many.
     pub authors: Vec<u64>,
 }
 
-/// Where the id alone orders.
+/// Pages that are ordered by the id alone.
 impl TimelineIndex {
-    /// The page of a reader at the index's position: of the `n` followed authors whose newest ids at or below
-    /// the bound are the greatest, the newest `n` such ids each.
+    /// The page of a reader at the index's position: the `n` followed authors whose newest ids at or below the bound are the greatest,
+    /// and the newest `n` such ids of each.
     ///
     /// # Errors
-    ///
-    /// What has to be loaded first.
+    /// What to load first.
     pub fn page(
         &self,
         reader: u64,
@@ -54,11 +53,10 @@ impl TimelineIndex {
             })
     }
 
-    /// The page of somebody who follows these authors.
+    /// The page of a reader who follows these authors.
     ///
     /// # Errors
-    ///
-    /// The authors that have to be loaded first, not all of them if there are very many.
+    /// The authors to load first; not all of them if there are very many.
     pub fn page_of(
         &self,
         follows: &[u64],
@@ -68,7 +66,7 @@ impl TimelineIndex {
         let mut heads = Vec::with_capacity(follows.len());
         let mut views: Vec<(AuthorHead, WindowView<'_, u64>)> = Vec::with_capacity(follows.len());
         let mut missing = Vec::new();
-        // All look-ups first: the processor waits for the memory of several at once then.
+        // All lookups come first, so that the processor waits for several memory reads at once.
         let windows: Vec<_> = follows
             .iter()
             .map(|author| self.authors.get(*author))
@@ -93,14 +91,14 @@ impl TimelineIndex {
             views.select_nth_unstable_by(n - 1, |(a, _), (b, _)| b.id.cmp(&a.id));
         }
         views.truncate(n);
-        // Of an author who is not on the page only the newest id has to be known.
-        let short = views.iter().filter(|(_, view)| !view.is_sufficient);
-        missing.extend(short.map(|(head, _)| head.author));
+        // Of an author who is not on the page, only the newest id must be known.
+        let insufficient = views.iter().filter(|(_, view)| !view.is_sufficient);
+        missing.extend(insufficient.map(|(head, _)| head.author));
         if !missing.is_empty() {
             return Err(missing);
         }
-        let room = views.iter().map(|(_, view)| view.items.len().min(n)).sum();
-        let mut ids = Vec::with_capacity(room);
+        let capacity = views.iter().map(|(_, view)| view.items.len().min(n)).sum();
+        let mut ids = Vec::with_capacity(capacity);
         for (head, view) in &views {
             if self.tombstones.is_empty() {
                 let start = view.items.len().saturating_sub(n);

@@ -1,21 +1,18 @@
-//! A part of a table: its entries side by side, and an open-addressed index that finds them by key.
+//! A part of a table: a list of entries, and an open-addressed index that finds them by key.
 //!
-//! The index holds for each entry its place in the list and 12 bits of its hash, so that a look-up
-//! reads one slot and one entry as a rule.
+//! The index holds each entry's list position and 12 bits of its hash, so that a lookup usually reads one slot and one entry.
 
 use super::vec_capacity;
 
-/// What a table holds.
+/// An entry of a table.
 pub(super) trait TableEntry {
-    /// What it is found by.
     fn key(&self) -> u64;
-    /// Bytes that it holds outside of itself.
+    /// Bytes that it owns on the heap.
     fn heap_bytes(&self) -> usize;
-    /// How many ids are in it.
     fn item_count(&self) -> usize;
-    /// A load into it is under way, or not valid yet.
+    /// True if a load into it is pending, or not valid yet.
     fn is_loading(&self) -> bool;
-    /// Was it used since this was asked last?
+    /// True if it was used since the last call.
     fn take_used(&mut self) -> bool;
 }
 
@@ -44,7 +41,6 @@ fn entry_index_of(slot: u32) -> usize {
     (slot & ENTRY_INDEX_MASK) as usize
 }
 
-/// Entries and their index.
 #[derive(Debug)]
 pub(super) struct TableShard<E> {
     entries: Vec<E>,
@@ -63,7 +59,7 @@ impl<E: TableEntry> TableShard<E> {
         self.entries.len()
     }
 
-    /// Bytes of the lists themselves, without what entries hold elsewhere.
+    /// Bytes of the two lists, without what entries own elsewhere.
     pub(super) fn bytes(&self) -> usize {
         vec_capacity::vec_bytes(&self.entries) + vec_capacity::vec_bytes(&self.slots)
     }
@@ -72,7 +68,7 @@ impl<E: TableEntry> TableShard<E> {
         self.slots.len().wrapping_sub(1)
     }
 
-    /// The slot that leads to a key, and the key's place.
+    /// The slot of a key, and the list position of its entry.
     fn find(&self, key: u64) -> Option<(usize, usize)> {
         if self.slots.is_empty() {
             return None;
@@ -86,85 +82,85 @@ impl<E: TableEntry> TableShard<E> {
                 return None;
             }
             if slot & !ENTRY_INDEX_MASK == tag {
-                let place = entry_index_of(slot);
-                if self.entries.get(place)?.key() == key {
-                    return Some((at, place));
+                let index = entry_index_of(slot);
+                if self.entries.get(index)?.key() == key {
+                    return Some((at, index));
                 }
             }
             at = (at + 1) & mask;
         }
     }
 
-    /// The place of a key's entry.
+    /// The list position of a key's entry.
     pub(super) fn entry_index(&self, key: u64) -> Option<usize> {
-        self.find(key).map(|(_, place)| place)
+        self.find(key).map(|(_, index)| index)
     }
 
     pub(super) fn get(&self, key: u64) -> Option<&E> {
-        let (_, place) = self.find(key)?;
-        self.entries.get(place)
+        let (_, index) = self.find(key)?;
+        self.entries.get(index)
     }
 
     pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut E> {
-        let (_, place) = self.find(key)?;
-        self.entries.get_mut(place)
+        let (_, index) = self.find(key)?;
+        self.entries.get_mut(index)
     }
 
-    pub(super) fn entry_mut(&mut self, place: usize) -> Option<&mut E> {
-        self.entries.get_mut(place)
+    pub(super) fn entry_mut(&mut self, index: usize) -> Option<&mut E> {
+        self.entries.get_mut(index)
     }
 
-    /// Adds an entry whose key is not here yet. False if there is no more room for any.
+    /// Adds an entry whose key is not present. False: the shard is full.
     pub(super) fn insert(&mut self, entry: E) -> bool {
-        let Some(place) = u32::try_from(self.entries.len())
+        let Some(index) = u32::try_from(self.entries.len())
             .ok()
-            .filter(|place| *place < ENTRY_INDEX_MASK)
+            .filter(|count| *count < ENTRY_INDEX_MASK)
         else {
             return false;
         };
         if (self.entries.len() + 1) * 2 > self.slots.len() {
             self.rebuild_slots((self.slots.len() * 2).max(MIN_SLOTS));
         }
-        self.link_slot(hash_key(entry.key()), place);
+        self.link_slot(hash_key(entry.key()), index);
         vec_capacity::reserve_one(&mut self.entries);
         self.entries.push(entry);
         true
     }
 
-    /// Makes the index anew with so many slots, a power of two.
+    /// Rebuilds the index with this many slots, a power of two.
     fn rebuild_slots(&mut self, slots: usize) {
         self.slots = vec![FREE_SLOT; slots];
-        for place in 0..self.entries.len() {
-            let key = self.entries.get(place).map(TableEntry::key);
-            if let (Some(key), Ok(place)) = (key, u32::try_from(place)) {
-                self.link_slot(hash_key(key), place);
+        for index in 0..self.entries.len() {
+            let key = self.entries.get(index).map(TableEntry::key);
+            if let (Some(key), Ok(slot_value)) = (key, u32::try_from(index)) {
+                self.link_slot(hash_key(key), slot_value);
             }
         }
     }
 
-    /// Writes a place into the first free slot for a hash.
-    fn link_slot(&mut self, hash: u64, place: u32) {
+    /// Writes a list position into the first free slot for a hash.
+    fn link_slot(&mut self, hash: u64, index: u32) {
         let mask = self.mask();
         let mut at = home_slot(hash) & mask;
         while let Some(slot) = self.slots.get_mut(at) {
             if *slot == FREE_SLOT {
-                *slot = hash_tag(hash) | place;
+                *slot = hash_tag(hash) | index;
                 return;
             }
             at = (at + 1) & mask;
         }
     }
 
-    /// Takes an entry out; the last one moves to its place.
-    pub(super) fn remove(&mut self, place: usize) -> Option<E> {
-        let key = self.entries.get(place)?.key();
+    /// Removes an entry; the last one moves to its position.
+    pub(super) fn remove(&mut self, index: usize) -> Option<E> {
+        let key = self.entries.get(index)?.key();
         let (slot, _) = self.find(key)?;
         let last = self.entries.last()?.key();
-        let (moved, _) = self.find(last)?;
-        if let (Some(slot), Ok(to)) = (self.slots.get_mut(moved), u32::try_from(place)) {
+        let (last_slot, _) = self.find(last)?;
+        if let (Some(slot), Ok(to)) = (self.slots.get_mut(last_slot), u32::try_from(index)) {
             *slot = hash_tag(hash_key(last)) | to;
         }
-        let entry = self.entries.swap_remove(place);
+        let entry = self.entries.swap_remove(index);
         self.free_slot(slot);
         vec_capacity::release_excess(&mut self.entries);
         if self.slots.len() > MIN_SLOTS && self.entries.len() * 16 < self.slots.len() {
@@ -173,7 +169,7 @@ impl<E: TableEntry> TableShard<E> {
         Some(entry)
     }
 
-    /// Frees a slot, and moves up those behind it that had to give way.
+    /// Frees a slot, and moves up the displaced ones after it.
     fn free_slot(&mut self, mut hole: usize) {
         let mask = self.mask();
         let mut at = hole;
@@ -240,7 +236,7 @@ mod tests {
             let mut shard = TableShard::new();
             let mut expected = BTreeSet::new();
             for (key, add) in steps {
-                // Many of one tag and home, as they would be in a large shard.
+                // Many with the same tag and home slot, as in a large shard.
                 let key = key << 40;
                 match (shard.entry_index(key), add) {
                     (None, true) => prop_assert!(shard.insert(BareEntry(key)) && expected.insert(key)),

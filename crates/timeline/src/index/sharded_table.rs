@@ -1,28 +1,26 @@
-//! Entries by key, in many small shards so that no growth is felt, with their memory counted and a hand
-//! that goes round to evict what is not used.
+//! Entries by key, in many small shards so that no growth takes long, with their memory counted and a clock hand that evicts.
 
 use super::shard::{TableEntry, TableShard, hash_key};
 use super::vec_capacity;
 
-/// A shard for so many bytes of the budget: growing one never takes long.
+/// Bytes of the budget per shard: growing one never takes long.
 const SHARD_BYTES: usize = 1 << 18;
 const MAX_SHARDS: usize = 1 << 16;
 
-/// A place in a table. It moves through each shard from the back, so that an entry that moves up
-/// when another leaves has been seen already.
+/// A position in a table. It visits each shard from the back, so an entry that moves up on a removal was already visited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClockHand {
     shard: usize,
-    /// Entries of the shard that are still to be seen; `None` before the first.
+    /// Entries of the shard still to visit; `None` before the first.
     remaining: Option<usize>,
 }
 
-/// What became of the entry under the hand.
+/// What happened to the entry under the hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EvictionStep {
-    /// None was there, or one that cannot go.
+    /// There was none, or it cannot be evicted.
     Skipped,
-    /// It had been used since the hand was here last.
+    /// It was used since the hand's last visit.
     SecondChance,
     /// It is gone.
     Evicted,
@@ -35,21 +33,21 @@ pub(super) struct ShardedTable<E> {
     /// How far a hash is shifted to number its shard.
     shift: u32,
     hand: ClockHand,
-    /// Shards that the hand has left behind, all rounds together.
+    /// Shards that the hand has passed, over all rounds.
     passed_shards: u64,
     bytes: usize,
     len: usize,
     item_count: usize,
     loading_count: usize,
-    /// Shards that are void already and wait to be freed.
+    /// Void shards that wait to be freed.
     retired_shards: Vec<TableShard<E>>,
 }
 
 impl<E: TableEntry> ShardedTable<E> {
-    /// An empty table that will hold so many bytes at most.
+    /// An empty table for a budget of this many bytes.
     pub(super) fn new(memory_bytes: usize) -> Self {
-        let wanted = (memory_bytes / SHARD_BYTES).clamp(1, MAX_SHARDS);
-        let bits = wanted.ilog2();
+        let shard_count = (memory_bytes / SHARD_BYTES).clamp(1, MAX_SHARDS);
+        let bits = shard_count.ilog2();
         let shards = empty_shards(1 << bits);
         ShardedTable {
             bytes: vec_capacity::vec_bytes(&shards),
@@ -68,7 +66,7 @@ impl<E: TableEntry> ShardedTable<E> {
         self.len
     }
 
-    /// What a visit to all entries costs beside what `change` says.
+    /// The cost of visiting all entries, without what `change` returns.
     pub(super) fn visit_cost(&self) -> usize {
         self.len + self.shards.len()
     }
@@ -81,7 +79,6 @@ impl<E: TableEntry> ShardedTable<E> {
         self.bytes + vec_capacity::vec_bytes(&self.retired_shards)
     }
 
-    /// Entries that may be evicted.
     pub(super) fn evictable_count(&self) -> usize {
         self.len.saturating_sub(self.loading_count)
     }
@@ -91,7 +88,7 @@ impl<E: TableEntry> ShardedTable<E> {
     }
 
     fn shard_index(&self, key: u64) -> usize {
-        // Twice, since a shift by all 64 bits is not defined.
+        // Two shifts, since a shift by all 64 bits is undefined.
         usize::try_from((hash_key(key) >> 1) >> self.shift).unwrap_or(0)
     }
 
@@ -99,10 +96,10 @@ impl<E: TableEntry> ShardedTable<E> {
         self.shards.get(self.shard_index(key))?.get(key)
     }
 
-    /// Lets an entry be changed, and counts what it holds then.
+    /// Changes an entry, and updates the counts by what it then holds.
     pub(super) fn edit<R>(&mut self, key: u64, change: impl FnOnce(&mut E) -> R) -> Option<R> {
-        let place = self.shard_index(key);
-        let entry = self.shards.get_mut(place)?.get_mut(key)?;
+        let shard_index = self.shard_index(key);
+        let entry = self.shards.get_mut(shard_index)?.get_mut(key)?;
         let (heap, items, loading) = (entry.heap_bytes(), entry.item_count(), entry.is_loading());
         let result = change(entry);
         self.bytes = self.bytes + entry.heap_bytes() - heap;
@@ -112,10 +109,10 @@ impl<E: TableEntry> ShardedTable<E> {
         Some(result)
     }
 
-    /// Adds an entry whose key is not here yet. False if that cannot be.
+    /// Adds an entry whose key is not present. False if that is impossible.
     pub(super) fn insert(&mut self, entry: E) -> bool {
-        let place = self.shard_index(entry.key());
-        let Some(shard) = self.shards.get_mut(place) else {
+        let shard_index = self.shard_index(entry.key());
+        let Some(shard) = self.shards.get_mut(shard_index) else {
             return false;
         };
         let (heap, items, loading) = (entry.heap_bytes(), entry.item_count(), entry.is_loading());
@@ -132,21 +129,21 @@ impl<E: TableEntry> ShardedTable<E> {
 
     pub(super) fn remove(&mut self, key: u64) {
         let shard = self.shard_index(key);
-        let place = self
+        let entry_index = self
             .shards
             .get(shard)
             .and_then(|shard| shard.entry_index(key));
-        if let Some(place) = place {
-            self.remove_at(shard, place);
+        if let Some(index) = entry_index {
+            self.remove_at(shard, index);
         }
     }
 
-    fn remove_at(&mut self, shard: usize, place: usize) {
+    fn remove_at(&mut self, shard: usize, entry_index: usize) {
         let Some(shard) = self.shards.get_mut(shard) else {
             return;
         };
         let before = shard.bytes();
-        let Some(entry) = shard.remove(place) else {
+        let Some(entry) = shard.remove(entry_index) else {
             return;
         };
         self.bytes = self.bytes + shard.bytes() - before - entry.heap_bytes();
@@ -155,31 +152,31 @@ impl<E: TableEntry> ShardedTable<E> {
         self.len -= 1;
     }
 
-    /// Entries whose loads are under way, or not valid yet, are gone.
+    /// Removes entries whose loads are pending or not valid yet.
     pub(super) fn remove_loading(&mut self) {
         let mut hand = ClockHand::default();
         while self.loading_count > 0 && hand.shard < self.shards.len() {
             let shard = hand.shard;
-            let Some(place) = self.advance(&mut hand) else {
+            let Some(entry_index) = self.advance(&mut hand) else {
                 continue;
             };
             let entry = self
                 .shards
                 .get(shard)
-                .and_then(|shard| shard.entries().get(place));
+                .and_then(|shard| shard.entries().get(entry_index));
             if entry.is_some_and(TableEntry::is_loading) {
-                self.remove_at(shard, place);
+                self.remove_at(shard, entry_index);
             }
         }
     }
 
-    /// Where a hand points next, moved there; `None` when it leaves a shard.
+    /// Moves a hand on, and returns the entry's list position; `None` when it leaves a shard.
     fn advance(&self, hand: &mut ClockHand) -> Option<usize> {
         let len = self.shards.get(hand.shard).map_or(0, TableShard::len);
         match hand.remaining.unwrap_or(len).min(len).checked_sub(1) {
-            Some(place) => {
-                hand.remaining = Some(place);
-                Some(place)
+            Some(entry_index) => {
+                hand.remaining = Some(entry_index);
+                Some(entry_index)
             }
             None => {
                 *hand = ClockHand {
@@ -191,32 +188,30 @@ impl<E: TableEntry> ShardedTable<E> {
         }
     }
 
-    /// The clock's hand moves on by one. An entry that was used since the last round is spared once,
-    /// if `sparing`.
+    /// Moves the clock's hand on by one. If `sparing`, an entry that was used since the last round is spared once.
     pub(super) fn advance_clock(&mut self, sparing: bool) -> EvictionStep {
         let mut hand = self.hand;
-        let place = self.advance(&mut hand);
+        let entry_index = self.advance(&mut hand);
         let shard = hand.shard;
-        if place.is_none() {
+        if entry_index.is_none() {
             self.passed_shards += 1;
             hand.shard %= self.shards.len();
         }
         self.hand = hand;
-        let entry = place.and_then(|place| self.shards.get_mut(shard)?.entry_mut(place));
-        match (entry, place) {
-            (Some(entry), Some(place)) if !entry.is_loading() => {
+        let entry = entry_index.and_then(|place| self.shards.get_mut(shard)?.entry_mut(place));
+        match (entry, entry_index) {
+            (Some(entry), Some(index)) if !entry.is_loading() => {
                 if entry.take_used() && sparing {
                     return EvictionStep::SecondChance;
                 }
-                self.remove_at(shard, place);
+                self.remove_at(shard, index);
                 EvictionStep::Evicted
             }
             _ => EvictionStep::Skipped,
         }
     }
 
-    /// Shows the entries behind a hand to `change` until `work` is spent; what it returns is the cost of
-    /// each. True when all have been seen.
+    /// Passes the entries after a hand to `change` until `work` is spent; `change` returns the cost of each. True: all were visited.
     pub(super) fn visit(
         &mut self,
         hand: &mut ClockHand,
@@ -226,11 +221,11 @@ impl<E: TableEntry> ShardedTable<E> {
         while work > 0 && hand.shard < self.shards.len() {
             let shard = hand.shard;
             let mut cost = 1;
-            if let Some(place) = self.advance(hand) {
+            if let Some(entry_index) = self.advance(hand) {
                 let entry = self
                     .shards
                     .get_mut(shard)
-                    .and_then(|shard| shard.entry_mut(place));
+                    .and_then(|shard| shard.entry_mut(entry_index));
                 if let Some(entry) = entry {
                     let (heap, items) = (entry.heap_bytes(), entry.item_count());
                     cost += change(entry);
@@ -243,7 +238,6 @@ impl<E: TableEntry> ShardedTable<E> {
         hand.shard >= self.shards.len()
     }
 
-    /// Shows all entries to `change`.
     pub(super) fn for_each(&mut self, mut change: impl FnMut(&mut E)) {
         self.visit(&mut ClockHand::default(), usize::MAX, |entry| {
             change(entry);
@@ -251,30 +245,30 @@ impl<E: TableEntry> ShardedTable<E> {
         });
     }
 
-    /// All entries are void at once. Their memory is given back later, by `free_retired`.
+    /// Voids all entries at once. `free_retired` frees their memory later.
     pub(super) fn clear(&mut self) {
         if self.len == 0 {
             return;
         }
-        let fresh = empty_shards(self.shards.len());
-        let mut old = std::mem::replace(&mut self.shards, fresh);
+        let empty = empty_shards(self.shards.len());
+        let mut retired = std::mem::replace(&mut self.shards, empty);
         if self.retired_shards.is_empty() {
-            self.retired_shards = old;
+            self.retired_shards = retired;
         } else {
-            self.retired_shards.append(&mut old);
+            self.retired_shards.append(&mut retired);
         }
         self.len = 0;
         self.item_count = 0;
         self.loading_count = 0;
     }
 
-    /// Frees void shards, with `most` entries or a little more. False if there are none.
-    pub(super) fn free_retired(&mut self, most: usize) -> bool {
+    /// Frees void shards, with `max_entries` entries or a little more. False: there are none.
+    pub(super) fn free_retired(&mut self, max_entries: usize) -> bool {
         if self.retired_shards.is_empty() {
             return false;
         }
         let mut freed = 0;
-        while freed <= most
+        while freed <= max_entries
             && let Some(shard) = self.retired_shards.pop()
         {
             self.bytes -= shard.bytes()
@@ -292,14 +286,13 @@ impl<E: TableEntry> ShardedTable<E> {
     }
 }
 
-/// Shards with nothing in them.
 fn empty_shards<E: TableEntry>(shards: usize) -> Vec<TableShard<E>> {
     (0..shards).map(|_| TableShard::new()).collect()
 }
 
 #[cfg(test)]
 impl<E: TableEntry> ShardedTable<E> {
-    /// The bytes counted anew, entry by entry. The other sums are held against the entries as well.
+    /// Recounts the bytes, entry by entry, and checks the other sums against the entries.
     pub(super) fn counted(&self) -> usize {
         let all = || self.shards.iter().flat_map(TableShard::entries);
         assert_eq!(all().count(), self.len);

@@ -1,7 +1,6 @@
-//! Ids that were removed without a word about whose they were.
+//! Ids that were removed by a log event without their author.
 //!
-//! Any window may hold such an id. Until all windows have been looked through, a tombstone says who owns
-//! the id now, and no other window shows it.
+//! Any window may hold such an id. Until a sweep has visited all windows, only the owner in the id's tombstone shows it.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,9 +10,9 @@ use super::shard::hash_key;
 
 #[derive(Clone, Copy, Debug)]
 struct Tombstone<I> {
-    /// Who got the id last since then, and as which item.
+    /// The last author to get the id since then, and the item.
     owner: Option<(u64, I)>,
-    /// How many sweeps had begun when it was laid.
+    /// How many sweeps had begun when the tombstone was added.
     round: u64,
 }
 
@@ -37,7 +36,7 @@ impl Hasher for IdHasher {
     }
 }
 
-/// The ids that are not what windows say they are.
+/// The ids that windows may show wrongly.
 #[derive(Debug)]
 pub(super) struct TombstoneSet<I> {
     by_id: HashMap<u64, Tombstone<I>, BuildHasherDefault<IdHasher>>,
@@ -63,22 +62,22 @@ impl<I: WindowItem> TombstoneSet<I> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        // At most seven of eight buckets are used, and each has a byte of its own.
+        // At most seven of eight buckets are used, and each has one extra byte.
         self.by_id.capacity() * 8 / 7 * (size_of::<(u64, Tombstone<I>)>() + 1)
     }
 
-    /// It is not known for certain whose window holds this id.
+    /// True if it is uncertain whose window holds this id.
     pub(super) fn contains(&self, id: u64) -> bool {
         !self.by_id.is_empty() && self.by_id.contains_key(&id)
     }
 
-    /// An id is gone, whoever had it.
+    /// Records that an id is gone, whoever had it.
     pub(super) fn insert(&mut self, id: u64) {
         let round = self.round;
         self.by_id.insert(id, Tombstone { owner: None, round });
     }
 
-    /// An author has an id now. If it goes again and the log says whose it was, its window loses it as usual.
+    /// Records an id's new owner. If a later removal in the log has the author, that window drops the id as usual.
     pub(super) fn assign_owner(&mut self, item: I, author: u64) {
         if self.by_id.is_empty() {
             return;
@@ -91,7 +90,7 @@ impl<I: WindowItem> TombstoneSet<I> {
         }
     }
 
-    /// May an author's window show this item?
+    /// Whether an author's window may show this item.
     pub(super) fn is_visible(&self, item: I, author: u64) -> bool {
         if self.by_id.is_empty() {
             return true;
@@ -110,19 +109,18 @@ impl<I: WindowItem> TombstoneSet<I> {
         items.filter(move |item| self.is_visible(*item, author))
     }
 
-    /// A sweep begins.
     pub(super) fn begin_sweep(&mut self) {
         self.round += 1;
     }
 
-    /// All windows have been looked through since the sweep began.
+    /// Ends a sweep that has visited all windows: drops the tombstones from before it.
     pub(super) fn end_sweep(&mut self) {
         let round = self.round;
         self.by_id.retain(|_, tombstone| tombstone.round >= round);
         self.by_id.shrink_to_fit();
     }
 
-    /// There are no windows left.
+    /// For when no windows are left.
     pub(super) fn clear(&mut self) {
         *self = TombstoneSet::default();
     }

@@ -1,6 +1,6 @@
-//! How lists grow and shrink, and what they cost.
+//! How lists grow and shrink, and their memory cost.
 
-/// What the allocator adds to each block, about.
+/// Approximately what the allocator adds to each block.
 const ALLOCATION_OVERHEAD: usize = 16;
 
 /// Bytes that a list holds, used or not.
@@ -11,40 +11,38 @@ pub(super) fn vec_bytes<T>(list: &Vec<T>) -> usize {
     }
 }
 
-/// Bytes of one boxed value.
 pub(super) fn boxed_bytes<T>() -> usize {
     size_of::<T>() + ALLOCATION_OVERHEAD
 }
 
-/// Makes room for one more. Doubling would leave a quarter of all memory unused; an eighth is enough.
+/// Reserves space for one more. Doubling would leave a quarter of all memory unused; an eighth is enough.
 pub(super) fn reserve_one<T>(list: &mut Vec<T>) {
     if list.len() == list.capacity() {
         list.reserve_exact((list.len() / 8).max(4));
     }
 }
 
-/// Gives room back after removals, once half of it is unused.
+/// Shrinks a list after removals, once half of it is unused.
 pub(super) fn release_excess<T>(list: &mut Vec<T>) {
     if list.capacity() > 16 && list.len() < list.capacity() / 2 {
         list.shrink_to(list.len() + list.len() / 8);
     }
 }
 
-/// Puts a value into an ascending list of distinct ones.
+/// Inserts a value into an ascending list of distinct values.
 pub(super) fn insert_sorted<T: Copy + Ord>(list: &mut Vec<T>, value: T) {
     if list.last().is_none_or(|last| *last < value) {
         reserve_one(list);
         list.push(value);
-    } else if let Err(place) = list.binary_search(&value) {
+    } else if let Err(index) = list.binary_search(&value) {
         reserve_one(list);
-        list.insert(place, value);
+        list.insert(index, value);
     }
 }
 
-/// Takes a value out of an ascending list.
 pub(super) fn remove_sorted<T: Copy + Ord>(list: &mut Vec<T>, value: T) {
-    if let Ok(place) = list.binary_search(&value) {
-        list.remove(place);
+    if let Ok(index) = list.binary_search(&value) {
+        list.remove(index);
         release_excess(list);
     }
 }

@@ -7,20 +7,20 @@ use super::shard::TableEntry;
 use super::tombstones::TombstoneSet;
 use super::{BinlogPosition, WindowItem, vec_capacity};
 
-/// All messages of an author from `low` upwards. One cache line where these are ids, but for them.
+/// All messages of an author from `low` upwards. If the items are ids, the struct fills one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct AuthorWindow<I> {
     author: u64,
-    /// The last of `item_count`, if there is one.
+    /// The last of `items`, if there is one.
     newest: I,
-    /// The least: it is whole.
+    /// Complete from here on; the least item: nothing is missing.
     low: I,
     /// Ascending.
     items: Vec<I>,
     load: Option<Box<EntryLoad<I>>>,
     used: AtomicBool,
-    /// The server that is there now has not confirmed it: it answers nothing.
+    /// The current server has not confirmed it, so it serves nothing.
     unconfirmed: bool,
 }
 
@@ -29,9 +29,9 @@ pub(super) struct AuthorWindow<I> {
 pub(super) struct WindowView<'a, I> {
     /// The newest, if there is one.
     pub(super) head: Option<I>,
-    /// All that may be shown, ascending; those of tombstones among them.
+    /// All candidates, ascending; items under tombstones are among them.
     pub(super) items: &'a [I],
-    /// The newest `n` are among them, or all there are.
+    /// The newest `n` are among them, or all that exist.
     pub(super) is_sufficient: bool,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct WindowView<'a, I> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownItems<'a, I> {
     pub(super) author: u64,
-    /// All from `low` up to a bound, ascending; those of tombstones among them.
+    /// All from `low` up to a bound, ascending; items under tombstones are among them.
     pub(super) items: &'a [I],
-    /// The last of them. It lies in the window itself as a rule, so that they need not be looked at for it.
+    /// The last of them. It is usually in the window itself, so `items` need not be read for it.
     pub(super) newest: Option<I>,
-    /// The least: there are no others below.
+    /// The lower end; the least item: none exist below.
     pub(super) low: I,
 }
 
@@ -70,7 +70,6 @@ impl<I: WindowItem> TableEntry for AuthorWindow<I> {
 }
 
 impl<I: WindowItem> AuthorWindow<I> {
-    /// A window that is about to be loaded for the first time.
     pub(super) fn begin_load(author: u64, ticket: u64) -> Self {
         AuthorWindow {
             author,
@@ -83,13 +82,13 @@ impl<I: WindowItem> AuthorWindow<I> {
         }
     }
 
-    /// It is of another server, or of another run of this one.
+    /// The items are from another server, or from an earlier run of this one.
     pub(super) fn mark_unconfirmed(&mut self) {
         self.unconfirmed = true;
     }
 
-    /// Begins a load of what is below, unless one is under way or `n` at or below the bound are
-    /// there already; of all, where nothing is confirmed. Returns from where on they are not wanted, and how many there are from there on.
+    /// Begins a load of older items, unless one is pending or `n` items at or below the bound are present; if nothing is confirmed, a load
+    /// of all. Returns the item from which on no rows are requested, and how many items are present from there on.
     pub(super) fn begin_extending_load(
         &mut self,
         ticket: u64,
@@ -107,8 +106,8 @@ impl<I: WindowItem> AuthorWindow<I> {
             self.load = Some(EntryLoad::begin_confirming(ticket, hint));
             return Some((None, count));
         }
-        let nothing = BinlogPosition::default();
-        let view = self.view_at(bound, n, nothing, tombstones);
+        let start = BinlogPosition::default();
+        let view = self.view_at(bound, n, start, tombstones);
         if self.load.is_some() || view.is_some_and(|view| view.is_sufficient) {
             return None;
         }
@@ -116,33 +115,29 @@ impl<I: WindowItem> AuthorWindow<I> {
         Some((Some(self.low), self.items.len()))
     }
 
-    /// What the rows of the load under way are compared with.
     pub(super) fn take_hint(&mut self) -> Option<LoadHint<I>> {
         self.load.as_mut()?.take_hint()
     }
 
-    /// True where this is what a hint says of it.
     pub(super) fn matches_hint(&self, hint: &LoadHint<I>, tombstones: &TombstoneSet<I>) -> bool {
-        let shows = |item| tombstones.is_visible(item, self.author);
-        hint.matches_items(&self.items, self.low, shows)
+        let is_visible = |item| tombstones.is_visible(item, self.author);
+        hint.matches_items(&self.items, self.low, is_visible)
     }
 
-    /// The load with this ticket is under way.
     pub(super) fn is_awaiting(&self, ticket: u64) -> bool {
         entry_load::is_awaiting(self.load.as_deref(), ticket)
     }
 
-    /// The ticket of the load under way.
     pub(super) fn ticket(&self) -> Option<u64> {
         self.load.as_ref().map(|load| load.ticket)
     }
 
-    /// The load failed. False if nothing was there before it, either.
+    /// Drops a failed load. False: the window held nothing before it.
     pub(super) fn abandon_load(&mut self) -> bool {
         self.load.take().is_none_or(|load| load.floor.is_some())
     }
 
-    /// The rows of the load are here. False if they say nothing.
+    /// Merges the rows of the load. False: they show nothing.
     pub(super) fn accept_rows(
         &mut self,
         rows: Vec<I>,
@@ -160,9 +155,9 @@ impl<I: WindowItem> AuthorWindow<I> {
                 && floor.is_none_or(|floor| item < floor)
                 && tombstones.is_visible(item, author)
         };
-        let below = load.merge_rows(rows, valid_from, wanted);
-        let mut items = Vec::with_capacity(below.len() + self.items.len());
-        items.extend_from_slice(&below);
+        let older = load.merge_rows(rows, valid_from, wanted);
+        let mut items = Vec::with_capacity(older.len() + self.items.len());
+        items.extend_from_slice(&older);
         items.append(&mut self.items);
         self.items = items;
         self.low = floor.map_or(low, |floor| low.min(floor));
@@ -171,7 +166,6 @@ impl<I: WindowItem> AuthorWindow<I> {
         true
     }
 
-    /// Ends a load whose result has become valid.
     pub(super) fn complete_load(&mut self, position: BinlogPosition) {
         entry_load::complete(&mut self.load, position);
     }
@@ -180,7 +174,7 @@ impl<I: WindowItem> AuthorWindow<I> {
         self.newest = self.items.last().copied().unwrap_or(I::LEAST);
     }
 
-    /// It is known for certain that one cannot come, since it is there, or cannot go.
+    /// True if a change surely cannot have happened: the item would come but exists, or would go but does not.
     pub(super) fn contradicts(&self, item: I, present: bool) -> bool {
         self.load.is_none()
             && !self.unconfirmed
@@ -188,7 +182,7 @@ impl<I: WindowItem> AuthorWindow<I> {
             && self.items.binary_search(&item).is_ok() == present
     }
 
-    /// One is there now, or is not. False if that was one change too many for the load under way.
+    /// Adds or removes an item. False: the pending load has too many changes.
     #[must_use]
     pub(super) fn apply_change(&mut self, item: I, present: bool) -> bool {
         if let Some(load) = self.load.as_mut().filter(|load| load.is_pending())
@@ -207,7 +201,7 @@ impl<I: WindowItem> AuthorWindow<I> {
         true
     }
 
-    /// Takes out what is not this author's any more. Returns how many were looked at.
+    /// Removes items that are no longer this author's. Returns how many it checked.
     pub(super) fn purge(&mut self, tombstones: &TombstoneSet<I>) -> usize {
         let (before, author) = (self.items.len(), self.author);
         self.items
@@ -223,13 +217,13 @@ impl<I: WindowItem> AuthorWindow<I> {
     }
 
     pub(super) fn mark_used(&self) {
-        // Looked at first: most often it is set, and then the cache line stays shared.
+        // Read first: usually it is set, and the cache line stays shared.
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Those at or below the bound that are certain at a position; `None`: nothing is.
+    /// The items at or below the bound that are certain at a position; `None`: none is certain.
     pub(super) fn known_items(
         &self,
         bound: Option<I>,
@@ -266,7 +260,7 @@ impl<I: WindowItem> AuthorWindow<I> {
         })
     }
 
-    /// Those at or below the bound, if what is here at a position holds the newest of them.
+    /// The items at or below the bound, if the newest of them are certain at a position.
     pub(super) fn view_at(
         &self,
         bound: Option<I>,
@@ -279,10 +273,13 @@ impl<I: WindowItem> AuthorWindow<I> {
         let (head, enough) = if tombstones.is_empty() {
             (known.newest, items.len() >= n.max(1))
         } else {
-            let mut shown = tombstones.visible_items(items, self.author);
-            let head = shown.next();
-            let rest = n.saturating_sub(1);
-            (head, head.is_some() && shown.take(rest).count() == rest)
+            let mut visible = tombstones.visible_items(items, self.author);
+            let head = visible.next();
+            let others = n.saturating_sub(1);
+            (
+                head,
+                head.is_some() && visible.take(others).count() == others,
+            )
         };
         let enough = enough || low == I::LEAST;
         (enough || head.is_some()).then_some(WindowView {
@@ -293,8 +290,8 @@ impl<I: WindowItem> AuthorWindow<I> {
     }
 }
 
-/// How many of ascending items are at or below a bound. The search begins where the bound would lie if they lay evenly, as an
-/// author's messages nearly do: it reads one or two cache lines where halving reads four or five.
+/// How many of ascending items are at or below a bound. The search starts at an interpolated index, because an author's messages are
+/// nearly evenly spaced: it reads one or two cache lines, where a binary search reads four or five.
 fn count_up_to<I: WindowItem>(items: &[I], bound: I) -> usize {
     let (Some(&first), Some(&last)) = (items.first(), items.last()) else {
         return 0;
@@ -306,15 +303,15 @@ fn count_up_to<I: WindowItem>(items: &[I], bound: I) -> usize {
         return items.len();
     }
     let guess = bound.interpolate(first, last, items.len() - 1);
-    let is_in = |at: usize| items.get(at).is_some_and(|item| *item <= bound);
-    // What lies before `from` is at or below the bound; what lies at `to` or behind is not.
+    let is_within_bound = |at: usize| items.get(at).is_some_and(|item| *item <= bound);
+    // Items before `from` are at or below the bound; items from `to` on are above it.
     let (mut from, mut to) = (0, items.len());
     let mut step = 1;
-    if is_in(guess) {
+    if is_within_bound(guess) {
         from = guess + 1;
         while from < to {
             let at = from + step - 1;
-            if !is_in(at) {
+            if !is_within_bound(at) {
                 to = at.min(to);
                 break;
             }
@@ -325,7 +322,7 @@ fn count_up_to<I: WindowItem>(items: &[I], bound: I) -> usize {
         to = guess;
         while from < to {
             let at = to.saturating_sub(step);
-            if is_in(at) {
+            if is_within_bound(at) {
                 from = at + 1;
                 break;
             }

@@ -1,25 +1,24 @@
-//! What windows hold: ids, or ids behind keys.
+//! What windows hold: ids, or ids with keys.
 
 use std::fmt::Debug;
 
-/// A message as a window holds it. Items sort as pages do, oldest first.
+/// A message in a window. Items sort as pages do, oldest first.
 pub trait WindowItem: Copy + Ord + Debug + Send + Sync + 'static {
-    /// Nothing sorts below it.
+    /// No item sorts below it.
     const LEAST: Self;
-    /// Nothing sorts above it.
+    /// No item sorts above it.
     const GREATEST: Self;
 
-    /// That of a message; the key counts only where pages are ordered by one.
+    /// The item of a message; the key counts only if pages are ordered by one.
     fn from_key_and_id(key: u64, id: u64) -> Self;
 
-    /// The message's key; 0 where there is none.
+    /// The message's key; 0 if it has none.
     fn key(self) -> u64;
 
     /// The message's id.
     fn id(self) -> u64;
 
-    /// Where about it lies between two others, if all between them lay evenly in so many steps. It is at or above the first, below
-    /// the last.
+    /// Its approximate index if items were evenly spaced in this many steps between two others: at or above the first, below the last.
     fn interpolate(self, first: Self, last: Self, steps: usize) -> usize;
 }
 
@@ -47,7 +46,7 @@ impl WindowItem for u64 {
     }
 }
 
-/// A message on pages that are ordered by a key, and by the id among those of one key.
+/// A message on pages that are ordered by a key, then by the id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyedMessage {
     /// See [`crate::key`].

@@ -1,4 +1,4 @@
-//! Every captured login says what its client meant, and its dialogue ends where it ended.
+//! Every captured login is read as its client meant it, and its dialogue ends at the right byte.
 
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::HandshakePacket;
@@ -169,7 +169,7 @@ fn dialogues_end_with_ok_or_err_however_they_are_cut() {
 }
 
 #[test]
-fn the_text_of_a_stock_clients_query_stands_behind_its_attributes() {
+fn the_text_of_a_stock_clients_query_follows_its_attributes() {
     let mut with_attributes = 0;
     for story in logins() {
         let Some(payload) = story.payload("query") else {

@@ -1,4 +1,4 @@
-//! Every captured reply ends where it ended, however it is cut.
+//! Every captured reply ends at the right byte, however it is split.
 
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::Column;
@@ -8,7 +8,7 @@ use crate::command::{Command, query_text_range};
 use crate::reply::{ReplyEvent, ReplyFollower, ReplyOutcome};
 use crate::resultset::{CollectError, CollectLimits, QueryReply, ReplyCollector};
 
-/// Feeds pieces; the events and the bytes consumed.
+/// Feeds pieces; returns the events and the bytes consumed.
 fn follow<'a>(
     reply: &mut ReplyFollower,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -50,7 +50,7 @@ pub(super) fn replies(folder: &str) -> impl Iterator<Item = WireScenario> {
         .filter(|story| story.get("sent").is_some())
 }
 
-/// Follows a story whole, cut in two at every byte, and byte by byte.
+/// Follows a scenario whole, split in two at every byte, and byte by byte.
 pub(super) fn check(story: &WireScenario) {
     let place = &story.location;
     let bytes = story.bytes("server");

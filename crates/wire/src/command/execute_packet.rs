@@ -1,11 +1,11 @@
-//! COM_STMT_EXECUTE: which statement, and the values of its parameters (manual, COM_STMT_EXECUTE; WIRE of MySQL 9.7 and
-//! MariaDB 10.11: with QUERY_ATTRIBUTES the count of parameters is there even where the flag for it is not set).
+//! COM_STMT_EXECUTE: the statement, and the values of its parameters (manual, COM_STMT_EXECUTE). With QUERY_ATTRIBUTES,
+//! MySQL 9.7 and MariaDB 10.11 send the parameter count even where its flag is not set.
 
 use super::query_packet::skip_value;
 use crate::capability::Capabilities;
 use crate::cursor::{MalformedPacket, PacketCursor};
 
-/// The bit of a parameter's type word that says it has no sign.
+/// The bit of a parameter's type word for an unsigned integer.
 pub(super) const UNSIGNED: u8 = 0x80;
 
 /// An execution of a prepared statement.
@@ -13,9 +13,9 @@ pub(super) const UNSIGNED: u8 = 0x80;
 pub struct ExecutePacket<'a> {
     /// The statement's id; MariaDB takes [`LAST_PREPARED`] for the one prepared last.
     pub statement_id: u32,
-    /// Kind of cursor, and whether a count of parameters comes along.
+    /// The kind of cursor, and whether a parameter count is sent.
     pub flags: u8,
-    /// Always 1, as far as is known.
+    /// Always 1 in known clients.
     pub iterations: u32,
     pub(super) parameter_block: ParameterBlock<'a>,
 }
@@ -31,8 +31,8 @@ pub fn statement_id(payload: &[u8]) -> Option<u32> {
     cursor.u32().ok()
 }
 
-/// Where the flag stands that says whether types come along, in an execution of which the beginning is there. `None`: it is cut off
-/// before, has no parameters, or others than so many.
+/// The offset of the flag for sent types, in the beginning of an execution. `None`: the beginning is too short, or the parameter count is 0
+/// or differs from `parameters`.
 #[must_use]
 pub fn types_flag_offset(
     beginning: &[u8],
@@ -56,15 +56,15 @@ pub(super) struct ParameterBlock<'a> {
     pub(super) nulls: &'a [u8],
     types: Option<&'a [u8]>,
     pub(super) values: &'a [u8],
-    /// Where the flag stands in the payload that says whether types come along.
+    /// Offset in the payload of the flag for sent types.
     types_flag_at: usize,
 }
 
 impl<'a> ExecutePacket<'a> {
-    /// Reads the payload of an execution of a statement that has so many `parameters`.
+    /// Reads the payload of an execution of a statement with `parameters` parameters.
     ///
     /// # Errors
-    /// When bytes are missing, or left over in front of the values; and for other parameters than the statement's own
+    /// When bytes are missing, bytes before the values are left over, or there are other parameters than the statement's
     /// (query attributes).
     pub fn parse(
         payload: &'a [u8],
@@ -83,14 +83,13 @@ impl<'a> ExecutePacket<'a> {
         })
     }
 
-    /// The types of the parameters as they stand in the packet, names included; `None` where they are those of an earlier
-    /// execution.
+    /// The bytes of the parameter types, names included; `None` where those of an earlier execution apply.
     #[must_use]
     pub fn types(&self) -> Option<&'a [u8]> {
         self.parameter_block.types
     }
 
-    /// True where types stand in the packet of which one is text, or anything else that a server may read by a character set.
+    /// True where the packet holds types and one is text, or another that a server may read by a character set.
     #[must_use]
     pub fn has_text(&self) -> bool {
         let ParameterBlock {
@@ -116,10 +115,10 @@ impl<'a> ExecutePacket<'a> {
         self.parameter_block.values
     }
 
-    /// The values, which `read_types` tell apart. `None` in place of each that is not certainly a number from 0 to 2^64 - 1.
+    /// The values, split by `types`. `None` for each that is not certainly a number from 0 to 2^64 - 1.
     ///
     /// # Errors
-    /// When bytes are missing, a type is not known, or bits are set beside it that mean nothing.
+    /// When bytes are missing, or a type or a bit beside it is unknown.
     pub fn integer_values(&self, types: &[u8]) -> Result<Vec<Option<u64>>, MalformedPacket> {
         let ParameterBlock {
             count,
@@ -152,11 +151,11 @@ impl<'a> ExecutePacket<'a> {
         Ok(numbers)
     }
 
-    /// The payload with these types in it, for a server that has not seen them.
+    /// The payload with these types inserted, for a server that has not received them.
     #[must_use]
     pub fn with_types(&self, payload: &[u8], types: &[u8]) -> Option<Vec<u8>> {
-        let (before, behind) = payload.split_at_checked(self.parameter_block.types_flag_at)?;
-        let (_, values) = behind.split_first()?;
+        let (before, after) = payload.split_at_checked(self.parameter_block.types_flag_at)?;
+        let (_, values) = after.split_first()?;
         Some([before, &[1], types, values].concat())
     }
 }
@@ -210,7 +209,7 @@ impl<'a> ParameterBlock<'a> {
     }
 }
 
-/// The types, each with a name where there are names.
+/// Reads the types, with names if `named`.
 fn read_types<'a>(
     cursor: &mut PacketCursor<'a>,
     count: usize,
@@ -226,7 +225,7 @@ fn read_types<'a>(
     cursor.take(ahead.position() - cursor.position())
 }
 
-/// A value that both servers store into an integer of any kind as it is, without a warning; `None` for any other.
+/// Reads a value that both servers store unchanged into any integer type, without a warning; `None` for any other.
 fn read_integer(
     cursor: &mut PacketCursor<'_>,
     code: u8,
@@ -246,7 +245,7 @@ fn read_integer(
         // LONGLONG
         (8, true) => Some(cursor.u64()?),
         (8, false) => signed(i64::from_le_bytes(cursor.u64()?.to_le_bytes())),
-        // DOUBLE: what a language without integers sends
+        // DOUBLE: sent by languages without integers
         (5, _) => whole_number(f64::from_bits(cursor.u64()?)),
         // DECIMAL, VARCHAR, NEWDECIMAL, VAR_STRING, STRING: in digits
         (0 | 15 | 246 | 253 | 254, _) => parse_digits(cursor.lenenc_bytes()?),
@@ -257,18 +256,18 @@ fn read_integer(
     })
 }
 
-/// A number without a fraction, small enough that no other one is as near.
+/// A whole number that a double represents exactly; `None` for any other.
 pub(super) fn whole_number(value: f64) -> Option<u64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = value.is_sign_positive() && value < EXACT && value.fract() == 0.0;
-    // Digits say it without a cast.
+    // Formatting avoids a cast.
     whole.then(|| format!("{value:.0}").parse().ok()).flatten()
 }
 
 /// Longer numbers are left to the server, leading zeros included.
 const MAX_DIGITS: usize = 20;
 
-/// The number that both servers take a string of digits for, without a warning.
+/// The number that both servers read from a string of digits, without a warning.
 #[must_use]
 pub fn parse_digits(text: &[u8]) -> Option<u64> {
     let plain = (1..=MAX_DIGITS).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_an_earlier_execution_are_put_in_for_a_server_that_has_not_seen_them() {
+    fn types_of_an_earlier_execution_are_inserted_for_a_server_without_them() {
         let first = [HEAD, &[0, 1, 3, 0x80, 7, 0, 0, 0]].concat();
         let again = [HEAD, &[0, 0, 9, 0, 0, 0]].concat();
         let types = ExecutePacket::parse(&first, 1, Capabilities::NONE)

@@ -1,4 +1,4 @@
-//! The parameters of an execution one by one, and an execution that is made of such (manual, COM_STMT_EXECUTE).
+//! The single parameters of an execution, and how to build an execution from parameters (manual, COM_STMT_EXECUTE).
 
 use super::Command;
 use super::execute_packet::{ExecutePacket, UNSIGNED, whole_number};
@@ -6,7 +6,7 @@ use super::query_packet::skip_value;
 use crate::capability::Capabilities;
 use crate::cursor::{MalformedPacket, PacketCursor, put_lenenc_int};
 
-/// One parameter, as it stands in the packet.
+/// One parameter, as the packet has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoundParameter<'a> {
     /// Its type in two bytes, and its name where parameters have names.
@@ -15,14 +15,14 @@ pub struct BoundParameter<'a> {
     pub bytes: Option<&'a [u8]>,
 }
 
-/// What a parameter says.
+/// The value of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BoundValue<'a> {
     /// NULL.
     Null,
     /// TINY, SHORT, LONG, LONGLONG.
     Integer(i128),
-    /// DOUBLE or DECIMAL without a fraction, from 0 up to where a double tells whole numbers apart.
+    /// DOUBLE or DECIMAL without a fraction, from 0 up to where a double no longer distinguishes whole numbers.
     WholeNumber(u64),
     /// A string.
     Text(&'a [u8]),
@@ -40,12 +40,12 @@ pub enum BoundValue<'a> {
 }
 
 impl BoundValue<'_> {
-    /// True for a whole number, or text that may be one, that a double may not tell from those beside it.
+    /// True for a whole number, or text that may be one, that a double may not distinguish from its neighbours.
     #[must_use]
     pub fn exceeds_double_precision(&self) -> bool {
         match self {
             BoundValue::Integer(value) => value.unsigned_abs() > 1 << f64::MANTISSA_DIGITS,
-            // A moment has fewer digits in a row.
+            // A date and time has fewer digits in a row.
             BoundValue::Text(text) => {
                 let mut runs = text.split(|byte| !byte.is_ascii_digit());
                 runs.any(|run| run.len() > DOUBLE_PRECISION_DIGITS)
@@ -54,7 +54,7 @@ impl BoundValue<'_> {
         }
     }
 
-    /// True for a date alone, or at midnight.
+    /// True for a date without a time, or at midnight.
     fn is_midnight(&self) -> bool {
         matches!(
             self,
@@ -68,10 +68,10 @@ impl BoundValue<'_> {
 }
 
 impl<'a> ExecutePacket<'a> {
-    /// The parameters, which `types` tell apart.
+    /// The parameters, split by `types`.
     ///
     /// # Errors
-    /// When bytes are missing or left over, a type is not known, or bits are set beside it that mean nothing.
+    /// When bytes are missing or left over, or a type or a bit beside it is unknown.
     pub fn split_parameters<'t>(
         &self,
         types: &'t [u8],
@@ -79,10 +79,10 @@ impl<'a> ExecutePacket<'a> {
     where
         'a: 't,
     {
-        let own = self.parameter_block;
-        let (mut kinds, mut values) = (PacketCursor::new(types), PacketCursor::new(own.values));
-        let mut each = Vec::with_capacity(own.count);
-        for index in 0..own.count {
+        let block = self.parameter_block;
+        let (mut kinds, mut values) = (PacketCursor::new(types), PacketCursor::new(block.values));
+        let mut each = Vec::with_capacity(block.count);
+        for index in 0..block.count {
             let at = kinds.position();
             let mut ahead = kinds;
             let [code, sign] = ahead.u16()?.to_le_bytes();
@@ -90,18 +90,18 @@ impl<'a> ExecutePacket<'a> {
                 let value = u64::from(sign);
                 return Err(MalformedPacket::Unexpected { at, value });
             }
-            if own.has_names {
+            if block.has_names {
                 ahead.lenenc_bytes()?;
             }
             let kind = kinds.take(ahead.position() - at)?;
-            let null = own.nulls.get(index / 8);
+            let null = block.nulls.get(index / 8);
             let null = null.is_some_and(|byte| byte >> (index % 8) & 1 == 1);
             let bytes = match null {
                 true => None,
                 false => {
-                    let mut behind = values;
-                    skip_value(&mut behind, code)?;
-                    Some(values.take(behind.position() - values.position())?)
+                    let mut after = values;
+                    skip_value(&mut after, code)?;
+                    Some(values.take(after.position() - values.position())?)
                 }
             };
             each.push(BoundParameter {
@@ -123,11 +123,11 @@ impl<'a> ExecutePacket<'a> {
     }
 }
 
-/// So many digits a double tells apart.
+/// The number of decimal digits that a double preserves.
 pub const DOUBLE_PRECISION_DIGITS: usize = 15;
 
 impl<'a> BoundParameter<'a> {
-    /// A whole number from 0 on: eight bytes that [`Self::bytes`] may be.
+    /// The type word for a whole number from 0 on, in eight bytes of [`Self::bytes`].
     #[must_use]
     pub fn type_word_of_u64(signed: bool, capabilities: Capabilities) -> &'static [u8] {
         const LONGLONG: u8 = 8;
@@ -151,27 +151,27 @@ impl<'a> BoundParameter<'a> {
         is_date && self.bytes.is_some_and(|bytes| bytes.len() > BYTES)
     }
 
-    /// True for text that MySQL may not be able to convert, and then refuses the execution: any beyond ASCII.
+    /// True for text beyond ASCII: MySQL may be unable to convert it, and then refuses the execution.
     #[must_use]
     pub fn is_non_ascii_text(&self) -> bool {
         matches!(self.value(), BoundValue::Text(text) if !text.is_ascii())
     }
 
-    /// True where it is a number or a time.
+    /// True for a number or a time.
     #[must_use]
     pub fn is_number_or_time(&self) -> bool {
-        // BIT, and from DECIMAL to NEWDATE but for NULL; VARCHAR is in between. NEWDECIMAL is behind.
+        // DECIMAL to NEWDATE except NULL (6), BIT, NEWDECIMAL. VARCHAR (15) is text.
         let is = |code: u8| matches!(code, 0..=5 | 7..=14 | 16 | 246);
         self.bytes.is_some() && self.type_word.first().is_some_and(|code| is(*code))
     }
 
-    /// True where it is neither that nor NULL.
+    /// True for any other value but NULL.
     #[must_use]
     pub fn is_text(&self) -> bool {
         self.bytes.is_some() && !self.is_number_or_time()
     }
 
-    /// True where it is of a type of whole numbers.
+    /// True for an integer type.
     #[must_use]
     pub fn is_integer(&self) -> bool {
         // TINY, SHORT, LONG, LONGLONG, INT24, YEAR.
@@ -179,7 +179,7 @@ impl<'a> BoundParameter<'a> {
         self.bytes.is_some() && self.type_word.first().is_some_and(|code| is(*code))
     }
 
-    /// What it says.
+    /// The value.
     #[must_use]
     pub fn value(&self) -> BoundValue<'a> {
         self.read().unwrap_or(BoundValue::Other)
@@ -215,7 +215,7 @@ impl<'a> BoundParameter<'a> {
             15 | 253 | 254 => BoundValue::Text(cursor.lenenc_bytes().ok()?),
             // TIMESTAMP, DATETIME
             7 | 12 => read_date_time(&mut cursor)?,
-            // DATE: servers do not read a time that comes with it.
+            // DATE: servers do not read a time in it.
             10 => read_date_time(&mut cursor).filter(BoundValue::is_midnight)?,
             _ => BoundValue::Other,
         })
@@ -229,7 +229,7 @@ fn parse_decimal(text: &[u8]) -> Option<u64> {
     text.parse().ok()
 }
 
-/// Behind its length: a date, a date with a time, or one with microseconds. Without all of them it is the date of nothing.
+/// Reads a length, then a date, and optionally a time and microseconds. Length 0, the zero date, is not read.
 fn read_date_time<'a>(cursor: &mut PacketCursor<'_>) -> Option<BoundValue<'a>> {
     let length = cursor.u8().ok()?;
     let byte = |cursor: &mut PacketCursor<'_>| cursor.u8().ok().map(u32::from);
@@ -252,7 +252,7 @@ fn read_date_time<'a>(cursor: &mut PacketCursor<'_>) -> Option<BoundValue<'a>> {
     })
 }
 
-/// The payload of an execution with these parameters, types included, and no cursor.
+/// The payload of an execution with these parameters and their types, without a cursor.
 #[must_use]
 pub fn execute_payload(
     statement: u32,
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_have_as_many_parts_as_their_length_says() {
+    fn date_times_have_as_many_parts_as_their_length_allows() {
         let of = |date, time, microseconds| BoundValue::DateTime {
             date,
             time,

@@ -1,4 +1,4 @@
-//! Finds the SQL text of a query behind its query attributes.
+//! Finds the SQL text of a query after its query attributes.
 
 use std::ops::Range;
 
@@ -6,12 +6,11 @@ use super::Command;
 use crate::capability::Capabilities;
 use crate::cursor::{MalformedPacket, PacketCursor};
 
-/// Where the SQL text stands in the payload of a COM_QUERY or COM_STMT_PREPARE.
+/// The range of the SQL text in the payload of a COM_QUERY or COM_STMT_PREPARE.
 ///
-/// `payload` starts with the command byte and must be whole. Where QUERY_ATTRIBUTES was agreed on, COM_QUERY carries
-/// the count of parameters, the count of parameter sets and the parameters in front of the text (manual, COM_QUERY;
-/// COM_STMT_PREPARE never does). `None` for other commands, and where the parameters are malformed or of a type
-/// without a known width.
+/// `payload` starts with the command byte and must be complete. With QUERY_ATTRIBUTES, COM_QUERY has the parameter
+/// count, the count of parameter sets and the parameters before the text (manual, COM_QUERY); COM_STMT_PREPARE never
+/// does. `None` for other commands, and where a parameter is malformed or of a type without a known width.
 #[must_use]
 pub fn query_text_range(payload: &[u8], capabilities: Capabilities) -> Option<Range<usize>> {
     let mut cursor = PacketCursor::new(payload);
@@ -27,11 +26,11 @@ pub fn query_text_range(payload: &[u8], capabilities: Capabilities) -> Option<Ra
     Some(cursor.position()..payload.len())
 }
 
-/// The payload with another text, and what stands in front of it as it is.
+/// The payload with another text; the bytes before it stay.
 #[must_use]
 pub fn with_query_text(payload: &[u8], capabilities: Capabilities, text: &[u8]) -> Option<Vec<u8>> {
-    let own = query_text_range(payload, capabilities)?;
-    Some([payload.get(..own.start)?, text].concat())
+    let range = query_text_range(payload, capabilities)?;
+    Some([payload.get(..range.start)?, text].concat())
 }
 
 fn skip_attributes(cursor: &mut PacketCursor<'_>) -> Result<(), MalformedPacket> {
@@ -42,7 +41,7 @@ fn skip_attributes(cursor: &mut PacketCursor<'_>) -> Result<(), MalformedPacket>
     }
     let bytes = usize::try_from(parameters.div_ceil(8)).unwrap_or(usize::MAX);
     let nulls = cursor.take(bytes)?;
-    // The types always come along: nothing remembers them from one COM_QUERY to the next.
+    // The types are always sent: they do not last from one COM_QUERY to the next.
     expect_value(cursor, 1, |cursor| cursor.u8().map(u64::from))?;
     let mut types = Vec::new();
     for _ in 0..parameters {
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stands_behind_the_command_byte_without_attributes() {
+    fn text_follows_the_command_byte_without_attributes() {
         assert_eq!(text(b"\x03DO 1", Capabilities::NONE), Some(&b"DO 1"[..]));
         assert_eq!(
             text(b"\x16DO 1", Capabilities::QUERY_ATTRIBUTES),
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stands_behind_two_counts_when_there_are_no_attributes() {
+    fn text_follows_two_counts_when_there_are_no_attributes() {
         assert_eq!(
             text(b"\x03\x00\x01DO 1", Capabilities::QUERY_ATTRIBUTES),
             Some(&b"DO 1"[..])

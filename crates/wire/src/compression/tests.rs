@@ -86,7 +86,7 @@ fn parts_of_a_command_and_answers_within_one_go_on_counting() {
     let (head, tail) = command.split_at(60);
     let mut all = packed(&mut packer, head);
     all.extend(packed(&mut packer, tail));
-    // The server asks, in its frame 7; the client answers in a packet that is no command.
+    // The server requests data in its frame 7; the client sends a packet that is no command.
     packer.received(7);
     let mut answer = Vec::new();
     encode(2, b"data", &mut answer);

@@ -3,7 +3,7 @@
 use crate::capability::Capabilities;
 use crate::cursor::{MalformedPacket, PacketCursor};
 
-/// What COM_CHANGE_USER asks for, without authentication data and attributes.
+/// The contents of COM_CHANGE_USER, without authentication data and attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeUserRequest<'a> {
     /// Account name.
@@ -27,7 +27,7 @@ impl<'a> ChangeUserRequest<'a> {
             });
         }
         let user = cursor.nul_bytes()?;
-        // One byte of length here, whatever PLUGIN_AUTH_LENENC_DATA says (manual, COM_CHANGE_USER).
+        // One byte of length here, regardless of PLUGIN_AUTH_LENENC_DATA (manual, COM_CHANGE_USER).
         if capabilities.contains(Capabilities::SECURE_CONNECTION) {
             let length = cursor.u8()?;
             cursor.take(length.into())?;

@@ -1,13 +1,13 @@
-//! The server's first packet: who it is and what it can do.
+//! The server's first packet: its version and capabilities.
 
 use crate::capability::Capabilities;
 use crate::cursor::{MalformedPacket, PacketCursor};
 
 /// Protocol version of every server since MySQL 3.22.
 const PROTOCOL: u8 = 10;
-/// Bytes of the scramble that every greeting carries in front of the flags.
+/// Bytes of the scramble before the flags, in every greeting.
 const SCRAMBLE_HEAD: usize = 8;
-/// MariaDB 10 and older disguise themselves with this prefix for the sake of old replicas.
+/// MariaDB 10 and older put this prefix before their version, for old replicas.
 const REPLICATION_PREFIX: &[u8] = b"5.5.5-";
 
 /// The greeting (`HandshakeV10`), without its reserved bytes.
@@ -17,7 +17,7 @@ pub struct ServerGreeting {
     pub server_version: Vec<u8>,
     /// Connection id, as in `KILL`.
     pub thread_id: u32,
-    /// What the server can do, MariaDB's own flags included.
+    /// The server's capabilities, MariaDB's included.
     pub capabilities: Capabilities,
     /// Id of the default collation, its low byte.
     pub charset: u8,
@@ -48,7 +48,7 @@ impl ServerGreeting {
             || self.capabilities.0 >> 32 != 0
     }
 
-    /// The three numbers of the version, MariaDB's prefix aside; `None` when the version does not start with them.
+    /// The three numbers of the version, without MariaDB's prefix; `None` when the version does not start with them.
     #[must_use]
     pub fn version(&self) -> Option<(u16, u16, u16)> {
         let text = self
@@ -63,11 +63,11 @@ impl ServerGreeting {
     }
 }
 
-/// The same greeting with `flags` in the place of all those of `mask`; no other byte changes. For flags of the protocol's 32 bits
+/// The same greeting with the flags of `mask` replaced by those of `flags`; no other byte changes. For flags of the protocol's 32 bits
 /// that no other field depends on.
 ///
 /// # Errors
-/// As [`ServerGreeting::parse`]: what is no greeting must be relayed as it is.
+/// As [`ServerGreeting::parse`]: what is no greeting must be relayed unchanged.
 pub fn greeting_with_flags(
     payload: &[u8],
     mask: Capabilities,
@@ -75,18 +75,18 @@ pub fn greeting_with_flags(
 ) -> Result<Vec<u8>, MalformedPacket> {
     let (_, flags_at) = parse_with_flags_offset(payload)?;
     let mut greeting = payload.to_vec();
-    // The upper half stands behind collation and status, and is missing from servers before 4.1.
-    let places = [flags_at, flags_at + 1, flags_at + 5, flags_at + 6];
+    // The upper half comes after collation and status, and is missing from servers before 4.1.
+    let offsets = [flags_at, flags_at + 1, flags_at + 5, flags_at + 6];
     let bytes = mask.0.to_le_bytes().into_iter().zip(flags.0.to_le_bytes());
-    for (place, (mask, flags)) in places.into_iter().zip(bytes) {
-        if let Some(byte) = greeting.get_mut(place) {
+    for (offset, (mask, flags)) in offsets.into_iter().zip(bytes) {
+        if let Some(byte) = greeting.get_mut(offset) {
             *byte = *byte & !mask | flags & mask;
         }
     }
     Ok(greeting)
 }
 
-/// The greeting, and where its flags stand.
+/// The greeting, and the offset of its flags.
 fn parse_with_flags_offset(payload: &[u8]) -> Result<(ServerGreeting, usize), MalformedPacket> {
     let mut cursor = PacketCursor::new(payload);
     let protocol = cursor.u8()?;
@@ -111,7 +111,7 @@ fn parse_with_flags_offset(payload: &[u8]) -> Result<(ServerGreeting, usize), Ma
         scramble: Vec::new(),
         auth_plugin: Vec::new(),
     };
-    // Servers before 4.1 stop here.
+    // The greeting of servers before 4.1 ends here.
     if !cursor.is_empty() {
         greeting.charset = cursor.u8()?;
         greeting.status = cursor.u16()?;
@@ -128,12 +128,12 @@ fn parse_with_flags_offset(payload: &[u8]) -> Result<(ServerGreeting, usize), Ma
             .capabilities
             .intersects(Capabilities::SECURE_CONNECTION.union(Capabilities::PLUGIN_AUTH))
         {
-            // At least 12 bytes and a NUL, whatever the length says (manual, HandshakeV10).
-            let tail = cursor.take(scramble_bytes.saturating_sub(SCRAMBLE_HEAD).max(13))?;
-            scramble.extend_from_slice(tail.strip_suffix(&[0]).unwrap_or(tail));
+            // At least 12 bytes and a NUL, regardless of the length (manual, HandshakeV10).
+            let rest = cursor.take(scramble_bytes.saturating_sub(SCRAMBLE_HEAD).max(13))?;
+            scramble.extend_from_slice(rest.strip_suffix(&[0]).unwrap_or(rest));
         }
         if greeting.capabilities.contains(Capabilities::PLUGIN_AUTH) {
-            // Some servers of the 5.5 line forgot the NUL.
+            // Some servers of the 5.5 line omit the NUL.
             let name = cursor.rest();
             greeting.auth_plugin = name.strip_suffix(&[0]).unwrap_or(name).to_vec();
         }

@@ -1,31 +1,31 @@
-//! The client's answer to the greeting: who logs in, to which database, with which capabilities.
+//! The client's answer to the greeting: user, database and capabilities.
 
 use crate::capability::Capabilities;
 use crate::compression::DEFAULT_ZSTD_LEVEL;
 use crate::cursor::{MalformedPacket, PacketCursor};
 
-/// Bytes of an SSLRequest, which is a login cut off in front of the user.
+/// Bytes of an SSLRequest, which is a login that ends before the user.
 const SSL_REQUEST_BYTES: usize = 32;
-/// Bytes of the flags that it begins with.
+/// Bytes of the flags at its beginning.
 const FLAG_BYTES: usize = 4;
 
-/// What a client may answer to a greeting.
+/// A client's answer to a greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginRequest<'a> {
     /// A login of the protocol since 4.1.
     Response(LoginResponse<'a>),
-    /// The client wants TLS before it says more.
+    /// The client requests TLS before its login.
     SslRequest(Capabilities),
-    /// A login of the protocol before 4.1; nothing behind its flags is read.
+    /// A login of the protocol before 4.1; nothing after its flags is read.
     Pre41(Capabilities),
 }
 
 /// `HandshakeResponse41`, without authentication data and attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginResponse<'a> {
-    /// What the client wants; what is used is the intersection with the server's (see [`Capabilities::intersection`]).
+    /// The capabilities that the client requests; those used are the intersection with the server's (see [`Capabilities::intersection`]).
     pub capabilities: Capabilities,
-    /// The longest packet the client takes, in bytes.
+    /// The longest packet the client accepts, in bytes.
     pub max_packet: u32,
     /// Id of the collation, its low byte.
     pub charset: u8,
@@ -33,7 +33,7 @@ pub struct LoginResponse<'a> {
     pub user: &'a [u8],
     /// Database to start in; `None` when none is named.
     pub database: Option<&'a [u8]>,
-    /// The level of zstd that the client asks for, where it can do that.
+    /// The zstd level that the client requests, if it supports zstd.
     pub zstd_level: Option<u8>,
     /// Plugin the client used for its first authentication data.
     pub auth_plugin: Option<&'a [u8]>,
@@ -43,10 +43,10 @@ impl<'a> LoginRequest<'a> {
     /// Reads the payload of the client's first packet.
     ///
     /// # Errors
-    /// [`MalformedPacket`] when a field is cut short: such a login is for the server to judge.
+    /// [`MalformedPacket`] when a field is cut short: such a login is left to the server.
     pub fn parse(payload: &'a [u8]) -> Result<Self, MalformedPacket> {
         let mut cursor = PacketCursor::new(payload);
-        // A login before 4.1 has two bytes of flags in front of the three of the packet limit.
+        // A login before 4.1 has two bytes of flags before the three of the packet limit.
         let low = Capabilities(cursor.u16()?.into());
         if !low.contains(Capabilities::PROTOCOL_41) {
             return Ok(Self::Pre41(low));
@@ -81,8 +81,8 @@ impl<'a> LoginRequest<'a> {
     }
 }
 
-/// The same login, or request for TLS, with `flags` in the place of all those of `mask`: where the server's leg is not as the
-/// client's. For SSL and the ways to compress; the level of zstd comes and goes with its flag.
+/// The same login, or request for TLS, with the flags of `mask` replaced by those of `flags`, where the server connection differs from
+/// the client's. For SSL and compression; the zstd level is added or removed with its flag.
 #[must_use]
 pub fn login_with_flags(payload: &[u8], mask: Capabilities, flags: Capabilities) -> Vec<u8> {
     let mut login = payload.to_vec();
@@ -90,14 +90,14 @@ pub fn login_with_flags(payload: &[u8], mask: Capabilities, flags: Capabilities)
     for (byte, (mask, flags)) in login.iter_mut().take(FLAG_BYTES).zip(bytes) {
         *byte = *byte & !mask | flags & mask;
     }
-    let asks = |login: &[u8]| {
+    let requests_zstd = |login: &[u8]| {
         let flags = login
             .first_chunk()
             .map_or(0, |flags| u32::from_le_bytes(*flags));
         Capabilities::from_parts(flags, 0).contains(Capabilities::ZSTD_COMPRESSION)
     };
     if payload.len() > SSL_REQUEST_BYTES {
-        match (asks(payload), asks(&login)) {
+        match (requests_zstd(payload), requests_zstd(&login)) {
             (true, false) => drop(login.pop()),
             (false, true) => login.push(DEFAULT_ZSTD_LEVEL),
             _ => {}
@@ -106,7 +106,7 @@ pub fn login_with_flags(payload: &[u8], mask: Capabilities, flags: Capabilities)
     login
 }
 
-/// The request for TLS that goes before a login, or the one that `payload` is; with `flags` as in [`login_with_flags`].
+/// The request for TLS before the login `payload`, or `payload` if it is one; with `flags` as in [`login_with_flags`].
 #[must_use]
 pub fn ssl_request(payload: &[u8], mask: Capabilities, flags: Capabilities) -> Vec<u8> {
     let head = payload.get(..SSL_REQUEST_BYTES).unwrap_or(payload);
@@ -132,7 +132,7 @@ fn skip_auth_data(
     Ok(())
 }
 
-/// A NUL-terminated field that is there when `flag` is; an empty name is none.
+/// A NUL-terminated field that is present with `flag`; an empty name is `None`.
 fn optional_field<'a>(
     cursor: &mut PacketCursor<'a>,
     capabilities: Capabilities,
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_user_and_database_behind_authentication_data_of_each_coding() {
+    fn reads_user_and_database_after_authentication_data_of_each_coding() {
         for (extra, auth) in [(0, &b"\x03a\0b"[..]), (1 << 21, b"\xfc\x03\x00a\0b")] {
             let mut rest = b"root\0".to_vec();
             rest.extend_from_slice(auth);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_level_of_zstd_stands_behind_everything_else() {
+    fn the_level_of_zstd_is_the_last_field() {
         for (flag, level) in [(0, None), (1 << 26, Some(7))] {
             let asking = login(CLASSIC | flag, 0, b"root\0\0tl\0\x07");
             assert_eq!(response(&asking).and_then(|login| login.zstd_level), level);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ssl_request_and_an_old_login_are_told_apart() {
+    fn an_ssl_request_and_an_old_login_are_distinguished() {
         assert!(matches!(
             LoginRequest::parse(&login(CLASSIC | 0x800, 0, b"")),
             Ok(LoginRequest::SslRequest(_))

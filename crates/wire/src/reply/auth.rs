@@ -5,22 +5,22 @@ use super::{ReplyEvent, ReplyOutcome};
 use crate::capability::Capabilities;
 use crate::command::Command;
 
-/// The server's packets behind the client's login.
+/// Follows the server's packets after the client's login.
 ///
-/// Who speaks next follows from the plugin, which may be one that nobody here knows: relay both directions at once,
-/// and rely on [`AuthEvent::Done`] alone. `01 03` of caching_sha2_password is the one packet known to be followed by
-/// another of the server.
+/// Which side sends next depends on the plugin, which may be unknown here: relay both directions at once, and rely on
+/// [`AuthEvent::Done`] alone. `01 03` of caching_sha2_password is the only packet known to be followed by another one
+/// of the server.
 #[derive(Debug, Clone)]
 pub struct AuthFollower {
     scanner: ReplyScanner,
 }
 
-/// What [`AuthFollower::feed`] made of the bytes.
+/// The result of [`AuthFollower::feed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthStep {
-    /// Bytes of the dialogue at the front of what was given.
+    /// Bytes of the dialogue at the front of the given ones.
     pub consumed: usize,
-    /// What happened behind the last of them. With `None`, everything was consumed.
+    /// The event after them. `None`: all bytes were consumed.
     pub event: Option<AuthEvent>,
 }
 
@@ -29,16 +29,16 @@ pub struct AuthStep {
 pub enum AuthEvent {
     /// The login succeeded ([`ReplyOutcome::Ok`]) or failed ([`ReplyOutcome::Err`]); nothing more is consumed.
     Done(ReplyOutcome),
-    /// The client answers.
+    /// The client sends next.
     AwaitClient,
-    /// The server goes on.
+    /// The server sends another packet.
     AwaitServer,
-    /// No packet of the protocol: everything from here must be pumped unread.
+    /// The packet is not of the protocol: from here on bytes must be relayed unread.
     Unfollowable,
 }
 
 impl AuthFollower {
-    /// Waits for the server's first packet behind the login.
+    /// Waits for the server's first packet after the login.
     #[must_use]
     pub fn new(capabilities: Capabilities) -> Self {
         Self {
@@ -46,20 +46,20 @@ impl AuthFollower {
         }
     }
 
-    /// Takes the server's next bytes; stops behind each packet.
+    /// Takes the server's next bytes; stops after each packet.
     pub fn feed(&mut self, bytes: &[u8]) -> AuthStep {
         let mut consumed = 0;
         loop {
-            let walked = self.scanner.next(bytes.get(consumed..).unwrap_or_default());
-            consumed += walked.consumed;
-            let event = match walked.piece {
+            let scanned = self.scanner.next(bytes.get(consumed..).unwrap_or_default());
+            consumed += scanned.consumed;
+            let event = match scanned.piece {
                 ScannedPiece::Event(ReplyEvent::Done(outcome)) => Some(AuthEvent::Done(outcome)),
                 ScannedPiece::Event(ReplyEvent::ClientAuth) => Some(AuthEvent::AwaitClient),
                 ScannedPiece::Event(_) => Some(AuthEvent::Unfollowable),
                 ScannedPiece::AwaitServer => Some(AuthEvent::AwaitServer),
                 _ => None,
             };
-            if event.is_some() || walked.consumed == 0 {
+            if event.is_some() || scanned.consumed == 0 {
                 return AuthStep { consumed, event };
             }
         }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn caching_sha2_password_from_the_cache_goes_on_by_itself() {
+    fn caching_sha2_password_from_the_cache_continues_by_itself() {
         let bytes = b"\x02\0\0\x02\x01\x03\x07\0\0\x03\0\0\0\x02\0\0\0";
         assert_eq!(events(bytes), [AuthEvent::AwaitServer, ok()]);
     }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_end_nothing_is_consumed() {
+    fn after_the_end_nothing_is_consumed() {
         let mut auth = AuthFollower::new(Capabilities::PROTOCOL_41);
         let bytes = b"\x07\0\0\x02\0\0\0\x02\0\0\0more";
         assert_eq!(

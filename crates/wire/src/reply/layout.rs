@@ -1,4 +1,4 @@
-//! Where in a whole reply its column definitions and status flags stand, to be put to what they are elsewhere.
+//! Offsets of column definitions and status flags in a complete reply, so that they can be changed.
 
 use std::ops::Range;
 
@@ -7,31 +7,31 @@ use crate::cursor::PacketCursor;
 use crate::packet::{HEADER_BYTES, MAX_BODY, PacketHeader, encode};
 use crate::status;
 
-/// What an EOF begins with, and an OK that stands in its place.
+/// First byte of an EOF, and of an OK in its place.
 const EOF: u8 = 0xfe;
-/// What an OK begins with.
+/// First byte of an OK.
 const OK: u8 = 0x00;
 
-/// The places of a reply of one result set.
+/// The layout of a reply of one result set, in offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyLayout {
-    /// The payload of each column definition; `None`: they are left out, as the client has them.
+    /// The payload of each column definition; `None`: they are omitted, as the client has them.
     pub definitions: Option<Vec<Range<usize>>>,
-    /// Status flags behind the columns, where an EOF stands there: two bytes from here on.
+    /// Offset of the two bytes of status flags after the columns, where there is an EOF.
     pub columns_end_status: Option<usize>,
-    /// Status flags at the end: two bytes from here on.
+    /// Offset of the two bytes of status flags at the end.
     pub end_status: usize,
 }
 
 impl ReplyLayout {
-    /// Reads a reply that was followed to its end, and ended well. `None`: it is not made of columns and rows alone.
+    /// Reads a complete reply that ended without an error. `None`: it is no single result set.
     #[must_use]
     pub fn read(reply: &[u8], capabilities: Capabilities) -> Option<ReplyLayout> {
         let mut packets = PacketRanges { reply, offset: 0 };
         let count = packets.next()?;
         let mut first = PacketCursor::new(reply.get(count)?);
         let columns = first.lenenc_int().ok().filter(|count| *count > 0)?;
-        // Where definitions may be left out, it is said behind the number that they follow.
+        // Where definitions may be omitted, a byte after the count shows whether they follow.
         let definitions = match first.rest() {
             [] | [1] => Some(
                 (0..columns)
@@ -59,24 +59,23 @@ impl ReplyLayout {
     }
 }
 
-/// A whole reply of one result set, taken apart.
+/// The parts of a complete reply of one result set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultSetParts {
     /// The payload of each column definition.
     pub definitions: Vec<Range<usize>>,
-    /// Where the packet of the first row begins, or that behind the columns if there is no row.
+    /// Offset of the first row's packet, or of the one after the columns if there is no row.
     pub rows_start: usize,
     /// The payload of each row.
     pub rows: Vec<Range<usize>>,
-    /// The payload at the end.
+    /// The payload of the last packet.
     pub end_packet: Range<usize>,
-    /// Status flags in it: two bytes from here on.
+    /// Offset of its two bytes of status flags.
     pub status_at: usize,
 }
 
 impl ResultSetParts {
-    /// Takes a reply apart that was followed to its end, and ended well. `None`: it leaves its column definitions out, or is not made
-    /// of columns and rows alone.
+    /// Splits a complete reply that ended without an error. `None`: it omits its column definitions, or is no single result set.
     #[must_use]
     pub fn read(reply: &[u8], capabilities: Capabilities) -> Option<ResultSetParts> {
         let layout = ReplyLayout::read(reply, capabilities)?;
@@ -104,7 +103,7 @@ impl ResultSetParts {
     }
 }
 
-/// A whole reply that ended well, as it is told to a client that has its column definitions. `None`: it leaves out none.
+/// A complete reply without its column definitions, for a client that has them. `None`: it has none.
 #[must_use]
 pub fn without_definitions(reply: &[u8], capabilities: Capabilities) -> Option<Vec<u8>> {
     let layout = ReplyLayout::read(reply, capabilities)?;
@@ -128,8 +127,8 @@ fn first_and_last(ranges: &[Range<usize>]) -> Option<(&Range<usize>, &Range<usiz
     Some((ranges.first()?, ranges.last()?))
 }
 
-/// Has a whole reply that ended well say that another one follows it; returns how many packets it has. `None`: its places are not
-/// known.
+/// Sets the flag for further results in a complete reply that ended without an error; returns its number of packets. `None`: its layout
+/// is not known.
 #[must_use]
 pub fn set_more_results(reply: &mut [u8], capabilities: Capabilities) -> Option<usize> {
     let mut packets = PacketRanges { reply, offset: 0 };
@@ -149,51 +148,51 @@ pub fn set_more_results(reply: &mut [u8], capabilities: Capabilities) -> Option<
     Some(count)
 }
 
-/// Has a whole reply that ended well bear these status flags wherever it has some.
+/// Sets these status flags wherever a complete reply that ended without an error has some.
 pub fn set_status_flags(reply: &mut [u8], capabilities: Capabilities, flags: u16) {
-    let places =
+    let offsets =
         ReplyLayout::read(reply, capabilities).map(|it| (it.columns_end_status, it.end_status));
-    if let Some((columns_end, last)) = places {
+    if let Some((columns_end, last)) = offsets {
         for at in columns_end.into_iter().chain([last]) {
             write_status_flags(reply, at, flags, flags);
         }
     }
 }
 
-/// The status flags at a place.
+/// The status flags at an offset.
 #[must_use]
 pub fn status_flags_at(reply: &[u8], at: usize) -> Option<u16> {
     let bytes = reply.get(at..)?.first_chunk()?;
     Some(u16::from_le_bytes(*bytes))
 }
 
-/// Puts the flags at a place to what they are to be, as far as a mask goes.
+/// Sets the flags of `mask` at an offset to those of `to`.
 pub fn write_status_flags(reply: &mut [u8], at: usize, mask: u16, to: u16) {
-    if let Some(own) = status_flags_at(reply, at)
+    if let Some(current) = status_flags_at(reply, at)
         && let Some(bytes) = reply.get_mut(at..at + 2)
     {
-        bytes.copy_from_slice(&(own & !mask | to & mask).to_le_bytes());
+        bytes.copy_from_slice(&(current & !mask | to & mask).to_le_bytes());
     }
 }
 
-/// Warnings, then status.
+/// The offset of an EOF's status: warnings, then status.
 fn eof_status_offset(reply: &[u8], packet: Range<usize>) -> Option<usize> {
     let payload = reply.get(packet.clone())?;
     let is_eof = payload.len() == 5 && payload.first() == Some(&EOF);
     is_eof.then_some(packet.start + 3)
 }
 
-/// Rows, the last id, status, warnings.
+/// The offset of an OK's status: rows, last id, status, warnings.
 fn ok_status_offset(reply: &[u8], packet: Range<usize>, begins: u8) -> Option<usize> {
     let mut payload = PacketCursor::new(reply.get(packet.clone())?);
     (payload.u8().ok()? == begins).then_some(())?;
     payload.lenenc_int().ok()?;
     payload.lenenc_int().ok()?;
-    let behind = payload.rest().len();
-    (behind >= 2).then(|| packet.end - behind)
+    let remaining = payload.rest().len();
+    (remaining >= 2).then(|| packet.end - remaining)
 }
 
-/// Payloads of packets, none of which is continued.
+/// Iterates over the payloads of packets. Ends at a packet that is continued.
 struct PacketRanges<'a> {
     reply: &'a [u8],
     offset: usize,
@@ -246,7 +245,7 @@ mod tests {
     const NEW: Capabilities = Capabilities::DEPRECATE_EOF;
 
     #[test]
-    fn both_ends_are_found_with_and_without_an_eof_behind_the_columns() {
+    fn both_ends_are_found_with_and_without_an_eof_after_the_columns() {
         let mut old = reply(&[
             b"\x02",
             b"one",
@@ -274,8 +273,8 @@ mod tests {
         assert_eq!(layout.definitions.map(|all| all.len()), Some(1));
         assert_eq!(layout.columns_end_status, None);
         assert_eq!(status_flags_at(&new, layout.end_status), Some(0x22));
-        let told = reply(&[b"\x01\x01", b"one", &[EOF, 0, 0, 2, 0, 0, 0]]);
-        assert!(ReplyLayout::read(&told, NEW).is_some());
+        let complete = reply(&[b"\x01\x01", b"one", &[EOF, 0, 0, 2, 0, 0, 0]]);
+        assert!(ReplyLayout::read(&complete, NEW).is_some());
         let left_out = reply(&[b"\x01\x00", b"row", &[EOF, 0, 0, 0x22, 0, 0, 0]]);
         let layout = ReplyLayout::read(&left_out, NEW).unwrap();
         assert_eq!(
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_of_a_reply_says_that_another_follows() {
+    fn every_end_of_a_reply_has_the_flag_for_further_results() {
         let old = [
             &b"\x01"[..],
             b"one",
@@ -311,7 +310,7 @@ mod tests {
             b"row",
             &[EOF, 0, 0, 2, 0],
         ];
-        let told = [
+        let expected = [
             &b"\x01"[..],
             b"one",
             &[EOF, 0, 0, 10, 0],
@@ -323,7 +322,7 @@ mod tests {
         let ok = [&[OK, 1, 0, 2, 0, 0, 0][..]];
         let told_ok = [&[OK, 1, 0, 10, 0, 0, 0][..]];
         for (packets, told, capabilities) in [
-            (&old[..], &told[..], Capabilities::NONE),
+            (&old[..], &expected[..], Capabilities::NONE),
             (&new, &told_new, NEW),
             (&ok, &told_ok, NEW),
         ] {

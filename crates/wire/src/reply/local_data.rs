@@ -36,7 +36,7 @@ impl LocalInfileFollower {
         consumed
     }
 
-    /// True behind the empty packet: it is the server's turn again.
+    /// True after the empty packet: the server sends next.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.done
@@ -49,7 +49,7 @@ mod tests {
     use crate::packet::{MAX_BODY, encode};
 
     #[test]
-    fn ends_behind_the_empty_packet_and_not_before() {
+    fn ends_after_the_empty_packet_and_not_before() {
         let mut bytes = Vec::new();
         let seq = encode(2, b"1\tone\n", &mut bytes);
         encode(seq, b"", &mut bytes);

@@ -1,7 +1,7 @@
-//! Makes valid replies of every kind, and checks that the follower's end is the true one.
+//! Generates valid replies of every kind, and checks that the follower finds their end.
 //!
-//! A reply is made from its meaning (so many columns, such rows, another result), never read back. Rows of 16 MiB and
-//! more are headers and a length: their bodies are fed from one small buffer.
+//! A reply is made from its meaning (columns, rows, further results), never read back. Rows of 16 MiB and more are
+//! headers and a length: their bodies are fed from one small buffer.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use crate::status;
 #[derive(Debug, Clone)]
 enum ReplyPiece {
     Bytes(Vec<u8>),
-    /// So many bytes that nobody may look at.
+    /// So many bytes that must not be read.
     Filler(usize),
 }
 
@@ -45,7 +45,7 @@ enum ChainEnd {
     Err,
     /// An ERR in place of the last result set's end.
     ErrInRows,
-    /// The last result set's rows wait behind a cursor.
+    /// The last result set's rows are held by a cursor.
     Cursor,
 }
 
@@ -58,7 +58,7 @@ struct ResponseChain {
     progress: bool,
 }
 
-/// The reply as it is written, and what a follower has to find.
+/// The reply as it is written, and what a follower must find.
 struct GeneratedReply {
     pieces: Vec<ReplyPiece>,
     seq: u8,
@@ -105,9 +105,9 @@ impl GeneratedReply {
         lengths.sum()
     }
 
-    /// Bytes in pieces of `size`; long fillers in pieces of their own.
+    /// Feeds the bytes in pieces of `size`; long fillers in pieces of their own.
     fn feed(&self, size: usize, mut to: impl FnMut(&[u8])) {
-        // What is never to be looked at looks like an EOF, an ERR, a header.
+        // Bytes that must not be read look like an EOF, an ERR, a header.
         let filler = [0xFE_u8, 0xFF, 0x00, 0xFB].repeat(16 * 1024);
         let mut run = Vec::new();
         for piece in &self.pieces {
@@ -248,7 +248,7 @@ impl ResponseChain {
             out.packet(REPORT);
         }
         let text = self.command == Command::Query;
-        // The binary protocol starts every row with 0; text rows may start with a long length, and are long then.
+        // The binary protocol starts every row with 0. A text row may start with a long length; it is long then.
         let (first, len) = match row.first {
             _ if !text => (0, row.len.max(1)),
             0xFF => (0xFB, row.len.max(1)),

@@ -1,7 +1,7 @@
-//! The state machine behind every follower: which packet comes next, and whether it has to be read.
+//! The state machine of every follower: which packet comes next, and whether it has to be read.
 //!
-//! Source of the rules: the manual's chapter "Text Resultset" and those of the commands, and what MySQL 9.7, MariaDB
-//! 10.11 and 11.8 send. Where clients are forgiving, so is the walk: an ERR packet ends a reply wherever it stands.
+//! Source of the rules: the manual's chapter "Text Resultset" and those of the commands, and the packets of MySQL 9.7,
+//! MariaDB 10.11 and 11.8. It is as lenient as clients are: an ERR packet ends a reply at any point.
 
 mod columns;
 mod packet_reader;
@@ -17,16 +17,16 @@ use crate::command::{Command, ReplyKind};
 use crate::packet::{HEADER_BYTES, MAX_BODY, PacketHeader, PacketSplitter};
 use crate::response::{EOF, ERR};
 
-/// The most that is kept of a packet that has to be read and arrives in pieces, in bytes.
+/// Maximum bytes held of a packet that has to be read and arrives in pieces.
 ///
-/// Flags and counts stand in the first 23 bytes; what may be longer is text (messages, session trackers), and an OK
-/// packet says when some of it is missing.
+/// Flags and counts are in the first 23 bytes. Longer packets have text (messages, session trackers), and an OK
+/// packet shows whether some of it is missing.
 pub const MAX_HELD_BYTES: usize = 8 * 1024;
 
 /// A classic EOF packet is shorter than this; a longer packet that starts with its byte is a row.
 const EOF_LIMIT: usize = 9;
 
-/// Follows the packets of one reply, and names what each holds: [`super::ReplyFollower`] keeps the end alone, a reader of rows more.
+/// Follows the packets of one reply and classifies each. [`super::ReplyFollower`] uses only the end, a reader of rows more.
 #[derive(Debug, Clone)]
 pub struct ReplyScanner {
     command: Command,
@@ -39,10 +39,10 @@ pub struct ReplyScanner {
     held: Vec<u8>,
     /// The database that the last packet with trackers named.
     schema: Option<Vec<u8>>,
-    /// That packet's trackers were cut off.
+    /// The trackers of that packet were cut off.
     schema_unknown: bool,
     column_capture: ColumnCapture,
-    /// Status flags behind the columns.
+    /// Status flags after the columns.
     status_after_columns: u16,
     columns: u64,
     rows: u64,
@@ -55,7 +55,7 @@ pub struct ReplyScanner {
 enum ReplyPhase {
     /// One packet that ends the reply, read.
     SinglePacket,
-    /// One packet that ends the reply, not looked at.
+    /// One packet that ends the reply, not read.
     Text,
     /// The start of a response: OK, ERR, LOCAL INFILE request or the column count.
     Response,
@@ -73,39 +73,39 @@ enum ReplyPhase {
     Definitions { left: u64, head: PrepareOkPacket },
     /// A step of the authentication dialogue.
     Login,
-    /// Never anything to follow.
+    /// A reply that cannot be followed.
     Unfollowable { reported: bool },
     /// The command has no reply.
     Silent,
-    /// Behind the end.
+    /// After the end.
     Ended,
 }
 
-/// What is done with the current packet.
+/// How the current packet is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PacketTreatment {
     /// Its first byte has not arrived.
     Undecided,
-    /// Read at its end.
+    /// Read when it is complete.
     Hold,
     /// A column definition of a result set.
     Column,
     /// A row.
     Row,
-    /// Nobody reads it.
+    /// Not read.
     Skip,
 }
 
-/// What [`ReplyScanner::next_number`] found.
+/// The result of [`ReplyScanner::next`].
 #[derive(Debug)]
 pub struct ScanStep<'a> {
-    /// So many bytes were taken.
+    /// Number of bytes consumed.
     pub consumed: usize,
-    /// What they hold.
+    /// What they are.
     pub piece: ScannedPiece<'a>,
 }
 
-/// What a walk found. `body` is a piece of the packet, and `end` is true with its last piece.
+/// A classified piece. `body` is a piece of the packet; `end` is true for its last piece.
 #[derive(Debug)]
 pub enum ScannedPiece<'a> {
     /// Nothing that a reader of rows needs.
@@ -124,14 +124,14 @@ pub enum ScannedPiece<'a> {
         /// The last one.
         end: bool,
     },
-    /// The authentication dialogue goes on with another packet of the server.
+    /// The server sends another packet of the authentication dialogue.
     AwaitServer,
     /// See [`ReplyEvent`].
     Event(ReplyEvent),
 }
 
 impl ReplyScanner {
-    /// The reply to this command.
+    /// Follows the reply to this command.
     #[must_use]
     pub fn new(command: Command, capabilities: Capabilities) -> Self {
         let phase = match command.reply_kind() {
@@ -164,7 +164,7 @@ impl ReplyScanner {
         }
     }
 
-    /// Number of the last packet that was not skipped with others.
+    /// Sequence number of the last packet that was not skipped with others.
     pub fn seq(&self) -> u8 {
         self.splitter.seq()
     }
@@ -189,23 +189,23 @@ impl ReplyScanner {
         self.schema.as_deref()
     }
 
-    /// What was told of columns, where the client keeps that: taken out.
+    /// Takes the column definitions received so far, for a session whose client caches them.
     pub fn take_columns(&mut self) -> SentColumnDefinitions {
         self.column_capture.take_definitions()
     }
 
-    /// Status flags behind the columns of the last result set, where an EOF stands there.
+    /// Status flags after the columns of the last result set, where there is an EOF.
     pub fn status_after_columns(&self) -> u16 {
         self.status_after_columns
     }
 
-    /// Responses of the chain that have begun.
+    /// Responses of the chain so far, including the current one.
     pub fn responses(&self) -> u32 {
         self.responses
     }
 
-    /// Skips rows that lie whole at the front of `bytes`, and returns how long they are. This is where a large result
-    /// spends its time: of each row, only the header and one byte are touched.
+    /// Skips rows that are complete at the front of `bytes`, and returns their length. A large result set spends its time
+    /// here: of each row, only the header and one byte are read.
     pub fn skip_rows(&mut self, bytes: &[u8]) -> usize {
         if self.phase != ReplyPhase::Rows || !self.splitter.at_boundary() {
             return 0;
@@ -216,16 +216,16 @@ impl ReplyScanner {
             if first >= EOF || len == MAX_BODY {
                 break;
             }
-            let Some(behind) = ahead.get(HEADER_BYTES + len..) else {
+            let Some(following) = ahead.get(HEADER_BYTES + len..) else {
                 break;
             };
-            ahead = behind;
+            ahead = following;
             self.rows += 1;
         }
         bytes.len() - ahead.len()
     }
 
-    /// How many bytes of the current row may go by unseen: not the last one of its packet.
+    /// How many bytes of the current row may be skipped: all except the last one of its packet.
     pub fn skippable_row_bytes(&self) -> usize {
         match self.treatment {
             PacketTreatment::Row => self.splitter.skippable(),
@@ -233,12 +233,12 @@ impl ReplyScanner {
         }
     }
 
-    /// So many of them did.
+    /// Counts `bytes` of the skippable bytes as passed.
     pub fn skip_row_bytes(&mut self, bytes: usize) {
         self.splitter.skip(bytes);
     }
 
-    /// Takes what stands at the front of `bytes`: a piece of one packet, up to its end.
+    /// Takes a piece of one packet, at most up to its end, from the front of `bytes`.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> ScanStep<'a> {
         match self.phase {
             ReplyPhase::Silent => {
@@ -277,7 +277,7 @@ impl ReplyScanner {
             self.treatment = self.choose_treatment(part.body.first().copied());
         }
         let (body, end) = (part.body, part.end);
-        let what = match self.treatment {
+        let piece = match self.treatment {
             PacketTreatment::Undecided => ScannedPiece::Nothing,
             PacketTreatment::Hold => self.hold(body, end),
             PacketTreatment::Column => {
@@ -303,11 +303,11 @@ impl ReplyScanner {
         };
         ScanStep {
             consumed: part.consumed,
-            piece: what,
+            piece,
         }
     }
 
-    /// Chooses by phase, first byte and length. `None` stands for an empty packet.
+    /// Chooses by phase, first byte and length. `None`: the packet is empty.
     fn choose_treatment(&self, first: Option<u8>) -> PacketTreatment {
         match self.phase {
             ReplyPhase::Text => PacketTreatment::Skip,
@@ -319,7 +319,7 @@ impl ReplyScanner {
         }
     }
 
-    /// True for what is no row: an ERR packet, which no row can look like, or the end. A row whose first column is 16
+    /// True for a packet that is no row: an ERR packet, which no row can look like, or the end. A row whose first column is 16
     /// MiB or longer starts with the byte of an EOF, too, but fills its first physical packet.
     fn ends_list(&self, first: Option<u8>) -> bool {
         let limit = if self.deprecate_eof() {
@@ -338,7 +338,7 @@ impl ReplyScanner {
         self.capabilities.contains(Capabilities::DEPRECATE_EOF)
     }
 
-    /// Collects a packet that has to be read, and reads it when it is complete.
+    /// Holds the pieces of a packet that has to be read, and reads it when it is complete.
     fn hold<'a>(&mut self, body: &[u8], end: bool) -> ScannedPiece<'a> {
         if end && self.held.is_empty() {
             return self.read(body);

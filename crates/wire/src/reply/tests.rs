@@ -1,4 +1,4 @@
-//! Where replies end, told packet by packet; the bytes are those of MySQL 9.7 and MariaDB 10.11.
+//! Where replies end, packet by packet; the bytes are those of MySQL 9.7 and MariaDB 10.11.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::*;
@@ -24,20 +24,20 @@ fn stream(packets: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Feeds the packets whole and byte by byte; the events, the last of which must be behind the last packet.
+/// Feeds the packets whole and byte by byte; returns the events, the last of which must be after the last packet.
 fn follow(
     command: Command,
     capabilities: Capabilities,
     packets: &[&[u8]],
 ) -> (Vec<ReplyEvent>, ReplyFollower) {
     let bytes = stream(packets);
-    let mut behind = bytes.clone();
-    behind.extend_from_slice(b"\x07\0\0\x01");
+    let mut with_trailing = bytes.clone();
+    with_trailing.extend_from_slice(b"\x07\0\0\x01");
     let mut whole = ReplyFollower::new(command, capabilities);
     let mut events = Vec::new();
     let mut consumed = 0;
     loop {
-        let step = whole.feed(&behind[consumed..]);
+        let step = whole.feed(&with_trailing[consumed..]);
         consumed += step.consumed;
         match step.event {
             Some(event) => events.push(event),
@@ -83,7 +83,7 @@ fn ok(status: u16) -> ReplyOutcome {
 }
 
 #[test]
-fn a_result_set_ends_behind_its_eof_with_and_without_deprecate_eof() {
+fn a_result_set_ends_after_its_eof_with_and_without_deprecate_eof() {
     let old = [b"\x01", COLUMN, EOF, b"\x011", b"\xfb", EOF];
     assert_eq!(outcome(Command::Query, NONE, &old), (ok(2), 2, 1));
     let new = [b"\x01", COLUMN, b"\x011", b"\xfb", END];
@@ -91,7 +91,7 @@ fn a_result_set_ends_behind_its_eof_with_and_without_deprecate_eof() {
 }
 
 #[test]
-fn several_results_end_behind_the_last() {
+fn several_results_end_after_the_last() {
     let packets = [
         b"\x01", COLUMN, b"\x011", END_MORE, OK_MORE, b"\x01", COLUMN, END_MORE, OK,
     ];
@@ -181,7 +181,7 @@ fn a_call_that_leaks_cursor_flags_into_its_ok_ends_there() {
 }
 
 #[test]
-fn definitions_are_left_out_where_the_metadata_byte_says_so() {
+fn definitions_are_omitted_where_the_metadata_byte_is_0() {
     for optional in [
         Capabilities::OPTIONAL_RESULTSET_METADATA,
         Capabilities::MARIADB_CACHE_METADATA,
@@ -202,8 +202,8 @@ fn definitions_are_left_out_where_the_metadata_byte_says_so() {
 }
 
 #[test]
-fn columns_of_prepared_statements_are_kept_for_clients_that_keep_them() {
-    let told = |command, capabilities: Capabilities, packets: &[&[u8]]| {
+fn columns_of_prepared_statements_are_captured_for_clients_that_cache_them() {
+    let sent_columns = |command, capabilities: Capabilities, packets: &[&[u8]]| {
         let bytes = stream(packets);
         let mut whole = ReplyFollower::new(command, capabilities);
         assert!(matches!(
@@ -214,9 +214,9 @@ fn columns_of_prepared_statements_are_kept_for_clients_that_keep_them() {
         for byte in &bytes {
             cut.feed(&[*byte]);
         }
-        let told = whole.take_columns();
-        assert_eq!(cut.take_columns(), told);
-        told
+        let captured = whole.take_columns();
+        assert_eq!(cut.take_columns(), captured);
+        captured
     };
     let keeps = Capabilities::MARIADB_CACHE_METADATA;
     let (one, two) = (&b"one"[..], &b"two"[..]);
@@ -227,32 +227,35 @@ fn columns_of_prepared_statements_are_kept_for_clients_that_keep_them() {
     let old = [head, COLUMN, EOF, one, two, EOF];
     let new = [head, COLUMN, one, two];
     let prepare = Command::StmtPrepare;
-    assert_eq!(told(prepare, keeps, &old), each(&[one, two]));
+    assert_eq!(sent_columns(prepare, keeps, &old), each(&[one, two]));
     let ends = keeps.union(DEPRECATE_EOF);
-    assert_eq!(told(prepare, ends, &new), each(&[one, two]));
+    assert_eq!(sent_columns(prepare, ends, &new), each(&[one, two]));
     assert_eq!(
-        told(prepare, DEPRECATE_EOF, &new),
+        sent_columns(prepare, DEPRECATE_EOF, &new),
         SentColumnDefinitions::Nothing
     );
     let execute = Command::StmtExecute;
     let with = [b"\x01\x01", one, b"\0\x001", END];
-    assert_eq!(told(execute, ends, &with), each(&[one]));
+    assert_eq!(sent_columns(execute, ends, &with), each(&[one]));
     assert_eq!(
-        told(Command::Query, ends, &with),
+        sent_columns(Command::Query, ends, &with),
         SentColumnDefinitions::Nothing
     );
     let without = [&b"\x01\0"[..], b"\0\x001", END];
     assert_eq!(
-        told(execute, ends, &without),
+        sent_columns(execute, ends, &without),
         SentColumnDefinitions::Nothing
     );
     let long = vec![b'a'; 70_000];
     let with = [b"\x01\x01", &long[..], b"\0\x001", END];
-    assert_eq!(told(execute, ends, &with), SentColumnDefinitions::TooLong);
+    assert_eq!(
+        sent_columns(execute, ends, &with),
+        SentColumnDefinitions::TooLong
+    );
 }
 
 #[test]
-fn local_infile_waits_for_the_client_and_goes_on() {
+fn local_infile_waits_for_the_client_and_continues() {
     let (events, _) = follow(
         Command::Query,
         DEPRECATE_EOF,
@@ -283,7 +286,7 @@ fn progress_reports_belong_to_the_reply_where_they_were_agreed_on() {
 }
 
 #[test]
-fn prepare_ends_behind_its_definitions_and_eofs() {
+fn prepare_ends_after_its_definitions_and_eofs() {
     let prepared = |columns, parameters| {
         ReplyOutcome::Prepared(PrepareOkPacket {
             statement_id: 7,

@@ -5,12 +5,12 @@ use std::fmt;
 use super::ERR;
 use crate::cursor::{MalformedPacket, PacketCursor};
 
-/// Why a server refused.
+/// An error from a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrPacket {
     /// Error code, e.g. 1305.
     pub code: u16,
-    /// SQLSTATE; `None` in front of the greeting, where ERR packets have none.
+    /// SQLSTATE; `None` before the greeting, where ERR packets have none.
     pub sqlstate: Option<[u8; 5]>,
     /// Text in the session's character set.
     pub message: Vec<u8>,

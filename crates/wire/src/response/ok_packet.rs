@@ -1,4 +1,4 @@
-//! The OK packet, also in its forms as the end of a result set.
+//! The OK packet, including its forms as the end of a result set.
 
 use super::{EOF, OK};
 use crate::capability::Capabilities;
@@ -11,10 +11,10 @@ const CLASSIC_EOF_BYTES: usize = 5;
 const TRACK_VARIABLE: u8 = 0x00;
 /// Type of the session state tracker that carries the current database.
 const TRACK_SCHEMA: u8 = 0x01;
-/// MariaDB tells a client by this variable to log in elsewhere (manual, "Connection Redirection").
+/// By this variable MariaDB sends a client to another server (manual, "Connection Redirection").
 const REDIRECT_VARIABLE: &[u8] = b"redirect_url";
 
-/// That a server did as it was asked.
+/// A server's report of success.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OkPacket {
     /// Rows changed (or found, under FOUND_ROWS).
@@ -23,14 +23,14 @@ pub struct OkPacket {
     pub last_insert_id: u64,
     /// Status flags, see [`crate::status`].
     pub status: u16,
-    /// How many warnings there are, at most 65535.
+    /// Number of warnings, at most 65535.
     pub warnings: u16,
     /// Text for a human, mostly empty.
     pub info: Vec<u8>,
-    /// The current database, if the server says that it may have changed; empty when none is left.
+    /// The current database, if the server reports that it may have changed; empty without one.
     pub schema: Option<Vec<u8>>,
-    /// True when the packet was longer than the reader of it kept, or its trackers could not be read: `info` and
-    /// `schema` may be missing, so the current database is unknown.
+    /// True when the packet was longer than its reader held, or its trackers could not be read: `info` and `schema` may be
+    /// missing, so the current database is unknown.
     pub truncated: bool,
 }
 
@@ -38,14 +38,14 @@ impl OkPacket {
     /// Reads the payload of an OK packet, header 0x00.
     ///
     /// # Errors
-    /// [`MalformedPacket`] when the header is another or a field in front of `info` is cut short. What is wrong behind
-    /// these sets `truncated`.
+    /// [`MalformedPacket`] when the header is another or a field before `info` is cut short. A fault after these sets
+    /// `truncated`.
     pub fn parse(payload: &[u8], capabilities: Capabilities) -> Result<Self, MalformedPacket> {
         read_ok(payload, OK, capabilities)
     }
 
-    /// Reads what ends a list of rows or columns: an OK packet with header 0xFE under DEPRECATE_EOF, else an EOF
-    /// packet. The EOF's five bytes are taken under DEPRECATE_EOF too (MariaDB and MySQL send them here and there).
+    /// Reads the end of a list of rows or columns: an OK packet with header 0xFE under DEPRECATE_EOF, else an EOF
+    /// packet. The EOF's five bytes are accepted under DEPRECATE_EOF too, as both servers sometimes send them.
     ///
     /// # Errors
     /// As [`OkPacket::parse`].
@@ -65,8 +65,8 @@ impl OkPacket {
 
     /// Appends the payload of an OK packet, header 0x00, in the shortest form, as servers do.
     ///
-    /// Trackers are written for `schema` alone and where SESSION_TRACK was agreed on; the status flag that announces
-    /// trackers follows from that.
+    /// Only `schema` is written as a tracker, and only where SESSION_TRACK was negotiated; the status flag for trackers is set
+    /// accordingly.
     pub fn write(&self, capabilities: Capabilities, out: &mut Vec<u8>) {
         let tracks = capabilities.contains(Capabilities::SESSION_TRACK);
         let schema = self.schema.as_ref().filter(|_| tracks);
@@ -91,14 +91,14 @@ impl OkPacket {
         }
     }
 
-    /// True when the server says that another response follows.
+    /// True when another response follows.
     #[must_use]
     pub fn more_results(&self) -> bool {
         self.status & status::MORE_RESULTS != 0
     }
 }
 
-/// The OK packet of a login without a `redirect_url`; `None` where it has none, or one that leads nowhere.
+/// The OK packet of a login without its `redirect_url`; `None` where it has none, or an empty one.
 #[must_use]
 pub fn without_redirect(payload: &[u8], capabilities: Capabilities) -> Option<Vec<u8>> {
     if !capabilities.contains(Capabilities::SESSION_TRACK) {
@@ -115,64 +115,64 @@ pub fn without_redirect(payload: &[u8], capabilities: Capabilities) -> Option<Ve
     }
     let info = cursor.lenenc_bytes().ok()?;
     let mut trackers = PacketCursor::new(cursor.lenenc_bytes().ok()?);
-    let (mut kept, mut found) = (Vec::new(), false);
+    let (mut remaining, mut removed) = (Vec::new(), false);
     while !trackers.is_empty() {
         let kind = trackers.u8().ok()?;
         let mut value = trackers.lenenc_bytes().ok()?.to_vec();
         if kind == TRACK_VARIABLE {
             let others = without_variable(&value, REDIRECT_VARIABLE).ok()?;
-            found |= others.len() < value.len();
+            removed |= others.len() < value.len();
             value = others;
         }
         if !value.is_empty() {
-            kept.push(kind);
-            put_lenenc_bytes(&value, &mut kept);
+            remaining.push(kind);
+            put_lenenc_bytes(&value, &mut remaining);
         }
     }
-    if !found {
+    if !removed {
         return None;
     }
     let mut packet = payload.get(..status_at)?.to_vec();
-    let status = if kept.is_empty() {
+    let status = if remaining.is_empty() {
         status & !status::SESSION_STATE_CHANGED
     } else {
         status
     };
     packet.extend(status.to_le_bytes());
     packet.extend(warnings.to_le_bytes());
-    if !kept.is_empty() || !info.is_empty() {
+    if !remaining.is_empty() || !info.is_empty() {
         put_lenenc_bytes(info, &mut packet);
     }
-    if !kept.is_empty() {
-        put_lenenc_bytes(&kept, &mut packet);
+    if !remaining.is_empty() {
+        put_lenenc_bytes(&remaining, &mut packet);
     }
     packet.extend_from_slice(cursor.rest());
     Some(packet)
 }
 
-/// Pairs of name and value, without those of one name that have a value.
+/// The pairs of name and value, without those of `name` whose value is not empty.
 fn without_variable(pairs: &[u8], name: &[u8]) -> Result<Vec<u8>, MalformedPacket> {
     let mut cursor = PacketCursor::new(pairs);
-    let mut kept = Vec::new();
+    let mut remaining = Vec::new();
     while !cursor.is_empty() {
         let (one, value) = (cursor.lenenc_bytes()?, cursor.lenenc_bytes()?);
         if one != name || value.is_empty() {
-            put_lenenc_bytes(one, &mut kept);
-            put_lenenc_bytes(value, &mut kept);
+            put_lenenc_bytes(one, &mut remaining);
+            put_lenenc_bytes(value, &mut remaining);
         }
     }
-    Ok(kept)
+    Ok(remaining)
 }
 
 fn expect_header(payload: &[u8], wanted: u8) -> Result<PacketCursor<'_>, MalformedPacket> {
     let mut cursor = PacketCursor::new(payload);
-    let found = cursor.u8()?;
-    if found == wanted {
+    let header = cursor.u8()?;
+    if header == wanted {
         Ok(cursor)
     } else {
         Err(MalformedPacket::Unexpected {
             at: 0,
-            value: found.into(),
+            value: header.into(),
         })
     }
 }
@@ -194,8 +194,8 @@ fn read_ok(
     Ok(packet)
 }
 
-/// Info and trackers. Both servers write info as a length-encoded string whether or not SESSION_TRACK was agreed on,
-/// where the manual has it as the rest of the packet.
+/// Reads info and trackers. Both servers write info as a length-encoded string even without SESSION_TRACK, where the
+/// manual has it as the rest of the packet.
 fn read_trailer(
     cursor: &mut PacketCursor<'_>,
     capabilities: Capabilities,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn use_says_which_database_is_current() {
+    fn use_reports_the_current_database() {
         let payload = b"\0\0\0\x02\x40\0\0\0\x05\x01\x03\x02tl";
         let packet = OkPacket::parse(payload, TRACK).unwrap();
         assert_eq!(packet.schema.as_deref(), Some(&b"tl"[..]));
@@ -280,15 +280,15 @@ mod tests {
             (vec![&other[..], redirect, schema], vec![&other[..], schema]),
         ] {
             for info in [&b""[..], b"info"] {
-                let left = without_redirect(&packet(&with, info), TRACK);
-                assert_eq!(left, Some(packet(&without, info)));
+                let result = without_redirect(&packet(&with, info), TRACK);
+                assert_eq!(result, Some(packet(&without, info)));
             }
         }
         let both = [&redirect[2..], &other[2..]].concat();
         let tracker = [b"\x00\x27", &both[..]].concat();
-        let left = without_redirect(&packet(&[&tracker], b""), TRACK);
-        assert_eq!(left, Some(packet(&[other], b"")));
-        // MariaDB 11.8 tells of it at each login, set or not.
+        let result = without_redirect(&packet(&[&tracker], b""), TRACK);
+        assert_eq!(result, Some(packet(&[other], b"")));
+        // MariaDB 11.8 sends it at each login, set or not.
         let unset = b"\x00\x0e\x0credirect_url\x00";
         for untouched in [
             vec![],

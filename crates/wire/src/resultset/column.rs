@@ -1,4 +1,4 @@
-//! What a column definition calls its column, and a column's value where that is a whole number.
+//! Names in a column definition, and a column's value if it is a whole number.
 
 use crate::cursor::PacketCursor;
 
@@ -7,11 +7,11 @@ use crate::cursor::PacketCursor;
 pub struct ColumnDefinitionNames<'a> {
     /// The database.
     pub schema: &'a [u8],
-    /// The table as the statement calls it.
+    /// The table as the statement names it: its alias, if any.
     pub table: &'a [u8],
-    /// The table's own name.
+    /// The table's real name.
     pub original_table: &'a [u8],
-    /// The column's own name: none, where it is computed.
+    /// The column's real name; empty for a computed one.
     pub original_name: &'a [u8],
 }
 
@@ -36,10 +36,10 @@ pub fn definition_names(definition: &[u8]) -> Option<ColumnDefinitionNames<'_>> 
     })
 }
 
-/// Where the number of a column's character set and collation stands in its definition, from the end.
+/// Position of a column's collation number in its definition, from the end.
 const CHARACTER_SET_FROM_END: usize = 12;
 
-/// The number of a column's character set and collation, as it is told. `None`: the definition is malformed.
+/// The number of a column's character set and collation, as sent. `None`: the definition is malformed.
 #[must_use]
 pub fn character_set(definition: &[u8]) -> Option<u16> {
     let at = definition.len().checked_sub(CHARACTER_SET_FROM_END)?;
@@ -47,7 +47,7 @@ pub fn character_set(definition: &[u8]) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes))
 }
 
-/// Where the type of a column stands in its definition, from the end.
+/// Position of a column's type in its definition, from the end.
 const TYPE_FROM_END: usize = 6;
 
 /// The type of each column. `None`: a definition is malformed.
@@ -61,21 +61,21 @@ pub fn column_types(reply: &[u8], definitions: &[std::ops::Range<usize>]) -> Opt
     definitions.iter().map(kind).collect()
 }
 
-/// A column's value in a row, where that is a whole number from 0 on; `binary`: as executions are answered.
+/// A column's value in a row, if it is a whole number from 0 on; `binary`: the row is of the binary protocol.
 #[must_use]
-pub fn id_cell(row: &[u8], place: usize, kinds: &[u8], binary: bool) -> Option<u64> {
-    cell_value(row, place, kinds, binary)?.as_u64()
+pub fn id_cell(row: &[u8], index: usize, kinds: &[u8], binary: bool) -> Option<u64> {
+    cell_value(row, index, kinds, binary)?.as_u64()
 }
 
-/// The same, or that it is NULL (`Some(None)`). A number that might be one below 0 is none.
+/// Like [`id_cell`], with `Some(None)` for NULL. A number that may be negative gives `None`.
 #[must_use]
 pub fn nullable_id_cell(
     row: &[u8],
-    place: usize,
+    index: usize,
     kinds: &[u8],
     binary: bool,
 ) -> Option<Option<u64>> {
-    let value = cell_value(row, place, kinds, binary)?;
+    let value = cell_value(row, index, kinds, binary)?;
     match value {
         ResultCellValue::Null => Some(None),
         ResultCellValue::Integer(bytes)
@@ -87,13 +87,13 @@ pub fn nullable_id_cell(
     }
 }
 
-/// A value as it stands in a row.
+/// A value in a row.
 #[derive(Clone, Copy)]
 enum ResultCellValue<'a> {
     Null,
-    /// As executions are not answered.
+    /// Of the text protocol.
     Text(&'a [u8]),
-    /// A number of whole bytes, its lowest first.
+    /// An integer of the binary protocol, little-endian.
     Integer(&'a [u8]),
 }
 
@@ -116,20 +116,20 @@ impl ResultCellValue<'_> {
 
 fn cell_value<'a>(
     row: &'a [u8],
-    place: usize,
+    index: usize,
     kinds: &[u8],
     binary: bool,
 ) -> Option<ResultCellValue<'a>> {
     match binary {
-        false => text_value(row, place),
-        true => binary_value(row, place, kinds),
+        false => text_value(row, index),
+        true => binary_value(row, index, kinds),
     }
 }
 
-fn text_value(row: &[u8], place: usize) -> Option<ResultCellValue<'_>> {
+fn text_value(row: &[u8], index: usize) -> Option<ResultCellValue<'_>> {
     const NULL: u8 = 0xfb;
     let mut cursor = PacketCursor::new(row);
-    for column in 0..=place {
+    for column in 0..=index {
         let mut ahead = cursor;
         let value = match ahead.u8().ok()? {
             NULL => {
@@ -138,14 +138,14 @@ fn text_value(row: &[u8], place: usize) -> Option<ResultCellValue<'_>> {
             }
             _ => ResultCellValue::Text(cursor.lenenc_bytes().ok()?),
         };
-        if column == place {
+        if column == index {
             return Some(value);
         }
     }
     None
 }
 
-/// Types whose values have a length of their own; all others but those begin with it.
+/// Types with a fixed width; values of all others begin with their length.
 const WIDTHS: [(u8, usize); 8] = [
     (TINY, 1),
     (SHORT, 2),
@@ -166,8 +166,8 @@ const LONGLONG: u8 = 8;
 const INT24: u8 = 9;
 const YEAR: u8 = 13;
 
-fn binary_value<'a>(row: &'a [u8], place: usize, kinds: &[u8]) -> Option<ResultCellValue<'a>> {
-    // In front of the bits two are reserved.
+fn binary_value<'a>(row: &'a [u8], index: usize, kinds: &[u8]) -> Option<ResultCellValue<'a>> {
+    // The null bitmap begins with two reserved bits.
     const RESERVED: usize = 2;
     let mut cursor = PacketCursor::new(row);
     (cursor.u8().ok()? == 0).then_some(())?;
@@ -178,19 +178,19 @@ fn binary_value<'a>(row: &'a [u8], place: usize, kinds: &[u8]) -> Option<ResultC
             .get(bit / 8)
             .is_none_or(|byte| byte >> (bit % 8) & 1 == 1)
     };
-    for (column, kind) in kinds.iter().enumerate().take(place + 1) {
+    for (column, kind) in kinds.iter().enumerate().take(index + 1) {
         if is_null(column) || *kind == NULL {
-            if column == place {
+            if column == index {
                 return Some(ResultCellValue::Null);
             }
             continue;
         }
-        let width = WIDTHS.iter().find(|(own, _)| own == kind);
+        let width = WIDTHS.iter().find(|(code, _)| code == kind);
         let value = match width {
             Some((_, width)) => cursor.take(*width).ok()?,
             None => cursor.lenenc_bytes().ok()?,
         };
-        if column == place {
+        if column == index {
             let whole = matches!(*kind, TINY | SHORT | INT24 | LONG | LONGLONG);
             return whole.then_some(ResultCellValue::Integer(value));
         }
@@ -206,14 +206,14 @@ mod tests {
     fn names_are_those_of_the_definition() {
         let definition =
             b"\x03def\x03app\x01m\x07message\x01i\x02id\x0c\x3f\0\x0b\0\0\0\x03\x03\x42\0\0\0";
-        let found = definition_names(definition);
+        let names = definition_names(definition);
         let expected = ColumnDefinitionNames {
             schema: b"app",
             table: b"m",
             original_table: b"message",
             original_name: b"id",
         };
-        assert_eq!(found, Some(expected));
+        assert_eq!(names, Some(expected));
         let whole = 0..definition.len();
         assert_eq!(
             column_types(definition, std::slice::from_ref(&whole)),
@@ -235,15 +235,15 @@ mod tests {
 
     #[test]
     fn a_reference_may_be_to_nothing() {
-        let of = |row: &[u8], place| nullable_id_cell(row, place, &[LONG, LONG], false);
+        let of = |row: &[u8], index| nullable_id_cell(row, index, &[LONG, LONG], false);
         assert_eq!(of(b"\xfb\x0242", 0), Some(None));
         assert_eq!(of(b"\xfb\x0242", 1), Some(Some(42)));
         assert_eq!(of(b"\xfb\x02-1", 1), None);
         assert_eq!(of(b"\xfb", 1), None);
-        let of = |row: &[u8], place| nullable_id_cell(row, place, &[LONG, LONG], true);
+        let of = |row: &[u8], index| nullable_id_cell(row, index, &[LONG, LONG], true);
         assert_eq!(of(b"\0\x04\x2a\0\0\0", 0), Some(None));
         assert_eq!(of(b"\0\x04\x2a\0\0\0", 1), Some(Some(42)));
-        // Below 0, or not: the sign stands elsewhere.
+        // Negative or not: the sign is not in these bytes.
         assert_eq!(of(b"\0\x04\x2a\0\0\x80", 1), None);
     }
 

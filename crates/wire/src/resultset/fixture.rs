@@ -1,24 +1,24 @@
-//! Rows as a server sends them, for tests of those who read them.
+//! Result sets as a server sends them, for the tests of their readers.
 
 use super::{CollectLimits, QueryReply, ReplyCollector, ResultSet};
 use crate::capability::Capabilities;
 use crate::cursor;
 use crate::packet;
 
-/// A result set of texts, through the bytes that a server sends it in.
+/// A result set of texts, read from the bytes that a server would send.
 ///
 /// # Panics
-/// Where that cannot be: more columns than a byte counts, rows of several lengths.
+/// When there are more columns than a byte can count, or rows of several lengths.
 #[doc(hidden)]
 #[must_use]
 pub fn result_set_of(rows: &[Vec<Option<String>>]) -> ResultSet {
     result_set_with_status(rows, 2)
 }
 
-/// The same, with these status flags at its end.
+/// Like [`result_set_of`], with these status flags at the end.
 ///
 /// # Panics
-/// As [`told`] does.
+/// As [`result_set_of`] does.
 #[doc(hidden)]
 #[must_use]
 #[allow(clippy::expect_used, clippy::panic)]

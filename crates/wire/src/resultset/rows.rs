@@ -1,4 +1,4 @@
-//! Rows of the text protocol in one buffer, with the place of each cell.
+//! Rows of the text protocol in one buffer, with the offset of each cell.
 
 use super::{CollectError, CollectLimits, MAX_COLUMNS};
 use crate::cursor::PacketCursor;
@@ -34,7 +34,7 @@ impl ResultSet {
         self.count
     }
 
-    /// True when there is none.
+    /// True when there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -51,7 +51,7 @@ impl ResultSet {
         self.iter().map(cells).collect()
     }
 
-    /// The rows, in the order they came.
+    /// The rows, in the order received.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = ResultRow<'_>> {
         (0..self.count).map(|index| {
             self.row(index).unwrap_or(ResultRow {
@@ -74,13 +74,13 @@ impl ResultSet {
         })
     }
 
-    /// The payload of each column definition as it was on the wire; none where the server left them out.
+    /// The payload of each column definition; empty where the server omitted them.
     #[must_use]
     pub fn columns(&self) -> &[Vec<u8>] {
         &self.columns
     }
 
-    /// The packet behind the last row, with the session's status flags.
+    /// The packet after the last row, with the session's status flags.
     #[must_use]
     pub fn end(&self) -> &OkPacket {
         &self.end
@@ -98,7 +98,7 @@ impl<'a> ResultRow<'a> {
         }
     }
 
-    /// Cell `index` as a number; `None` as well where it is no decimal number of 64 bits without sign.
+    /// Cell `index` as a number; `None` if it is no unsigned decimal number of 64 bits.
     #[must_use]
     pub fn u64(&self, index: usize) -> Option<u64> {
         let digits = self.cell(index).filter(|digits| !digits.is_empty())?;
@@ -179,7 +179,7 @@ impl ResultSetBuilder {
         Ok(())
     }
 
-    /// Lets go of everything; what still comes is not kept.
+    /// Drops everything collected, and discards further input.
     pub(super) fn clear(&mut self) {
         *self = Self {
             discarding: true,
@@ -209,8 +209,7 @@ impl ResultSetBuilder {
         }
     }
 
-    /// Notes the place of each cell of the row that ends at the end of the buffer; `None` when it holds other cells
-    /// than the columns say.
+    /// Records the offset of each cell of the row at the end of the buffer; `None` when its cells do not match the columns.
     fn finish_row(&mut self, width: u64) -> Option<()> {
         let mut cursor = PacketCursor::new(self.bytes.get(self.row_start..)?);
         for _ in 0..width {

@@ -24,10 +24,10 @@ fn collect(
 ) -> Result<QueryReply, CollectError> {
     let bytes = stream(packets);
     let mut whole = ReplyCollector::new(capabilities, limits);
-    let mut behind = bytes.clone();
-    behind.extend_from_slice(b"next");
+    let mut with_trailing = bytes.clone();
+    with_trailing.extend_from_slice(b"next");
     assert_eq!(
-        whole.feed(&behind)?,
+        whole.feed(&with_trailing)?,
         CollectorStep {
             consumed: bytes.len(),
             done: true

@@ -1,4 +1,4 @@
-//! The database for push and pull: made, filled, dropped.
+//! The database for push and pull: created, filled, dropped.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,18 @@ use crate::lab::bench::flags::BenchFlags;
 use crate::lab::bench::{BenchError, StopSignal, bench_database};
 use crate::lab::demo::dataset::DatasetSize;
 
-/// Its name; one that is there already is never touched.
+/// Its name; an existing database is never touched.
 pub const DATABASE: &str = "headwater_bench_push";
-/// The push model's own table, as the classic article has it.
+/// The push model's table, as in the classic article.
 const CREATE_MAILBOX: &str = "CREATE TABLE mailbox (user_id int unsigned NOT NULL, message_id int unsigned NOT NULL, \
      PRIMARY KEY (user_id, message_id)) ENGINE=InnoDB";
 /// Readers whose mailboxes one statement fills.
 const READERS_AT_ONCE: u32 = 20;
 
-/// Loads tables, procedures and rows, and fills everybody's mailbox; `client` is in the database.
+/// Loads tables, procedures and rows, and fills all mailboxes; `client` is in the database.
 ///
 /// # Errors
-/// When the server refuses something, and when the bench is asked to stop.
+/// Fails if the server refuses a statement, or the bench is stopped.
 pub fn fill(
     flags: &BenchFlags,
     size: DatasetSize,
@@ -48,7 +48,7 @@ pub fn fill(
 /// Data and indexes of these tables, in bytes.
 ///
 /// # Errors
-/// When the server does not tell.
+/// Fails if the query fails.
 pub fn table_bytes(client: &mut BenchClient, tables: &[&str]) -> Result<u64, BenchClientError> {
     let mut names = String::new();
     for table in tables {
@@ -63,14 +63,13 @@ pub fn table_bytes(client: &mut BenchClient, tables: &[&str]) -> Result<u64, Ben
     Ok(sizes.iter().sum())
 }
 
-/// Fills the mailboxes of some readers.
 #[derive(Debug)]
 struct MailboxInsert {
     sql: String,
     up_to: u32,
 }
 
-/// In the order of the primary key, so that the table is as small as it can be.
+/// Ordered by the primary key, so that the table is as small as possible.
 fn mailbox_inserts(users: u32) -> impl Iterator<Item = MailboxInsert> {
     let step = usize::try_from(READERS_AT_ONCE).unwrap_or(1);
     (1..=users).step_by(step).map(move |first| {

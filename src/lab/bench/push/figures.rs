@@ -1,23 +1,23 @@
-//! What is reported of push and pull.
+//! The figures of push and pull.
 
 use serde::Serialize;
 
 use crate::lab::bench::figures::LatencyFigures;
 
-/// Push beside pull, on one data set.
+/// Push and pull on one data set.
 #[derive(Clone, Debug, Serialize)]
 pub struct PushFigures {
-    /// Database that was made for it, and dropped.
+    /// The temporary database.
     pub database: &'static str,
     /// Users in the data set.
     pub users: u32,
     /// Rows of `follower`.
     pub follows: u64,
-    /// Rows of `message` before anything was submitted.
+    /// Rows of `message` before the submissions.
     pub messages: u64,
-    /// Rows of `mailbox` then: one for each message and follower.
+    /// Rows of `mailbox` before the submissions: one for each message and follower.
     pub mailbox_rows: u64,
-    /// Connections that read, and that submit.
+    /// Connections that read, and as many that submit.
     pub connections: usize,
     /// Time for each figure, in seconds.
     pub seconds: f64,
@@ -27,9 +27,9 @@ pub struct PushFigures {
     pub procedure: ModelFigures,
     /// The calls through Headwater.
     pub headwater: ModelFigures,
-    /// Newest pages read by a plain join through Headwater, which is a feed's.
+    /// Newest pages through Headwater by a plain join, served as a feed.
     pub join: LatencyFigures,
-    /// What that Headwater counted.
+    /// The counters of that Headwater.
     pub counts: Option<String>,
 }
 
@@ -40,6 +40,6 @@ pub struct ModelFigures {
     pub timelines: LatencyFigures,
     /// Messages submitted.
     pub submissions: LatencyFigures,
-    /// Data and indexes of its tables, in bytes, before anything was submitted.
+    /// Data and indexes of its tables before the submissions, in bytes.
     pub bytes: u64,
 }

@@ -1,7 +1,7 @@
-//! `--push`: the classic comparison of push and pull, in a database of the bench's own.
+//! `--push`: the classic comparison of push and pull, in a database that the bench creates.
 //!
-//! One data set serves all three: the mailbox table, the procedure asked directly, and the same calls through Headwater.
-//! Pages are read first and compared with each other; then messages are submitted. All take turns.
+//! All three use one data set: the mailbox table, the procedure called directly, and the same calls through Headwater. Pages are read
+//! first and compared with each other; then messages are submitted. All alternate.
 
 pub mod database;
 pub mod figures;
@@ -28,28 +28,28 @@ use super::{BenchError, StopSignal};
 use crate::lab::demo::dataset::DatasetSize;
 use crate::lab::feed::CLASSIC_FEED;
 
-/// Connections that read, and that submit.
+/// Connections that read, and as many that submit.
 const CONNECTIONS: usize = 8;
 /// Messages a user, as in the classic data set.
 const MESSAGES_EACH: u64 = 100;
-/// Who takes turns at reading.
+/// The query paths that alternate at reading.
 const READ_PATHS: [QueryPath; 4] = [
     QueryPath::new(ConnectionRoute::Direct, QueryForm::Mailbox),
     QueryPath::new(ConnectionRoute::Direct, QueryForm::CallAndTail),
     QueryPath::new(ConnectionRoute::Headwater, QueryForm::CallAndTail),
     QueryPath::new(ConnectionRoute::Headwater, QueryForm::Join),
 ];
-/// Who takes turns at submitting, in the same order: the route, and whether mailboxes are filled.
+/// The routes that alternate at submitting, in the same order, and whether mailboxes are filled.
 const SUBMIT_ROUTES: [(ConnectionRoute, bool); 3] = [
     (ConnectionRoute::Direct, true),
     (ConnectionRoute::Direct, false),
     (ConnectionRoute::Headwater, false),
 ];
 
-/// Makes the database, measures, and drops it, whatever happens.
+/// Creates the database, measures, and drops it in any case.
 ///
 /// # Errors
-/// When the database is there already, a connection fails, or a statement is refused.
+/// Fails if the database exists, a connection fails, or a statement is refused.
 pub fn measure(
     flags: &BenchFlags,
     users: u32,
@@ -60,13 +60,13 @@ pub fn measure(
         "--push: makes the database {DATABASE} on {}, fills it, and drops it at the end",
         flags.upstream
     );
-    let own = BenchDatabase::create(DATABASE, flags, account)?;
+    let push_database = BenchDatabase::create(DATABASE, flags, account)?;
     let account = BenchAccount {
         database: DATABASE.to_owned(),
         ..account.clone()
     };
     let measured = compare(flags, users, &account, stop)?;
-    own.remove()?;
+    push_database.remove()?;
     Ok(measured)
 }
 
@@ -91,20 +91,20 @@ fn compare(
         .query_numbers("SELECT COUNT(*) FROM mailbox")
         .map_err(&at)?;
     let tasks = tasks(flags, &mut client).map_err(&at)?;
-    let mut crew = ClientPool::connect(
+    let mut pool = ClientPool::connect(
         flags,
         account,
         CONNECTIONS,
         &[ConnectionRoute::Headwater],
         Some(CLASSIC_FEED),
     )?;
-    let (read, differences) = measure_reads(flags, &tasks, &mut crew, stop)?;
-    let submitted = measure_submits(flags, &mut crew, stop)?;
-    let counts = crew.close().counts;
+    let (read, differences) = measure_reads(flags, &tasks, &mut pool, stop)?;
+    let submitted = measure_submits(flags, &mut pool, stop)?;
+    let counts = pool.close().counts;
     let [push, procedure, headwater] =
-        [(0, push_bytes), (1, pull_bytes), (2, pull_bytes)].map(|(place, bytes)| ModelFigures {
-            timelines: read.get(place).copied().unwrap_or_default(),
-            submissions: submitted.get(place).copied().unwrap_or_default(),
+        [(0, push_bytes), (1, pull_bytes), (2, pull_bytes)].map(|(index, bytes)| ModelFigures {
+            timelines: read.get(index).copied().unwrap_or_default(),
+            submissions: submitted.get(index).copied().unwrap_or_default(),
             bytes,
         });
     let push = PushFigures {
@@ -139,23 +139,23 @@ fn tasks(flags: &BenchFlags, client: &mut BenchClient) -> Result<Vec<PageTask>, 
 fn measure_reads(
     flags: &BenchFlags,
     tasks: &[PageTask],
-    crew: &mut ClientPool,
+    pool: &mut ClientPool,
     stop: &StopSignal,
 ) -> Result<(Vec<LatencyFigures>, BenchDifferences), BenchError> {
     let at = BenchError::for_address(&flags.upstream);
-    let mut works = Vec::new();
+    let mut prepared_tasks = Vec::new();
     for task in tasks {
-        works.push(PreparedTask::new(*task, &mut crew.direct).map_err(&at)?);
+        prepared_tasks.push(PreparedTask::new(*task, &mut pool.direct).map_err(&at)?);
     }
-    let mut course = RoundRunner::new(READ_PATHS.len(), round_count(flags), stop);
-    course.measure_cells(
+    let mut runner = RoundRunner::new(READ_PATHS.len(), round_count(flags), stop);
+    runner.measure_cells(
         PageDepth::NEWEST,
         &READ_PATHS,
         CONNECTIONS,
-        crew,
-        &mut works,
+        pool,
+        &mut prepared_tasks,
     )?;
-    let (cells, differences) = course.finish();
+    let (cells, differences) = runner.finish();
     Ok((
         cells.into_iter().map(|cell| cell.figures).collect(),
         differences,
@@ -164,63 +164,69 @@ fn measure_reads(
 
 fn measure_submits(
     flags: &BenchFlags,
-    crew: &mut ClientPool,
+    pool: &mut ClientPool,
     stop: &StopSignal,
 ) -> Result<Vec<LatencyFigures>, BenchError> {
-    let pen =
-        MessageWriter::new(&mut crew.direct).map_err(BenchError::for_address(&flags.upstream))?;
-    let mut lanes = Vec::new();
+    let message_writer =
+        MessageWriter::new(&mut pool.direct).map_err(BenchError::for_address(&flags.upstream))?;
+    let mut tallies = Vec::new();
     for _ in SUBMIT_ROUTES {
-        lanes.push(ConnectionTally::for_connections(
+        tallies.push(ConnectionTally::for_connections(
             CONNECTIONS,
-            pen.author_count(),
+            message_writer.author_count(),
         )?);
     }
     // Round 0 warms up and does not count.
     for round in 0..=round_count(flags) {
-        for ((route, fan_out), lanes) in SUBMIT_ROUTES.into_iter().zip(&mut lanes) {
-            let at = BenchError::for_address(crew.address(route));
-            let (clients, _) = crew.clients(route, CONNECTIONS);
-            submit_slice(fan_out, clients, lanes, &pen, stop).map_err(at)?;
+        for ((route, fan_out), tallies) in SUBMIT_ROUTES.into_iter().zip(&mut tallies) {
+            let at = BenchError::for_address(pool.address(route));
+            let (clients, _) = pool.clients(route, CONNECTIONS);
+            submit_slice(fan_out, clients, tallies, &message_writer, stop).map_err(at)?;
             if stop.is_requested() {
                 return Err(BenchError::Stopped);
             }
             if round == 0 {
-                lanes.iter_mut().for_each(ConnectionTally::reset);
+                tallies.iter_mut().for_each(ConnectionTally::reset);
             }
         }
     }
-    lanes
+    tallies
         .iter()
-        .map(|lanes| LatencyFigures::from_lanes(lanes))
+        .map(|tallies| LatencyFigures::from_lanes(tallies))
         .collect()
 }
 
 fn submit_slice(
     fan_out: bool,
     clients: &mut [BenchClient],
-    lanes: &mut [ConnectionTally],
-    pen: &MessageWriter,
+    tallies: &mut [ConnectionTally],
+    message_writer: &MessageWriter,
     stop: &StopSignal,
 ) -> Result<(), BenchClientError> {
-    let jobs = clients.iter_mut().zip(lanes);
-    let jobs = jobs.map(|(client, lane)| -> SliceJob<'_, ()> {
+    let jobs = clients.iter_mut().zip(tallies);
+    let jobs = jobs.map(|(client, tally)| -> SliceJob<'_, ()> {
         Box::new(move || {
             let mut none = Vec::new();
-            repeat_for(SLICE_TIME, pen.author_count(), lane, stop, |place| {
-                let author = pen.author(place);
-                client.query(&pen.insert(author), &mut none)?;
-                if fan_out {
-                    client.query(&query_packet(&mailbox_insert(author)), &mut none)?;
-                }
-                Ok(())
-            })
+            repeat_for(
+                SLICE_TIME,
+                message_writer.author_count(),
+                tally,
+                stop,
+                |index| {
+                    let author = message_writer.author(index);
+                    client.query(&message_writer.insert(author), &mut none)?;
+                    if fan_out {
+                        client.query(&query_packet(&mailbox_insert(author)), &mut none)?;
+                    }
+                    Ok(())
+                },
+            )
         })
     });
     run_parallel(jobs.collect()).map(drop)
 }
 
-/// The second half of a submission in the push model, behind the message's INSERT on the same connection.
+/// The second part of a submission in the push model, after the message's INSERT on the same connection.
 fn mailbox_insert(author: u64) -> String {
     format!(
         "INSERT INTO mailbox (user_id,message_id) \

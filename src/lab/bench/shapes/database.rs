@@ -1,4 +1,4 @@
-//! The data set: messages with a time and a kind, and whom each user follows.
+//! The data set: messages with a time and a kind, and each user's follows.
 
 use indicatif::ProgressBar;
 
@@ -7,16 +7,16 @@ use crate::lab::bench::flags::BenchFlags;
 use crate::lab::bench::{BenchError, StopSignal, bench_database};
 use crate::lab::demo::dataset::DatasetSize;
 
-/// Its name; one that is there already is never touched.
+/// Its name; an existing database is never touched.
 pub const DATABASE: &str = "headwater_bench_shapes";
-/// Several messages share a second, as they do where many write.
+/// Several messages share a second, as with many writers.
 const CREATE_POST: &str = "CREATE TABLE post (id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, author int unsigned NOT NULL, \
      created_at datetime NOT NULL, kind tinyint NOT NULL, rare tinyint NOT NULL, body varchar(255) NOT NULL, KEY (author), \
      KEY by_time (author, created_at)) ENGINE=InnoDB";
 /// Messages that one statement copies.
 const COPIED_AT_ONCE: usize = 50_000;
 
-/// The feeds of the Headwater under measurement.
+/// The feeds of the measured Headwater.
 pub const FEEDS: &str = r#"
 [[feed]]
 name = "by_id"
@@ -46,7 +46,7 @@ author = "follower_id"
 /// Loads tables and rows; `client` is in the database.
 ///
 /// # Errors
-/// When the server refuses something, and when the bench is asked to stop.
+/// Fails if the server refuses a statement, or the bench is stopped.
 pub fn fill(
     flags: &BenchFlags,
     users: u32,

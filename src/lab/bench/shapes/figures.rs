@@ -1,4 +1,4 @@
-//! What is reported of shapes.
+//! The figures of the feed shapes.
 
 use serde::Serialize;
 
@@ -6,10 +6,10 @@ use crate::lab::bench::cell::BenchCell;
 use crate::lab::bench::figures::LatencyFigures;
 use crate::lab::bench::query_path::ConnectionRoute;
 
-/// Feeds in every shape.
+/// The feed SELECTs in every shape.
 #[derive(Clone, Debug, Serialize)]
 pub struct ShapesReport {
-    /// Database that was made for it, and dropped.
+    /// The temporary database.
     pub database: &'static str,
     /// Users in the data set.
     pub users: u32,
@@ -17,13 +17,13 @@ pub struct ShapesReport {
     pub messages: u32,
     /// Time for each figure, in seconds.
     pub seconds: f64,
-    /// One by one.
+    /// The figures of each shape.
     pub shapes: Vec<ShapeFigures>,
     /// The join through Headwater while messages are inserted.
     pub beside: MixedLoadFigures,
-    /// The median latency of the join, asked directly while nobody inserts.
+    /// The median latency of the join, queried directly without inserts.
     pub direct_p50_us: u64,
-    /// What that Headwater counted.
+    /// The counters of that Headwater.
     pub counts: Option<String>,
 }
 
@@ -32,20 +32,20 @@ pub struct ShapesReport {
 pub struct ShapeFigures {
     /// Its name.
     pub name: String,
-    /// Connections that asked at the same time.
+    /// Connections that query at the same time.
     pub connections: usize,
-    /// Asked directly.
+    /// The direct queries.
     pub direct: LatencyFigures,
     /// Through Headwater.
     pub headwater: LatencyFigures,
-    /// What the ratio is to be at least; 0: anything.
+    /// The least ratio that is required; 0: no requirement.
     pub target: f64,
-    /// Through one that has no feeds; `None` where that was not measured.
+    /// Through a Headwater without feeds; `None` if not measured.
     pub without: Option<LatencyFigures>,
 }
 
 impl ShapeFigures {
-    /// What these ways of asking came to, with one number of connections.
+    /// The figures of these query paths with one number of connections.
     #[must_use]
     pub fn from_cells(name: String, cells: &[BenchCell]) -> ShapeFigures {
         let figures = |route| {
@@ -62,7 +62,7 @@ impl ShapeFigures {
         }
     }
 
-    /// Headwater's rate by the other's: the server's own, or that of a Headwater without feeds.
+    /// Headwater's rate divided by the other's: the server's, or that of a Headwater without feeds.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         let by = self.without.unwrap_or(self.direct).rate;
@@ -70,7 +70,7 @@ impl ShapeFigures {
     }
 }
 
-/// Reading beside inserts.
+/// Reads during inserts.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct MixedLoadFigures {
     /// Feeds read.

@@ -1,4 +1,4 @@
-//! The join through Headwater while others insert messages.
+//! The join through Headwater during inserts.
 
 use super::figures::MixedLoadFigures;
 use super::statements::FeedShape;
@@ -16,16 +16,16 @@ use crate::lab::bench::{BenchError, StopSignal};
 
 const WRITERS: usize = 8;
 
-/// Reads on as many connections as can be, and inserts so many messages a second.
+/// Reads on all connections, and inserts so many messages a second.
 ///
 /// # Errors
-/// When a connection fails or a statement is refused.
+/// Fails if a connection fails or a statement is refused.
 pub fn measure(
     flags: &BenchFlags,
     account: &BenchAccount,
     readers: &[u64],
     users: u32,
-    crew: &mut ClientPool,
+    pool: &mut ClientPool,
     stop: &StopSignal,
 ) -> Result<MixedLoadFigures, BenchError> {
     eprintln!("join, beside {INSERTS_PER_SECOND} inserts a second");
@@ -33,31 +33,31 @@ pub fn measure(
         .iter()
         .map(|reader| query_packet(&FeedShape::Join.reader_select(*reader)))
         .collect();
-    let address = crew.address(ConnectionRoute::Headwater).to_owned();
+    let address = pool.address(ConnectionRoute::Headwater).to_owned();
     let at = BenchError::for_address(&address);
     let mut writers = Vec::new();
     for _ in 0..WRITERS {
         writers.push(BenchClient::connect(&address, account).map_err(&at)?);
     }
-    let (clients, _) = crew.clients(ConnectionRoute::Headwater, super::CONNECTIONS);
+    let (clients, _) = pool.clients(ConnectionRoute::Headwater, super::CONNECTIONS);
     let mut reading = ConnectionTally::for_connections(clients.len(), joins.len())?;
     let mut writing = ConnectionTally::for_connections(WRITERS, users as usize)?;
     // Round 0 warms up and does not count.
     for round in 0..=round_count(flags) {
         let mut jobs: Vec<SliceJob<'_, ()>> = Vec::new();
-        for (client, lane) in clients.iter_mut().zip(&mut reading) {
+        for (client, tally) in clients.iter_mut().zip(&mut reading) {
             let joins = &joins;
             jobs.push(Box::new(move || {
                 let mut rows = Vec::new();
-                repeat_for(SLICE_TIME, joins.len(), lane, stop, |place| {
-                    let join = joins.get(place);
+                repeat_for(SLICE_TIME, joins.len(), tally, stop, |index| {
+                    let join = joins.get(index);
                     join.map_or(Ok(()), |join| client.query(join, &mut rows))
                 })
             }));
         }
-        for (hand, (client, lane)) in (0..).zip(writers.iter_mut().zip(&mut writing)) {
+        for (connection, (client, tally)) in (0..).zip(writers.iter_mut().zip(&mut writing)) {
             jobs.push(Box::new(move || {
-                run_writer(hand, client, lane, users, stop)
+                run_writer(connection, client, tally, users, stop)
             }));
         }
         run_parallel(jobs).map_err(&at)?;
@@ -78,9 +78,9 @@ pub fn measure(
 }
 
 fn run_writer(
-    hand: u32,
+    connection: u32,
     client: &mut BenchClient,
-    lane: &mut ConnectionTally,
+    tally: &mut ConnectionTally,
     users: u32,
     stop: &StopSignal,
 ) -> Result<(), BenchClientError> {
@@ -89,8 +89,8 @@ fn run_writer(
         connections: u32::try_from(WRITERS).unwrap_or(u32::MAX),
     };
     let mut none = Vec::new();
-    pace.run_slice(hand, users as usize, lane, stop, |place| {
-        let author = 1 + place;
+    pace.run_slice(connection, users as usize, tally, stop, |index| {
+        let author = 1 + index;
         let insert = query_packet(&format!(
             "INSERT INTO post (author, created_at, kind, rare, body) VALUES ({author}, NOW(), 1, 1, 'written by the bench')"
         ));

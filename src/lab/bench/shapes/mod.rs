@@ -1,6 +1,6 @@
-//! `--shapes`: SELECTs of feeds in every shape, in a database of the bench's own.
+//! `--shapes`: feed SELECTs in every shape, in a database that the bench creates.
 //!
-//! Each shape is asked directly and through Headwater, in turn, and each answer is compared with the server's own.
+//! Each shape is queried directly and through Headwater, in turn, and each answer is compared with the server's.
 
 pub mod database;
 pub mod figures;
@@ -28,21 +28,21 @@ use super::round_runner::{RoundRunner, round_count};
 use super::warmup::warm_up;
 use super::{BenchError, StopSignal};
 
-/// Most connections that ask at the same time.
+/// Maximum number of connections that query at the same time.
 pub const CONNECTIONS: usize = 8;
-/// Who takes turns.
+/// The query paths that alternate.
 const QUERY_PATHS: [QueryPath; 3] = [
     QueryPath::new(ConnectionRoute::Direct, QueryForm::Own),
     QueryPath::new(ConnectionRoute::Headwater, QueryForm::Own),
     QueryPath::new(ConnectionRoute::NoFeeds, QueryForm::Own),
 ];
-/// Each shape's statements are asked beforehand for so long at most.
+/// Time limit for warming up each shape's statements.
 const WARMUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes the database, measures, and drops it, whatever happens.
+/// Creates the database, measures, and drops it in any case.
 ///
 /// # Errors
-/// When the database is there already, a connection fails, or a statement is refused.
+/// Fails if the database exists, a connection fails, or a statement is refused.
 pub fn measure(
     flags: &BenchFlags,
     messages: u32,
@@ -54,13 +54,13 @@ pub fn measure(
         "--shapes: makes the database {DATABASE} on {}, fills it, and drops it at the end",
         flags.upstream
     );
-    let own = BenchDatabase::create(DATABASE, flags, account)?;
+    let shapes_database = BenchDatabase::create(DATABASE, flags, account)?;
     let account = BenchAccount {
         database: DATABASE.to_owned(),
         ..account.clone()
     };
     let measured = compare(flags, messages, &account, mariadb, stop)?;
-    own.remove()?;
+    shapes_database.remove()?;
     Ok(measured)
 }
 
@@ -80,28 +80,28 @@ fn compare(
     data::shuffle(&mut readers, flags.seed);
     readers.truncate(flags.readers);
     let routes = [ConnectionRoute::Headwater, ConnectionRoute::NoFeeds];
-    let mut crew =
+    let mut pool =
         ClientPool::connect(flags, account, CONNECTIONS, &routes, Some(database::FEEDS))?;
     let mut shapes = Vec::new();
     let mut differences = BenchDifferences::default();
     for sort in SHAPES {
-        let mut works = Vec::new();
+        let mut prepared_tasks = Vec::new();
         for (reader, statement) in sort.statements(&readers, users, &mut client).map_err(&at)? {
-            works.push(
-                PreparedTask::for_statement(reader, &statement, &mut crew.direct).map_err(&at)?,
+            prepared_tasks.push(
+                PreparedTask::for_statement(reader, &statement, &mut pool.direct).map_err(&at)?,
             );
         }
-        if works.is_empty() {
+        if prepared_tasks.is_empty() {
             continue;
         }
         eprintln!("{}", sort.name());
-        warm_up(&mut crew, &works, WARMUP_TIMEOUT, stop)?;
+        warm_up(&mut pool, &prepared_tasks, WARMUP_TIMEOUT, stop)?;
         let mut measured = Vec::new();
         for _ in 0..sort.repetitions() {
-            let (shape, found) =
-                measure_shape(flags, (sort, mariadb), &mut works, &mut crew, stop)?;
+            let (shape, shape_differences) =
+                measure_shape(flags, (sort, mariadb), &mut prepared_tasks, &mut pool, stop)?;
             measured.push(shape);
-            differences.merge(found);
+            differences.merge(shape_differences);
         }
         measured.sort_by(|a, b| {
             a.ratio()
@@ -112,15 +112,15 @@ fn compare(
         shapes.extend(measured.into_iter().nth(median));
     }
     let direct = shapes.first().map_or(0, |join| join.direct.p50_us);
-    let beside = mixed_load::measure(flags, account, &readers, users, &mut crew, stop)?;
-    let counts = crew.close().counts;
+    let mixed = mixed_load::measure(flags, account, &readers, users, &mut pool, stop)?;
+    let counts = pool.close().counts;
     let shapes = ShapesReport {
         database: DATABASE,
         users,
         messages,
         seconds: flags.seconds.as_secs_f64(),
         shapes,
-        beside,
+        beside: mixed,
         direct_p50_us: direct,
         counts,
     };
@@ -130,18 +130,18 @@ fn compare(
 fn measure_shape(
     flags: &BenchFlags,
     (sort, mariadb): (FeedShape, bool),
-    works: &mut [PreparedTask],
-    crew: &mut ClientPool,
+    prepared_tasks: &mut [PreparedTask],
+    pool: &mut ClientPool,
     stop: &StopSignal,
 ) -> Result<(ShapeFigures, BenchDifferences), BenchError> {
     let connections = sort.connections();
-    let ways: &[QueryPath] = match sort.is_control() {
+    let paths: &[QueryPath] = match sort.is_control() {
         true => &QUERY_PATHS,
         false => QUERY_PATHS.split_at(2).0,
     };
-    let mut course = RoundRunner::new(ways.len(), round_count(flags), stop);
-    course.measure_cells(PageDepth::NEWEST, ways, connections, crew, works)?;
-    let (cells, differences) = course.finish();
+    let mut runner = RoundRunner::new(paths.len(), round_count(flags), stop);
+    runner.measure_cells(PageDepth::NEWEST, paths, connections, pool, prepared_tasks)?;
+    let (cells, differences) = runner.finish();
     let shape = ShapeFigures {
         target: sort.target(mariadb),
         ..ShapeFigures::from_cells(sort.name(), &cells)

@@ -1,9 +1,9 @@
-//! The shapes that are asked for, and their statements.
+//! The feed shapes, and their statements.
 
 use crate::lab::bench::client::{BenchClient, BenchClientError};
 use crate::lab::bench::data;
 
-/// What is asked for.
+/// The shape of a feed's SELECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedShape {
     /// One join, by id.
@@ -12,17 +12,17 @@ pub enum FeedShape {
     Select,
     /// EXISTS, by id.
     Exists,
-    /// A list of those whom a reader follows, with a filter that four of five messages pass.
+    /// A list of the authors whom a reader follows, with a filter that four of five messages pass.
     Filtered,
     /// A join, by time, with OFFSET 60.
     Timed,
     /// A join with a filter that one of fifty messages passes.
     Rare,
-    /// So many authors, by id.
+    /// This number of authors, by id.
     ById(usize),
-    /// So many authors, by time.
+    /// This number of authors, by time.
     ByTime(usize),
-    /// A join, by readers who follow few.
+    /// A join, for readers with few follows.
     Few,
     /// A list of one author, by id.
     One,
@@ -32,7 +32,7 @@ pub enum FeedShape {
     NoFeed,
 }
 
-/// In the order in which they are asked for.
+/// In the order of measurement.
 pub const SHAPES: [FeedShape; 14] = [
     FeedShape::Join,
     FeedShape::Select,
@@ -50,14 +50,14 @@ pub const SHAPES: [FeedShape; 14] = [
     FeedShape::NoFeed,
 ];
 
-/// Who follows so many at most follows few.
+/// A reader with few follows has at most this many.
 const MAX_FEW_FOLLOWS: u64 = 3;
-/// Different lists of many authors.
+/// Number of different lists of many authors.
 const LIST_COUNT: usize = 20;
 const COLUMNS: &str = "post.id, post.author, post.body";
 
 impl FeedShape {
-    /// Its name in tables.
+    /// The label in tables.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -76,7 +76,7 @@ impl FeedShape {
         }
     }
 
-    /// What the ratio is to be at least: to the direct rate, or to that of a Headwater without feeds.
+    /// The least ratio that is required: to the direct rate, or to that of a Headwater without feeds.
     #[must_use]
     pub const fn target(self, mariadb: bool) -> f64 {
         match self {
@@ -91,7 +91,7 @@ impl FeedShape {
         }
     }
 
-    /// It gains nothing: what it loses is measured, against a Headwater without feeds.
+    /// True for a shape that Headwater cannot accelerate: its overhead is measured against a Headwater without feeds.
     #[must_use]
     pub const fn is_control(self) -> bool {
         matches!(
@@ -100,7 +100,7 @@ impl FeedShape {
         )
     }
 
-    /// How often it is measured: the median ratio counts.
+    /// How often the shape is measured: the median ratio counts.
     #[must_use]
     pub const fn repetitions(self) -> usize {
         match self {
@@ -109,7 +109,7 @@ impl FeedShape {
         }
     }
 
-    /// Connections that ask at the same time.
+    /// Connections that query at the same time.
     #[must_use]
     pub const fn connections(self) -> usize {
         match self {
@@ -118,10 +118,10 @@ impl FeedShape {
         }
     }
 
-    /// The statements, and whose feeds they are.
+    /// The statements, and the reader of each.
     ///
     /// # Errors
-    /// When the server does not say whom a reader follows.
+    /// Fails if a reader's follows cannot be read.
     pub fn statements(
         self,
         readers: &[u64],
@@ -167,7 +167,7 @@ impl FeedShape {
         readers.iter().map(one).collect()
     }
 
-    /// The newest page of a reader, where no list has to be known.
+    /// The newest page of a reader, for shapes without a list of authors.
     #[must_use]
     pub fn reader_select(self, reader: u64) -> String {
         let joined = |more: &str, order: &str| {
@@ -200,7 +200,7 @@ impl FeedShape {
     }
 }
 
-/// Asks for author 0, who is nobody, where the list is empty.
+/// With an empty list it uses author 0, who does not exist.
 fn list_select(authors: &[u64], filter: &str, order: &str) -> String {
     let mut list = String::new();
     crate::sql::push_list(&mut list, if authors.is_empty() { &[0] } else { authors });
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_nobody_is_still_a_statement() {
+    fn an_empty_list_of_authors_is_a_valid_statement() {
         assert!(list_select(&[], "", "post.id DESC").contains("IN (0)"));
         assert!(
             list_select(&[3, 2], "a AND ", "b")

@@ -1,4 +1,4 @@
-//! The share of pages that memory has under a budget: the real index, with its own eviction, asked and changed as the sample's users do.
+//! The hit rate of pages under a memory budget: the real index, with its own eviction, is read and changed as the sample's users do.
 
 use serde::Serialize;
 
@@ -7,63 +7,63 @@ use crate::index::{AuthorLoadRequest, BinlogPosition, TimelineChange, TimelineIn
 
 /// Messages on a page.
 pub const PAGE_ROWS: usize = 20;
-/// A page that needs more loads than these is given up.
+/// A page that needs more load rounds than these is abandoned.
 const MAX_LOAD_ROUNDS: usize = 4;
 
-/// What users do, by chance.
+/// The users' events, drawn at random.
 #[derive(Clone, Copy, Debug)]
 pub struct EventMix {
-    /// Pages for each message that is written.
+    /// Pages read for each message.
     pub reads: f64,
-    /// Follows that come or go for each message that is written.
+    /// Follows and unfollows for each message.
     pub follows: f64,
 }
 
-/// How it went under one budget.
+/// The counts under one budget.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HitCounts {
-    /// Pages that were asked for once the index was warm.
+    /// Pages requested after the warm-up.
     pub pages: u64,
-    /// Those of them that were there without a load.
+    /// Pages that memory answered without a load.
     pub hits: u64,
-    /// Follow lists that had to be loaded.
+    /// Follow lists that were loaded.
     pub reader_loads: u64,
-    /// Windows that had to be.
+    /// Author windows that were loaded.
     pub author_loads: u64,
-    /// Entries that made room for others.
+    /// Evicted entries.
     pub evicted: u64,
 }
 
 impl HitCounts {
-    /// The share of pages that memory had.
+    /// The share of pages that memory answered.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.hits as f64 / self.pages.max(1) as f64
     }
 }
 
-/// Puts what an author wrote into the index, as far as a load asks for it.
-pub fn load_author(index: &mut TimelineIndex, ask: AuthorLoadRequest, written: &[u64]) {
-    let end = ask.below.map_or(written.len(), |below| {
+/// Puts an author's messages into the index, as far as the load requests them.
+pub fn load_author(index: &mut TimelineIndex, request: AuthorLoadRequest, written: &[u64]) {
+    let end = request.below.map_or(written.len(), |below| {
         written.partition_point(|id| *id < below)
     });
     let start = end.saturating_sub(PAGE_ROWS);
     let rows = written.get(start..end).unwrap_or_default();
     let down_to = (start == 0).then_some(0);
     let at = index.position();
-    index.accept_author_rows(ask.ticket, rows.to_vec(), down_to, at);
+    index.accept_author_rows(request.ticket, rows.to_vec(), down_to, at);
 }
 
-/// Who asks: each reader with a weight of its own.
+/// Draws readers, each with a weight of its own.
 #[derive(Clone, Debug)]
 pub struct ReaderWeights {
     readers: Vec<u64>,
-    /// Sums of weights up to each reader; none: all alike.
+    /// Running sums of the weights; empty: all are equal.
     sums: Vec<f64>,
 }
 
 impl ReaderWeights {
-    /// Each as often as any other.
+    /// All readers with the same weight.
     #[must_use]
     pub fn uniform(readers: Vec<u64>) -> ReaderWeights {
         ReaderWeights {
@@ -72,13 +72,13 @@ impl ReaderWeights {
         }
     }
 
-    /// As unevenly as the seeds' users post: few do most of it. Who comes first asks most.
+    /// Weights as uneven as those of the seeds' authors: few readers do most of the reading. The first reader has the greatest weight.
     #[must_use]
     pub fn skewed(readers: Vec<u64>) -> ReaderWeights {
         let offset = readers.len() as f64 * SKEW_OFFSET;
         let mut sum = 0.0;
-        let weigh = |place: usize| {
-            sum += (place as f64 + 1.0 + offset).powf(-SKEW_EXPONENT);
+        let weigh = |rank: usize| {
+            sum += (rank as f64 + 1.0 + offset).powf(-SKEW_EXPONENT);
             sum
         };
         let sums = (0..readers.len()).map(weigh).collect();
@@ -90,27 +90,27 @@ impl ReaderWeights {
             return dice.pick(&self.readers).copied().unwrap_or(0);
         };
         let drawn = dice.share() * all;
-        let place = self.sums.partition_point(|sum| *sum <= drawn);
-        self.readers.get(place).copied().unwrap_or(0)
+        let index = self.sums.partition_point(|sum| *sum <= drawn);
+        self.readers.get(index).copied().unwrap_or(0)
     }
 }
 
-/// The skew of who posts in the classic data set.
+/// The skew of the posting weights in the classic data set.
 const SKEW_EXPONENT: f64 = 1.3;
 const SKEW_OFFSET: f64 = 0.01;
 
-/// Lets so many things happen, and counts in the second half.
+/// Runs so many events, and counts in the second half.
 #[must_use]
 pub fn simulate(
-    mut world: UserSample,
-    askers: &ReaderWeights,
+    mut sample: UserSample,
+    weights: &ReaderWeights,
     mix: EventMix,
     (budget, events): (usize, u64),
     dice: &mut SplitMix64,
     mut progress: impl FnMut(u64) -> bool,
 ) -> HitCounts {
     let mut index: TimelineIndex = TimelineIndex::new(budget);
-    let mut next_id = world.message_authors.len() as u64;
+    let mut next_id = sample.message_authors.len() as u64;
     let mut hits = HitCounts {
         pages: 0,
         hits: 0,
@@ -126,12 +126,12 @@ pub fn simulate(
         let happens = dice.share() * all;
         if happens < 1.0 {
             next_id += 1;
-            post(&mut world, &mut index, next_id, dice);
+            post(&mut sample, &mut index, next_id, dice);
         } else if happens < 1.0 + mix.follows {
-            toggle_follow(&mut world, &mut index, askers.draw(dice), dice);
+            toggle_follow(&mut sample, &mut index, weights.draw(dice), dice);
         } else {
             let counts = event >= events / 2;
-            read_page(&world, &mut index, askers.draw(dice), counts, &mut hits);
+            read_page(&sample, &mut index, weights.draw(dice), counts, &mut hits);
         }
     }
     hits.evicted = index.evicted_count();
@@ -146,27 +146,27 @@ fn next_position(index: &TimelineIndex) -> BinlogPosition {
     }
 }
 
-fn post(world: &mut UserSample, index: &mut TimelineIndex, id: u64, dice: &mut SplitMix64) {
-    let author = u64::from(dice.pick(&world.message_authors).copied().unwrap_or(0));
-    let place = usize::try_from(author).unwrap_or(usize::MAX);
-    if let Some(own) = world.messages.get_mut(place) {
-        own.push(id);
+fn post(sample: &mut UserSample, index: &mut TimelineIndex, id: u64, dice: &mut SplitMix64) {
+    let author = u64::from(dice.pick(&sample.message_authors).copied().unwrap_or(0));
+    let position = usize::try_from(author).unwrap_or(usize::MAX);
+    if let Some(messages_of_author) = sample.messages.get_mut(position) {
+        messages_of_author.push(id);
     }
     let posted = TimelineChange::Posted { author, key: 0, id };
     index.apply(&[posted], next_position(index));
 }
 
-/// A follow comes or goes, each as likely.
+/// Adds or removes a follow, with the same probability.
 fn toggle_follow(
-    world: &mut UserSample,
+    sample: &mut UserSample,
     index: &mut TimelineIndex,
     reader: u64,
     dice: &mut SplitMix64,
 ) {
-    let author = u64::from(dice.pick(&world.follow_authors).copied().unwrap_or(0));
+    let author = u64::from(dice.pick(&sample.follow_authors).copied().unwrap_or(0));
     let leaves = dice.below(2) == 0;
-    let place = usize::try_from(reader).unwrap_or(usize::MAX);
-    let Some(list) = world.follows.get_mut(place) else {
+    let position = usize::try_from(reader).unwrap_or(usize::MAX);
+    let Some(list) = sample.follows.get_mut(position) else {
         return;
     };
     let change = match (leaves, list.binary_search(&author)) {
@@ -188,7 +188,7 @@ fn toggle_follow(
 }
 
 fn read_page(
-    world: &UserSample,
+    sample: &UserSample,
     index: &mut TimelineIndex,
     reader: u64,
     counts: bool,
@@ -208,12 +208,12 @@ fn read_page(
         {
             hits.reader_loads += u64::from(counts);
             let at = index.position();
-            index.accept_reader_rows(ticket, world.follows_of(reader).to_vec(), at);
+            index.accept_reader_rows(ticket, sample.follows_of(reader).to_vec(), at);
         }
         for author in missing.authors {
-            if let Some(ask) = index.begin_author_load(author, None, PAGE_ROWS) {
+            if let Some(request) = index.begin_author_load(author, None, PAGE_ROWS) {
                 hits.author_loads += u64::from(counts);
-                load_author(index, ask, world.messages_of(author));
+                load_author(index, request, sample.messages_of(author));
             }
         }
     }

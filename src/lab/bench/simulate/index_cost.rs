@@ -1,4 +1,4 @@
-//! What the real index costs when it is filled with the sample: for a follow list, a follow, an author's window, an id.
+//! The memory cost of the real index filled with the sample: for a follow list, a follow, an author's window, an id.
 
 use serde::Serialize;
 
@@ -6,25 +6,25 @@ use super::hit_simulation::{self, PAGE_ROWS};
 use super::user_sample::UserSample;
 use crate::index::{BinlogPosition, TimelineIndex};
 
-/// An index that was filled, as it counts itself.
+/// The size of a filled index, by its own accounting.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct IndexCost {
     /// Follow lists.
     pub readers: u64,
     /// Follows in them.
     pub follows: u64,
-    /// Bytes of both.
+    /// Bytes of lists and follows.
     pub reader_bytes: u64,
     /// Authors.
     pub authors: u64,
-    /// Message ids of theirs.
+    /// Message ids of these authors.
     pub ids: u64,
-    /// Bytes of both.
+    /// Bytes of authors and ids.
     pub author_bytes: u64,
 }
 
 impl IndexCost {
-    /// Bytes of everything.
+    /// Bytes in total.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.reader_bytes + self.author_bytes
@@ -37,28 +37,28 @@ impl IndexCost {
     }
 }
 
-/// More than a follow or an id takes: the budget. An index is laid out by it, so it has to be of the sample's size.
+/// The budget, more than a follow or an id takes. The index's layout depends on it, so it has to match the sample.
 const BUDGET_BYTES_EACH: usize = 24;
 
-/// Loads the follow lists of these readers, and the newest ids of whom they follow.
+/// Loads the follow lists of these readers, and the newest ids of the authors they follow.
 #[must_use]
-pub fn fill(world: &UserSample, readers: impl Iterator<Item = u64>) -> IndexCost {
+pub fn fill(sample: &UserSample, readers: impl Iterator<Item = u64>) -> IndexCost {
     let readers: Vec<u64> = readers.collect();
     let follows: usize = readers
         .iter()
-        .map(|reader| world.follows_of(*reader).len())
+        .map(|reader| sample.follows_of(*reader).len())
         .sum();
-    let most = follows + (world.users() * PAGE_ROWS).min(follows * PAGE_ROWS);
+    let most = follows + (sample.users() * PAGE_ROWS).min(follows * PAGE_ROWS);
     let mut index: TimelineIndex = TimelineIndex::new(most * BUDGET_BYTES_EACH);
-    let mut authors = vec![false; world.users() + 1];
+    let mut authors = vec![false; sample.users() + 1];
     for reader in readers {
-        let follows = world.follows_of(reader);
+        let follows = sample.follows_of(reader);
         if let Some(ticket) = index.begin_reader_load(reader) {
             index.accept_reader_rows(ticket, follows.to_vec(), BinlogPosition::default());
         }
         for author in follows {
-            let place = usize::try_from(*author).unwrap_or(usize::MAX);
-            if let Some(followed) = authors.get_mut(place) {
+            let position = usize::try_from(*author).unwrap_or(usize::MAX);
+            if let Some(followed) = authors.get_mut(position) {
                 *followed = true;
             }
         }
@@ -69,8 +69,8 @@ pub fn fill(world: &UserSample, readers: impl Iterator<Item = u64>) -> IndexCost
         .enumerate()
         .filter(|(_, followed)| **followed)
     {
-        if let Some(ask) = index.begin_author_load(author as u64, None, PAGE_ROWS) {
-            hit_simulation::load_author(&mut index, ask, world.messages_of(author as u64));
+        if let Some(request) = index.begin_author_load(author as u64, None, PAGE_ROWS) {
+            hit_simulation::load_author(&mut index, request, sample.messages_of(author as u64));
         }
     }
     IndexCost {

@@ -1,7 +1,6 @@
-//! How much log the users' writes make, and how fast the log's reader takes it in: measured on one thread, on events laid out as MariaDB's.
+//! How much binary log the users' writes produce, and how fast the log reader parses it: on one thread, on events laid out as MariaDB's.
 //!
-//! A transaction is what an INSERT of one row leaves: its GTID, its text, the table's map, the row, and its end, each with a checksum, as
-//! in `fixtures/log`.
+//! A transaction is that of a one-row INSERT: GTID, query text, table map, row event and XID, each with a checksum, as in `fixtures/log`.
 
 use std::time::{Duration, Instant};
 
@@ -17,18 +16,18 @@ use crate::timeline::definition::IdType;
 
 /// Events of a transaction.
 const EVENTS_PER_TRANSACTION: u64 = 5;
-/// Transactions that are laid out before they are read again and again.
+/// Transactions that are laid out; they are read repeatedly.
 const TRANSACTION_COUNT: u32 = 2_000;
-/// Row changes of a transaction, and bytes of an event, at most.
+/// Limit of row changes of a transaction, and of bytes of an event.
 const MAX_EVENT_BYTES: usize = 1 << 20;
-/// What the classic data set's messages have on average.
+/// The average body length in the classic data set.
 const BODY_BYTES: usize = 140;
-/// In front of each event's body.
+/// The header before each event's body.
 const HEADER_BYTES: usize = 19;
 const CHECKSUM_BYTES: usize = 4;
 const MAP_ID: [u8; 6] = [18, 0, 0, 0, 0, 0];
 
-/// What the reader can take in.
+/// The log reader's throughput.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LogReadRates {
     /// Transactions a second.
@@ -39,11 +38,11 @@ pub struct LogReadRates {
     pub bytes_per_s: f64,
     /// Bytes of a message's transaction.
     pub message_bytes: u64,
-    /// Bytes of a follow's.
+    /// Bytes of a follow's transaction.
     pub follow_bytes: u64,
 }
 
-/// A log in the making.
+/// A log under construction.
 #[derive(Debug, Default)]
 struct SyntheticLog {
     bytes: Vec<u8>,
@@ -128,7 +127,7 @@ fn routes() -> TableRoutes {
     }
 }
 
-/// Reads a log to its end; returns its transactions with changes, or `None` where one cannot be read.
+/// Reads a log to its end; returns the number of transactions with changes, or `None` if one cannot be parsed.
 fn count_transactions(bytes: &[u8], routes: &TableRoutes) -> Option<u64> {
     let mut reader = EventReader::with_checksums(MAX_EVENT_BYTES, true);
     let start = BinlogPosition { file: 1, offset: 4 };
@@ -159,8 +158,7 @@ fn count_transactions(bytes: &[u8], routes: &TableRoutes) -> Option<u64> {
     Some(transactions)
 }
 
-/// Has the reader take in transactions of both kinds, `follows` of them for each message, for so long; `None` where it does not understand
-/// them.
+/// Runs the reader for so long on transactions of both kinds, `follows` of them for each message; `None` if it cannot parse them.
 #[must_use]
 pub fn measure(follows: f64, length: Duration) -> Option<LogReadRates> {
     let mut log = SyntheticLog::default();
@@ -209,7 +207,7 @@ mod tests {
         log.push_message(7, 3);
         log.push_follow(8, 1, 3);
         assert_eq!(count_transactions(&log.bytes, &routes()), Some(2));
-        // A bit that fell over is no log.
+        // A log with a flipped bit is rejected.
         let last = log.bytes.len() - 40;
         *log.bytes.get_mut(last).unwrap() ^= 1;
         assert_ne!(count_transactions(&log.bytes, &routes()), Some(2));

@@ -1,7 +1,7 @@
-//! `--simulate`: what very many users would need, from a sample with the seeds' distributions, the real index and the real log reader.
+//! `--simulate`: the requirements of very many users, from a sample with the seeds' distributions, the real index and the real log reader.
 //!
-//! [`user_sample`] draws the sample, [`index_cost`] fills the index with it, [`hit_simulation`] asks under budgets, [`log_throughput`] reads a log as it would be written,
-//! and [`table`] shows what that comes to when the sample stands for all.
+//! [`user_sample`] draws the sample, [`index_cost`] fills the index with it, [`hit_simulation`] reads under budgets, [`log_throughput`]
+//! parses the log of its writes, and [`table`] shows the figures scaled up to all users.
 
 pub mod hit_simulation;
 pub mod index_cost;
@@ -21,17 +21,16 @@ use self::log_throughput::LogReadRates;
 use self::user_sample::{SplitMix64, UserSample};
 use super::{BenchError, StopSignal, run_interruptible, write_json};
 
-/// Seconds of a day.
 const DAY_SECONDS: f64 = 86_400.0;
-/// Shares of what all active readers need that are tried as budgets.
+/// Budgets, as shares of what all active readers need.
 const BUDGETS: [f64; 5] = [0.125, 0.25, 0.5, 0.75, 1.05];
-/// Numbers of Headwaters that are looked at.
+/// The simulated numbers of Headwaters.
 const HEADWATERS: [u64; 5] = [1, 2, 4, 8, 16];
-/// Time for reading the log.
+/// Time for parsing the log.
 const LOG_READ_TIME: Duration = Duration::from_secs(3);
-/// Pages for each active reader of the sample that are asked under each budget, half of them to warm up.
+/// Pages for each active reader of the sample under each budget; the first half warms up.
 const PAGES_PER_READER: u64 = 20;
-/// Things that happen under one budget, at most: bounds the time.
+/// Maximum number of events under one budget: bounds the time.
 const MOST_EVENTS: u64 = 2_000_000;
 
 /// Flags of `headwater bench --simulate`.
@@ -79,60 +78,60 @@ fn share(text: &str) -> Result<f64, String> {
 /// All figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct SimulationReport {
-    /// Users that are meant.
+    /// The simulated users.
     pub users: u64,
-    /// Users that were drawn.
+    /// The users of the sample.
     pub sample: u32,
-    /// By which seed.
+    /// The seed of the sample.
     pub seed: u64,
     /// The share of users who read and write.
     pub active: f64,
-    /// The index with every user's follow list, of the sample.
+    /// The cost of the index with every user's follow list, in the sample.
     pub all: IndexCost,
-    /// The index with the active readers' lists, of the sample.
+    /// The cost of the index with the active readers' lists, in the sample.
     pub of_active: IndexCost,
-    /// Under each budget.
+    /// The hits under each budget.
     pub budgets: Vec<BudgetHits>,
-    /// One of so many Headwaters.
+    /// The share of each instance, by number of Headwaters.
     pub shared: Vec<InstanceShare>,
-    /// What users do.
+    /// The users' rates.
     pub rates: WorkloadRates,
-    /// What the log's reader takes in; `None`: it did not understand its own log.
+    /// The log reader's throughput; `None` if it could not parse the log.
     pub parsed: Option<LogReadRates>,
 }
 
-/// One budget, for all users.
+/// The hits under one budget, scaled up to all users.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BudgetHits {
-    /// Of what all active readers need.
+    /// The budget as a share of what all active readers need.
     pub share: f64,
-    /// In bytes, for all users.
+    /// The budget in bytes.
     pub bytes: f64,
-    /// Where every active reader asks as often as any other.
+    /// All active readers have the same weight.
     pub alike: HitCounts,
-    /// Where they ask as unevenly as the seeds' users write.
+    /// The weights are as uneven as those of the seeds' authors.
     pub unevenly: HitCounts,
 }
 
-/// One of several Headwaters that readers are dealt out to by their number.
+/// One of several Headwaters among which the readers are divided by their number.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct InstanceShare {
-    /// How many there are.
+    /// The number of Headwaters.
     pub headwaters: u64,
     /// Bytes that each needs for its active readers.
     pub bytes_each: f64,
-    /// Pages a second that each answers.
+    /// Pages a second that each serves.
     pub pages_per_s: f64,
 }
 
-/// What all users do in a second, on average over a day.
+/// The events of all users in a second, averaged over a day.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct WorkloadRates {
-    /// Messages that are written.
+    /// Messages written.
     pub posts: f64,
-    /// Follows that come or go.
+    /// Follows and unfollows.
     pub follows: f64,
-    /// Pages that are read.
+    /// Pages read.
     pub pages: f64,
 }
 
@@ -160,17 +159,17 @@ impl WorkloadRates {
 }
 
 impl SimulationReport {
-    /// How many users one of the sample stands for.
+    /// The number of users that one user of the sample represents.
     #[must_use]
     pub fn scale(&self) -> f64 {
         self.users as f64 / f64::from(self.sample)
     }
 }
 
-/// Simulates, prints the figures, and writes them where `json` says.
+/// Simulates, prints the figures, and writes them to `json`.
 ///
 /// # Errors
-/// When it is stopped, or the file cannot be written.
+/// Fails if it is stopped, or the file cannot be written.
 pub async fn run(
     users: u64,
     flags: SimulateFlags,
@@ -185,7 +184,7 @@ pub async fn run(
     }
 }
 
-/// All of it; stops early where that is asked for.
+/// Runs the whole simulation; ends early when stopped.
 #[must_use]
 pub fn simulate(
     users: u64,
@@ -208,13 +207,13 @@ pub fn simulate(
     let scale = users as f64 / f64::from(flags.sample);
     let rates = WorkloadRates::from_flags(users, flags);
     let shared = HEADWATERS.map(|headwaters| {
-        let own = readers
+        let instance_readers = readers
             .iter()
             .copied()
             .filter(|reader| reader % headwaters == 0);
         InstanceShare {
             headwaters,
-            bytes_each: index_cost::fill(&world, own).bytes() as f64 * scale,
+            bytes_each: index_cost::fill(&world, instance_readers).bytes() as f64 * scale,
             pages_per_s: rates.pages / headwaters as f64,
         }
     });
@@ -233,12 +232,12 @@ pub fn simulate(
     for share in BUDGETS {
         let bytes = of_active.bytes() as f64 * share;
         bar.set_message(format!("asking with {:.0}% of the memory", share * 100.0));
-        let mut under = |askers: &ReaderWeights| {
+        let mut run_budget = |weights: &ReaderWeights| {
             let each = 100.0 / (BUDGETS.len() * 2) as f64;
             let from = bar.position();
             let hits = hit_simulation::simulate(
                 world.clone(),
-                askers,
+                weights,
                 mix,
                 (to_usize(bytes), events),
                 &mut dice,
@@ -251,7 +250,7 @@ pub fn simulate(
             bar.set_position(from + to_usize(each) as u64);
             hits
         };
-        let (alike, unevenly) = (under(&alike), under(&unevenly));
+        let (alike, unevenly) = (run_budget(&alike), run_budget(&unevenly));
         budgets.push(BudgetHits {
             share,
             bytes: bytes * scale,
@@ -278,17 +277,17 @@ pub fn simulate(
 }
 
 /// Some of the users, in random order.
-fn active_readers(world: &UserSample, share: f64, dice: &mut SplitMix64) -> Vec<u64> {
-    let mut readers: Vec<u64> = (1..=world.users() as u64).collect();
-    for place in (1..readers.len()).rev() {
-        let other = usize::try_from(dice.below(place as u64 + 1)).unwrap_or(0);
-        readers.swap(place, other);
+fn active_readers(sample: &UserSample, share: f64, dice: &mut SplitMix64) -> Vec<u64> {
+    let mut readers: Vec<u64> = (1..=sample.users() as u64).collect();
+    for index in (1..readers.len()).rev() {
+        let other = usize::try_from(dice.below(index as u64 + 1)).unwrap_or(0);
+        readers.swap(index, other);
     }
-    readers.truncate(to_usize(world.users() as f64 * share).max(1));
+    readers.truncate(to_usize(sample.users() as f64 * share).max(1));
     readers
 }
 
-/// A number that is none too large, and not negative.
+/// Rounds a number that is neither negative nor too large.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn to_usize(number: f64) -> usize {
     number.max(0.0) as usize
@@ -328,11 +327,11 @@ mod tests {
         assert!(least.unevenly.share() > least.alike.share());
         assert!(most.alike.share() > 0.9, "{most:?}");
         assert!(least.alike.evicted > 0);
-        // Each of sixteen has fewer lists, and not a sixteenth of the memory: they share authors.
+        // Each of sixteen has fewer lists, but more than a sixteenth of the memory: they share authors.
         let (first, last) = (one.shared[0], one.shared[4]);
         assert!(last.bytes_each < first.bytes_each);
         assert!(last.bytes_each > first.bytes_each / 16.0);
-        // Nothing was evicted while it was filled.
+        // Nothing was evicted during the fill.
         assert_eq!(one.all.follows, 42_900);
         assert!(one.all.readers == 1_000 && one.of_active.readers == 250);
         assert!((4.0..64.0).contains(&one.all.bytes_each()), "{:?}", one.all);

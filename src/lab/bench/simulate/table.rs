@@ -8,7 +8,7 @@ use crate::lab::bench::table::thousands;
 const GIB: f64 = 1_073_741_824.0;
 const MILLION: f64 = 1e6;
 
-/// Everything that is worth reading at a terminal.
+/// The figures for the terminal.
 #[must_use]
 pub fn table(simulated: &SimulationReport) -> String {
     let mut text = String::new();

@@ -1,20 +1,20 @@
-//! A sample of users with the seeds' distributions: whom each follows, and what each has written.
+//! A sample of users with the seeds' distributions: each user's follows and messages.
 
 use crate::lab::demo::dataset::{Dataset, DatasetSize};
 
 /// Messages a user has, on average, as in the classic data set.
 const MESSAGES_EACH: u64 = 100;
 
-/// The sample. Its users stand for all of them.
+/// The sample. Its users represent all users.
 #[derive(Clone, Debug)]
 pub struct UserSample {
-    /// Whom each reader follows, by the reader's number.
+    /// The authors that each reader follows, by the reader's number.
     pub follows: Vec<Vec<u64>>,
-    /// What each author has written, ascending, by the author's number.
+    /// Each author's message ids, ascending, by the author's number.
     pub messages: Vec<Vec<u64>>,
-    /// The author of each message: one drawn from it writes as often as authors do.
+    /// The author of each message: a draw from it is weighted by writes.
     pub message_authors: Vec<u32>,
-    /// The author of each follow: one drawn from it is followed as often as authors are.
+    /// The author of each follow: a draw from it is weighted by followers.
     pub follow_authors: Vec<u32>,
 }
 
@@ -29,8 +29,8 @@ impl UserSample {
             ..DatasetSize::CLASSIC
         };
         let dataset = Dataset::new(size);
-        let places = users as usize + 1;
-        let (mut follows, mut messages) = (vec![Vec::new(); places], vec![Vec::new(); places]);
+        let length = users as usize + 1;
+        let (mut follows, mut messages) = (vec![Vec::new(); length], vec![Vec::new(); length]);
         let (mut written, mut followed) = (Vec::new(), Vec::new());
         for follow in dataset.follows() {
             followed.push(follow.author);
@@ -52,13 +52,13 @@ impl UserSample {
         }
     }
 
-    /// Users of the sample.
+    /// The number of users.
     #[must_use]
     pub fn users(&self) -> usize {
         self.follows.len().saturating_sub(1)
     }
 
-    /// Whom a reader follows.
+    /// The authors that a reader follows.
     #[must_use]
     pub fn follows_of(&self, reader: u64) -> &[u64] {
         at(&self.follows, reader)
@@ -72,8 +72,8 @@ impl UserSample {
 }
 
 fn at(lists: &[Vec<u64>], number: u64) -> &[u64] {
-    let place = usize::try_from(number).unwrap_or(usize::MAX);
-    lists.get(place).map_or(&[], Vec::as_slice)
+    let index = usize::try_from(number).unwrap_or(usize::MAX);
+    lists.get(index).map_or(&[], Vec::as_slice)
 }
 
 /// splitmix64: small, and the same on every machine.
@@ -95,18 +95,18 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// One of 0 to `end` - 1.
+    /// Uniform in 0 to `end` - 1.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
-    /// One of these, each as likely.
+    /// A uniformly drawn element.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
-        let place = self.below(from.len() as u64);
-        from.get(usize::try_from(place).unwrap_or(0))
+        let index = self.below(from.len() as u64);
+        from.get(usize::try_from(index).unwrap_or(0))
     }
 
-    /// From 0 to just below 1.
+    /// Uniform from 0 to just below 1.
     pub fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }

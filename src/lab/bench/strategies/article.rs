@@ -1,4 +1,4 @@
-//! Measurements that articles have reported, made again: what was told then, beside what is measured now.
+//! Repeats measurements that articles reported: the article's figures beside today's.
 
 use std::fmt::Write as _;
 
@@ -18,12 +18,12 @@ pub enum ArticleRun {
 }
 
 impl ArticleRun {
-    /// The data: what the article says of it.
+    /// The size of the article's data set.
     #[must_use]
     pub fn size(self) -> DatasetSize {
         match self {
             ArticleRun::Classic => DatasetSize::CLASSIC,
-            // It says "10 and some" follows, and a hundred pages; neither users nor messages.
+            // The article gives "10 and some" follows and a hundred pages, but neither users nor messages.
             ArticleRun::Rails => DatasetSize {
                 users: 1_000,
                 messages: 100_000,
@@ -33,7 +33,7 @@ impl ArticleRun {
         }
     }
 
-    /// The strategies that it compared, and Headwater's.
+    /// The strategies that the article compared, and Headwater's.
     #[must_use]
     pub fn strategies(self) -> &'static [&'static str] {
         match self {
@@ -47,14 +47,14 @@ impl ArticleRun {
         }
     }
 
-    /// Its name at the command line.
+    /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Where it was told, and what of.
+    /// The article's source and subject.
     fn article_text(self) -> &'static str {
         match self {
             ArticleRun::Classic => {
@@ -69,7 +69,7 @@ impl ArticleRun {
         }
     }
 
-    /// What its column of Headwater is.
+    /// The strategy of the Headwater column.
     fn headwater(self) -> &'static str {
         match self {
             ArticleRun::Classic => "CALL and SELECT through Headwater",
@@ -77,7 +77,7 @@ impl ArticleRun {
         }
     }
 
-    /// What was told then, and what is measured now, for the terminal.
+    /// The article's figures and today's, for the terminal.
     #[must_use]
     pub fn comparison(self, figures: &StrategiesReport) -> String {
         let mut text = String::new();
@@ -90,7 +90,7 @@ impl ArticleRun {
         text
     }
 
-    /// The same as a page.
+    /// The same as a Markdown page.
     #[must_use]
     pub fn report(self, figures: &StrategiesReport) -> String {
         let name = self.name();
@@ -132,7 +132,7 @@ impl ArticleRun {
     }
 }
 
-/// Push and pull then, and how many times the greater one is the other; the same now, and Headwater's.
+/// A line of the comparison: push and pull in the article and their ratio; the same today, and Headwater's.
 struct ArticleLine {
     what: &'static str,
     then: [&'static str; 3],
@@ -148,12 +148,12 @@ impl ArticleLine {
             true => ("push", self.push / self.pull),
             false => ("pull", self.pull / self.push),
         };
-        let told = |number: f64| format!("{}{}", short_number(number), self.unit);
+        let with_unit = |number: f64| format!("{}{}", short_number(number), self.unit);
         [
-            told(self.push),
-            told(self.pull),
+            with_unit(self.push),
+            with_unit(self.pull),
             format!("{greater} {ratio:.1}"),
-            told(self.headwater),
+            with_unit(self.headwater),
         ]
     }
 
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_then_stands_beside_what_is_measured_now() {
+    fn article_figures_are_shown_beside_todays() {
         let of = |name, pages_per_s, messages_per_s, bytes| StrategyFigures {
             name,
             pages_per_s,

@@ -1,9 +1,9 @@
-//! The two tables that every strategy has: messages and follows.
+//! The two tables of every strategy: messages and follows.
 
 use super::StrategyError;
 use crate::lab::bench::client::BenchClient;
 
-/// A connection that writes to them.
+/// A connection that writes to the base tables.
 #[derive(Debug)]
 pub struct BaseTables(pub BenchClient);
 
@@ -11,17 +11,17 @@ impl BaseTables {
     /// Inserts a message.
     ///
     /// # Errors
-    /// When the statement fails.
+    /// Fails if the statement fails.
     pub fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), StrategyError> {
         self.run(&format!(
             "INSERT INTO message (id,user_id,body) VALUES ({id},{author},'{body}')"
         ))
     }
 
-    /// Deletes it.
+    /// Deletes a message.
     ///
     /// # Errors
-    /// When the statement fails.
+    /// Fails if the statement fails.
     pub fn delete(&mut self, id: u64) -> Result<(), StrategyError> {
         self.run(&format!("DELETE FROM message WHERE id={id}"))
     }
@@ -29,27 +29,27 @@ impl BaseTables {
     /// Inserts a follow.
     ///
     /// # Errors
-    /// When the statement fails.
+    /// Fails if the statement fails.
     pub fn follow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError> {
         self.run(&format!(
             "INSERT INTO follower (user_id,follower_id) VALUES ({reader},{author})"
         ))
     }
 
-    /// Deletes it.
+    /// Deletes a follow.
     ///
     /// # Errors
-    /// When the statement fails.
+    /// Fails if the statement fails.
     pub fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError> {
         self.run(&format!(
             "DELETE FROM follower WHERE user_id={reader} AND follower_id={author}"
         ))
     }
 
-    /// Any statement whose answer does not matter.
+    /// Runs a statement and ignores its rows.
     ///
     /// # Errors
-    /// When it fails.
+    /// Fails if the statement fails.
     pub fn run(&mut self, statement: &str) -> Result<(), StrategyError> {
         self.0
             .execute(statement)

@@ -1,5 +1,5 @@
-//! Push of whole posts: a reader's timeline is a row of buckets, each of which holds posts, not links to them, so that a page is read without
-//! the table of messages. A bucket is of a time, or of a size.
+//! Push of whole posts: a reader's timeline is a sequence of buckets that contain posts, not references to them, so that a page is read
+//! without the table of messages. A bucket covers a span of time, or a number of posts.
 
 use super::StrategyError;
 use super::base_tables::BaseTables;
@@ -7,26 +7,26 @@ use super::page::{MESSAGES_PER_PAGE, MessagePage, PageMessage, query_column};
 use super::servers::StrategyServers;
 use super::strategy::{AppSession, TimelineStrategy};
 
-/// Ids in a bucket of a time.
+/// Ids in a bucket by time.
 const BUCKET_IDS: u64 = 1_024;
-/// Posts in a bucket of a size.
+/// Posts in a bucket by size.
 const BUCKET_POSTS: u64 = 50;
-/// Buckets that are read at once.
+/// Buckets that one statement reads.
 const BUCKETS_AT_ONCE: usize = 2;
 const READERS_AT_ONCE: u64 = 20;
-/// A post as it is in a bucket: id, author, length, text.
+/// The format of a post in a bucket: id, author, length, text.
 const POST_SQL: &str = "UNHEX(CONCAT(LPAD(HEX(message.id),8,'0'),LPAD(HEX(message.user_id),8,'0'),\
      LPAD(HEX(LENGTH(message.body)),4,'0'),HEX(message.body)))";
 const HEAD_BYTES: usize = 10;
-/// Buckets are longer than the servers' limit for one group.
+/// Buckets exceed the servers' default limit of GROUP_CONCAT.
 const LONG_GROUPS: &str = "SET SESSION group_concat_max_len=67108864";
 
-/// By what posts come into one bucket.
+/// What limits a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketStrategy {
-    /// The time, which is the id here.
+    /// A span of time; here the id is the time.
     Time,
-    /// Fifty of them.
+    /// A number of posts: fifty.
     Size,
 }
 
@@ -38,7 +38,7 @@ impl BucketStrategy {
         }
     }
 
-    /// Fills those of these readers, and of these authors' posts.
+    /// The statement that fills the buckets of these readers with these authors' posts.
     fn fill_sql(self, readers: &str, authors: &str) -> String {
         match self {
             BucketStrategy::Time => format!(
@@ -58,7 +58,7 @@ impl BucketStrategy {
         }
     }
 
-    /// Notes how many posts these readers have by now.
+    /// The statement that stores the number of posts of these readers.
     fn count_sql(readers: &str) -> String {
         format!(
             "REPLACE INTO sized_head (user_id,posts) SELECT follower.user_id,COUNT(message.id) FROM follower \
@@ -90,12 +90,12 @@ impl TimelineStrategy for BucketStrategy {
     }
 
     fn pushed_bytes(&self) -> Option<f64> {
-        // The post itself, and what pages of a table leave free.
+        // The post itself, and the free space in pages of a table.
         Some(230.0)
     }
 
-    fn build(&self, world: &StrategyServers) -> Result<(), StrategyError> {
-        let mut base = BaseTables(world.builder_connection()?);
+    fn build(&self, servers: &StrategyServers) -> Result<(), StrategyError> {
+        let mut base = BaseTables(servers.builder_connection()?);
         base.run(LONG_GROUPS)?;
         let table = self.table();
         base.run(&format!(
@@ -105,7 +105,7 @@ impl TimelineStrategy for BucketStrategy {
         if *self == BucketStrategy::Size {
             base.run("CREATE TABLE sized_head (user_id int unsigned NOT NULL PRIMARY KEY, posts int unsigned NOT NULL) ENGINE=InnoDB")?;
         }
-        for (first, last) in world.reader_ranges(READERS_AT_ONCE) {
+        for (first, last) in servers.reader_ranges(READERS_AT_ONCE) {
             let readers = format!("BETWEEN {first} AND {last}");
             base.run(&self.fill_sql(&readers, ""))?;
             if *self == BucketStrategy::Size {
@@ -113,15 +113,15 @@ impl TimelineStrategy for BucketStrategy {
             }
         }
         if *self == BucketStrategy::Size {
-            // Those who follow, and have nothing to read so far.
-            let beyond = format!(">{}", world.size.users);
+            // Readers whose timelines are still empty.
+            let beyond = format!(">{}", servers.size.users);
             base.run(&BucketStrategy::count_sql(&beyond))?;
         }
         base.run(&format!("ANALYZE TABLE {table}"))
     }
 
-    fn session(&self, world: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
-        let mut base = BaseTables(world.connect()?);
+    fn session(&self, servers: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
+        let mut base = BaseTables(servers.connect()?);
         base.run(LONG_GROUPS)?;
         Ok(Box::new(BucketSession { base, kind: *self }))
     }
@@ -250,7 +250,7 @@ fn post_hex(id: u64, author: u64, body: &[u8]) -> String {
     text
 }
 
-/// Takes the posts out of a bucket, up to this id.
+/// Parses the posts of a bucket, up to this id.
 fn unpack_posts(
     mut blob: &[u8],
     bound: Option<u64>,
@@ -265,10 +265,10 @@ fn unpack_posts(
         let (id, rest_of_head) = head.split_at(4);
         let (author, length) = rest_of_head.split_at(4);
         let length = usize::try_from(number(length)).unwrap_or(usize::MAX);
-        let (body, behind) = rest
+        let (body, remaining) = rest
             .split_at_checked(length)
             .ok_or(StrategyError::UnexpectedRow)?;
-        blob = behind;
+        blob = remaining;
         let id = number(id);
         if bound.is_none_or(|bound| id <= bound) {
             rows.push(PageMessage {

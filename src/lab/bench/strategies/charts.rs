@@ -13,15 +13,15 @@ const RIGHT: i32 = 90;
 const TOP: i32 = 76;
 const BAR: i32 = 13;
 const GAP: i32 = 12;
-/// The height of a name, and the width of names at the right of lines.
+/// The height of a name, and the width of the names right of the lines.
 const LINE: i32 = 15;
 const NAMES: i32 = 150;
 const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(31, 35, 40);
 const PALE: RGBColor = RGBColor(89, 99, 110);
-/// One colour a server.
+/// One colour for each server.
 const COLOURS: [RGBColor; 2] = [RGBColor(9, 105, 218), RGBColor(191, 108, 20)];
-/// Those whose lines are drawn by ratio, and the colour of each line.
+/// The strategies with a line in the ratio chart, and their colours.
 const LINE_COLOURS: [(&str, RGBColor); 8] = [
     ("sql-list", RGBColor(212, 167, 44)),
     ("procedure", RGBColor(140, 149, 159)),
@@ -35,10 +35,10 @@ const LINE_COLOURS: [(&str, RGBColor); 8] = [
 
 type DrawResult = Result<(), Box<dyn std::error::Error>>;
 
-/// Bars: what one of the figures is for each strategy, on each server.
+/// A bar chart: one figure of each strategy, on each server.
 ///
 /// # Errors
-/// Never: it is drawn into memory.
+/// Never fails: it draws into memory.
 pub fn bar_chart(
     figures: &StrategiesReport,
     title: &str,
@@ -58,9 +58,9 @@ pub fn bar_chart(
         let mut x = 20;
         for (engine, colour) in figures.engines.iter().zip(COLOURS) {
             area.draw(&Rectangle::new([(x, 48), (x + 12, 60)], colour.filled()))?;
-            let told = engine_label(engine);
-            let width = i32::try_from(told.len()).unwrap_or(0) * 7 + 40;
-            area.draw(&Text::new(told, (x + 18, 47), text(13, PALE)))?;
+            let server_name = engine_label(engine);
+            let width = i32::try_from(server_name.len()).unwrap_or(0) * 7 + 40;
+            area.draw(&Text::new(server_name, (x + 18, 47), text(13, PALE)))?;
             x += width;
         }
         let most = figures.strategies.iter().map(of).fold(1.0, f64::max);
@@ -72,13 +72,13 @@ pub fn bar_chart(
                 (LEFT - 10, y + BAR * servers / 2),
                 right,
             ))?;
-            for (place, (engine, colour)) in (0..).zip(figures.engines.iter().zip(COLOURS)) {
-                let found = figures
+            for (index, (engine, colour)) in (0..).zip(figures.engines.iter().zip(COLOURS)) {
+                let measured = figures
                     .strategies
                     .iter()
                     .find(|it| it.engine == engine.engine && it.name == *name);
-                let Some(it) = found else { continue };
-                let top = y + BAR * place;
+                let Some(it) = measured else { continue };
+                let top = y + BAR * index;
                 let width = f64::from(i32::try_from(WIDTH)? - LEFT - RIGHT) * of(it) / most;
                 // At most the width of the picture.
                 #[allow(clippy::cast_possible_truncation)]
@@ -86,8 +86,8 @@ pub fn bar_chart(
                 let bar = [(LEFT, top), (end, top + BAR - 1)];
                 area.draw(&Rectangle::new(bar, colour.filled()))?;
                 let at = (end + 6, top + BAR / 2);
-                let left = text(12, PALE).pos(Pos::new(HPos::Left, VPos::Center));
-                area.draw(&Text::new(thousands(of(it)), at, left))?;
+                let left_aligned = text(12, PALE).pos(Pos::new(HPos::Left, VPos::Center));
+                area.draw(&Text::new(thousands(of(it)), at, left_aligned))?;
             }
         }
         let bottom = TOP + step * rows + 12;
@@ -101,10 +101,10 @@ pub fn bar_chart(
     Ok(svg)
 }
 
-/// Lines: pages and messages a second by how many pages are read for each message, on one server.
+/// A line chart: pages and messages a second by the number of pages read for each message, on one server.
 ///
 /// # Errors
-/// Never: it is drawn into memory.
+/// Never fails: it draws into memory.
 pub fn ratio_chart(
     figures: &StrategiesReport,
     engine: &EngineDataset,
@@ -129,10 +129,10 @@ pub fn ratio_chart(
 /// A strategy's name, and its points from left to right.
 pub type ChartLine<'a> = (&'a str, Vec<(f64, f64)>);
 
-/// Lines, both ways by powers of ten.
+/// A line chart with logarithmic axes.
 ///
 /// # Errors
-/// Never: it is drawn into memory.
+/// Never fails: it draws into memory.
 pub fn line_chart(
     title: &str,
     below: &str,
@@ -185,21 +185,21 @@ fn draw_lines(title: &str, below: &str, lines: &[ChartLine<'_>], svg: &mut Strin
         }
         chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
     }
-    // Each name stands at the end of its line, below those of the lines above.
+    // Each name is at the end of its line, below the names of the lines above.
     ends.sort_unstable_by_key(|end| end.0);
     let mut free = 0;
     for (y, x, name, colour) in ends {
         let y = y.max(free);
         free = y + LINE;
-        let left = (FONT, 12).into_font().color(&colour);
-        let left = left.pos(Pos::new(HPos::Left, VPos::Center));
-        area.draw(&Text::new(name, (x + 8, y), left))?;
+        let left_aligned = (FONT, 12).into_font().color(&colour);
+        let left_aligned = left_aligned.pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw(&Text::new(name, (x + 8, y), left_aligned))?;
     }
     area.present()?;
     Ok(())
 }
 
-/// A server as people call it.
+/// A server's usual name.
 #[must_use]
 pub fn engine_label(engine: &EngineDataset) -> String {
     let version = engine.version.split('-').next().unwrap_or_default();

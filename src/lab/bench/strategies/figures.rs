@@ -1,4 +1,4 @@
-//! What is measured of each strategy.
+//! The figures of each strategy.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -6,14 +6,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::known_words;
 use super::strategy::FreshnessClaim;
 
-/// Everything, as it is written with `--json`.
+/// All figures, as `--json` writes them.
 #[derive(Clone, Debug, Serialize)]
 pub struct StrategiesReport {
     /// Version of Headwater.
     pub headwater: &'static str,
-    /// Processors of the machine, which all share.
+    /// Processors of the machine; all processes share them.
     pub cores: usize,
-    /// Connections that read, and that write.
+    /// Connections that read, and as many that write.
     pub connections: usize,
     /// Time for each rate of each strategy, in seconds.
     pub seconds: f64,
@@ -41,20 +41,20 @@ impl StrategiesReport {
     }
 }
 
-/// What a strategy or a server is called, or is said of it. An alias: serde would lend a reference from the text that is read.
+/// A name or description from the code. An alias, so that serde does not borrow it from the input.
 pub type StaticText = &'static str;
 
-/// What strategies and servers are called, and what is said of them, as it is in the code.
+/// Deserializes a name or description into the same text of the code.
 ///
 /// # Errors
-/// When this version has none that is called so.
+/// Fails if this version does not have it.
 pub fn known<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
     let text = String::deserialize(from)?;
     let known = known_words().into_iter().find(|word| *word == text);
     known.ok_or_else(|| D::Error::custom(format!("this version has no {text:?}")))
 }
 
-/// A server, and what it was filled with.
+/// A server, and its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EngineDataset {
     /// `mariadb` or `mysql`.
@@ -66,27 +66,27 @@ pub struct EngineDataset {
     pub users: u32,
     /// Rows of follows.
     pub follows: u64,
-    /// Rows of messages before anything was written.
+    /// Rows of messages before the first write.
     pub messages: u64,
-    /// Data and indexes of both, in bytes.
+    /// Data and indexes of both tables, in bytes.
     pub base_bytes: u64,
     /// Followers of a message's author, on average over the messages.
     pub followers_per_message: f64,
-    /// Authors whom a reader follows, on average over those who follow anybody.
+    /// Authors whom a reader follows, on average over the readers with follows.
     pub follows_per_reader: f64,
-    /// Readers besides those users, who follow one author more: what a message costs that has many followers.
+    /// Additional readers who all follow one more author: for the cost of a message with many followers.
     pub fans: u32,
-    /// Memory for pages of its tables, in gigabytes.
+    /// The buffer pool, in gigabytes.
     #[serde(default = "one")]
     pub buffer_pool_gb: u16,
-    /// Time in which the tables were filled, in seconds.
+    /// Time to fill the tables, in seconds.
     pub filled_s: f64,
-    /// Strategies that were to be measured here, and would have taken too much room.
+    /// Strategies that were left out because they would take too much space.
     pub left_out: Vec<OmittedStrategy>,
 }
 
 impl EngineDataset {
-    /// The server, and what it was filled with.
+    /// A description of the server and its data.
     #[must_use]
     pub fn description(&self) -> String {
         let fans = match self.fans {
@@ -100,7 +100,7 @@ impl EngineDataset {
     }
 }
 
-/// What it was before it could be said.
+/// The buffer pool of older reports, which lack the field.
 fn one() -> u16 {
     1
 }
@@ -111,7 +111,7 @@ pub struct OmittedStrategy {
     /// Its name.
     #[serde(deserialize_with = "known")]
     pub name: StaticText,
-    /// What it would take on disk, about, in bytes.
+    /// Its estimated size on disk, in bytes.
     pub bytes: f64,
 }
 
@@ -121,86 +121,86 @@ pub struct StrategyFigures {
     /// Its name.
     #[serde(deserialize_with = "known")]
     pub name: StaticText,
-    /// What it does.
+    /// A description.
     #[serde(deserialize_with = "known")]
     pub about: StaticText,
-    /// The server that has the messages: `mariadb` or `mysql`.
+    /// The server with the messages: `mariadb` or `mysql`.
     #[serde(deserialize_with = "known")]
     pub engine: StaticText,
-    /// What it promises.
+    /// The freshness that it promises.
     pub claims: FreshnessClaim,
-    /// Pages that were compared with the procedure's: newest ones, and for those that are fresh and whole deep ones, and those behind a follow, an unfollow and a delete.
+    /// Pages compared with the procedure's: newest ones; if fresh and complete also deep ones, and those after follow, unfollow, delete.
     pub compared_pages: u64,
-    /// Those of them that were equal.
+    /// The equal pages among them.
     pub equal_pages: u64,
     /// Newest pages read a second.
     pub pages_per_s: f64,
-    /// Half of them came within this time, in microseconds.
+    /// Median latency of a page, in microseconds.
     pub page_p50_us: f64,
-    /// And 99 of 100.
+    /// 99th percentile, in microseconds.
     pub page_p99_us: f64,
-    /// Newest pages read in turn with those at the smallest size, where data grow.
+    /// Newest pages read in alternation with those of the smallest size, in growth runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<SizeComparison>,
-    /// Deep pages read a second: at and below the reader's 200th message.
+    /// Deep pages read a second: from the reader's 200th message on.
     pub deep_pages_per_s: f64,
-    /// Messages written a second, by authors as they have written before.
+    /// Messages written a second, by authors with the distribution of the data set.
     pub messages_per_s: f64,
-    /// Time to write a message, by how many followers its author has.
+    /// Time to write a message, by the author's number of followers.
     pub posts: Vec<PostCost>,
-    /// Time to follow, in milliseconds; the median, as for all of these.
+    /// Median time to follow, in milliseconds (all times here are medians).
     pub follow_ms: f64,
     /// Time to unfollow.
     pub unfollow_ms: f64,
     /// Time to delete a message.
     pub delete_ms: f64,
-    /// Time for the first page behind an unfollow.
+    /// Time for the first page after an unfollow.
     pub refill_ms: f64,
-    /// Bytes that it needs: messages and follows, its own tables, and what it keeps in memory (Redis; Headwater's whole process).
+    /// Bytes in total: messages and follows, the strategy's own tables, and memory (Redis; Headwater's whole process).
     pub bytes: u64,
-    /// Those of its own tables.
+    /// Bytes of the strategy's own tables.
     pub own_table_bytes: u64,
-    /// Those in memory.
+    /// Bytes in memory.
     pub memory_bytes: u64,
-    /// Time to build it from messages and follows, in seconds.
+    /// Time to build the strategy from messages and follows, in seconds.
     pub build_s: f64,
-    /// Pages that were looked at right behind an acknowledged write, while others write.
+    /// Pages read immediately after an acknowledged write, during other writes.
     pub stale_looked: u64,
-    /// The share of them that lacked it.
+    /// The share of stale pages: those that lacked the write.
     pub stale_share: f64,
-    /// Half of those had it within this time, in milliseconds.
+    /// Median time until the write appeared on a stale page, in milliseconds.
     pub stale_p50_ms: f64,
-    /// The longest time.
+    /// The longest such time, in milliseconds.
     pub stale_max_ms: f64,
 }
 
-/// Newest pages at one size and at the smallest one, read in turn: whatever the machine does meanwhile meets both.
+/// Newest pages at one size and at the smallest one, read in alternation, so that both meet the same drift of the machine.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SizeComparison {
     /// Pages read a second.
     pub pages_per_s: f64,
-    /// Half of them came within this time, in microseconds.
+    /// Median latency, in microseconds.
     pub page_p50_us: f64,
     /// Pages of the smallest size read a second.
     pub smallest_pages_per_s: f64,
-    /// Half of those came within this time, in microseconds.
+    /// Their median latency, in microseconds.
     pub smallest_page_p50_us: f64,
 }
 
 impl SizeComparison {
-    /// What a page costs, as a multiple of one at the smallest size.
+    /// The cost of a page as a multiple of that at the smallest size.
     #[must_use]
     pub fn cost_multiple(&self) -> f64 {
         self.smallest_pages_per_s / self.pages_per_s
     }
 }
 
-/// What a message by such an author costs.
+/// The cost of a message by an author with so many followers.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct PostCost {
-    /// Followers that were wanted.
+    /// The requested number of followers.
     pub about: u64,
-    /// Followers that the author has.
+    /// The author's number of followers.
     pub followers: u64,
     /// Median time, in milliseconds.
     pub ms: f64,
@@ -208,7 +208,7 @@ pub struct PostCost {
 
 #[cfg(test)]
 impl EngineDataset {
-    /// Nothing, for tests that fill in what they need.
+    /// An empty value, for tests.
     pub fn empty() -> EngineDataset {
         EngineDataset {
             engine: "mariadb",
@@ -229,7 +229,7 @@ impl EngineDataset {
 
 #[cfg(test)]
 impl StrategyFigures {
-    /// Nothing, for tests that fill in what they need.
+    /// An empty value, for tests.
     pub fn empty() -> StrategyFigures {
         StrategyFigures {
             name: "",

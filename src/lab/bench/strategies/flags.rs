@@ -1,4 +1,4 @@
-//! What can be said to `headwater bench strategies`.
+//! The flags of `headwater bench strategies`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -97,7 +97,7 @@ pub enum ServerChoice {
 }
 
 impl StrategiesFlags {
-    /// What is to be loaded.
+    /// The size of the data set.
     #[must_use]
     pub fn size(&self) -> DatasetSize {
         if let Some(run) = self.run {
@@ -115,7 +115,7 @@ impl StrategiesFlags {
         }
     }
 
-    /// Readers more, all of whom follow one author more: for the articles' measurements none, who had none.
+    /// Additional readers, who all follow one more author; none for the articles' measurements, which had none.
     #[must_use]
     pub fn fans(&self) -> u32 {
         match (self.run, self.quick) {
@@ -125,7 +125,7 @@ impl StrategiesFlags {
         }
     }
 
-    /// True for a strategy that is to be measured.
+    /// True if the strategy is to be measured.
     #[must_use]
     pub fn includes(&self, name: &str) -> bool {
         if let Some(run) = self.run {
@@ -137,7 +137,7 @@ impl StrategiesFlags {
         }
     }
 
-    /// How much is to be done.
+    /// The extent of the measurement.
     #[must_use]
     pub fn effort(&self) -> MeasurementEffort {
         let seconds = match self.quick {
@@ -162,7 +162,7 @@ impl StrategiesFlags {
         }
     }
 
-    /// The servers, once each.
+    /// The servers, without duplicates.
     #[must_use]
     pub fn kinds(&self) -> Vec<ServerKind> {
         let kind = |product: &ServerChoice| match product {

@@ -1,4 +1,4 @@
-//! How each strategy's reads, writes and room grow with follows, messages and users.
+//! How each strategy's reads, writes and size grow with follows, messages and users.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,10 +12,10 @@ use super::figures::{EngineDataset, SizeComparison, StaticText, StrategyFigures,
 use crate::lab::bench::table::thousands;
 use crate::lab::demo::dataset::DatasetSize;
 
-/// More rows of a mailbox are not made: disk and time would not do.
+/// Limit of a mailbox's rows: more would take too much disk and time.
 pub const MOST_PUSHED: f64 = 72e6;
 
-/// Those that are measured, if none are named.
+/// The strategies of a growth run without `--only`.
 pub const DEFAULT_STRATEGIES: [&str; 5] = [
     "sql-list",
     "procedure",
@@ -37,10 +37,10 @@ pub enum GrowthAxis {
 }
 
 impl GrowthAxis {
-    /// All of them.
+    /// All axes.
     pub const ALL: [GrowthAxis; 3] = [GrowthAxis::Follows, GrowthAxis::Messages, GrowthAxis::Users];
 
-    /// Its name for people.
+    /// The label.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl GrowthAxis {
         }
     }
 
-    /// Its name in names of files.
+    /// The name in file names.
     fn file(self) -> &'static str {
         match self {
             GrowthAxis::Follows => "follows",
@@ -59,7 +59,7 @@ impl GrowthAxis {
         }
     }
 
-    /// The sizes along it, and how much of it each has.
+    /// The sizes along the axis: the axis's value, and the data set.
     #[must_use]
     pub fn sizes(self, quick: bool) -> Vec<(f64, DatasetSize)> {
         let size = |users: u32, messages: u64, mean_follows: f64| DatasetSize {
@@ -82,7 +82,7 @@ impl GrowthAxis {
                     .collect()
             }
             GrowthAxis::Messages => {
-                // So many users that an author does not write a share of all messages that nobody has seen.
+                // So many users that no single author writes a large share of the messages.
                 let (users, all): (_, &[u64]) = if quick {
                     (400, &[4_000, 16_000, 64_000])
                 } else {
@@ -110,7 +110,7 @@ impl GrowthAxis {
         }
     }
 
-    /// The smallest size along it, where a page is to cost the same at each: every author followed costs something.
+    /// The smallest size along the axis, if a page should cost the same at each size. None by follows: each followed author costs.
     #[must_use]
     pub fn smallest(self, quick: bool) -> Option<DatasetSize> {
         match self {
@@ -122,7 +122,7 @@ impl GrowthAxis {
     }
 }
 
-/// All sizes along these axes, from the one with the fewest rows to the one with the most.
+/// All sizes along these axes, from the fewest rows to the most.
 #[must_use]
 pub fn steps(axes: &[GrowthAxis], quick: bool) -> Vec<GrowthStep> {
     let mut steps: Vec<GrowthStep> = Vec::new();
@@ -139,28 +139,28 @@ pub fn steps(axes: &[GrowthAxis], quick: bool) -> Vec<GrowthStep> {
 /// A size along an axis.
 #[derive(Clone, Copy, Debug)]
 pub struct GrowthStep {
-    /// What grows.
+    /// The axis.
     pub axis: GrowthAxis,
-    /// How much of it there is.
+    /// The value on the axis.
     pub at: f64,
-    /// All there is.
+    /// The data set.
     pub size: DatasetSize,
 }
 
-/// All that is known of growth.
+/// The results of growth runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GrowthReport {
-    /// What was measured.
+    /// The measured points.
     pub points: Vec<GrowthPoint>,
-    /// Sizes that were not.
+    /// The sizes that were left out.
     pub left_out: Vec<OmittedSize>,
 }
 
 impl GrowthReport {
-    /// What was measured there before; nothing where there is no such file. What was left out is not kept: it may do now.
+    /// Reads the results of earlier runs; empty if the file does not exist. Omitted sizes are not read: they may fit now.
     ///
     /// # Errors
-    /// When the file cannot be read, or has something else.
+    /// Fails if the file cannot be read or parsed.
     pub fn read(path: &Path) -> io::Result<GrowthReport> {
         let text = match std::fs::read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -175,7 +175,7 @@ impl GrowthReport {
         })
     }
 
-    /// In which time this server was filled for a size, in seconds, where that was measured.
+    /// The time in which this server was filled for a size, in seconds, if it was measured.
     #[must_use]
     pub fn filled_s(&self, step: &GrowthStep, engine: &str) -> Option<f64> {
         let GrowthStep { axis, at, size } = *step;
@@ -193,43 +193,43 @@ impl GrowthReport {
 /// A size that was left out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OmittedSize {
-    /// What would have grown.
+    /// The axis.
     pub axis: GrowthAxis,
-    /// To how much.
+    /// The value on the axis.
     pub at: f64,
     /// The server.
     #[serde(deserialize_with = "known")]
     pub engine: StaticText,
-    /// What it would have taken.
+    /// The reason.
     pub why: String,
 }
 
 /// A strategy at one size.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GrowthPoint {
-    /// What grew.
+    /// The axis.
     pub axis: GrowthAxis,
-    /// How much there was of it.
+    /// The value on the axis.
     pub at: f64,
-    /// The data.
+    /// The server and its data.
     pub engine: EngineDataset,
-    /// The strategy.
+    /// The strategy's figures.
     pub measured: StrategyFigures,
 }
 
-/// How `y` grows with `x`, by least squares: so much for each one more.
+/// The slope of `y` over `x`, by least squares.
 fn regression_slope(points: &[(f64, f64)]) -> Option<f64> {
     let count = points.len() as f64;
     let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), (one, other)| {
         (x + one / count, y + other / count)
     });
-    let (both, own) = points.iter().fold((0.0, 0.0), |(both, own), (one, other)| {
+    let (both, squares) = points.iter().fold((0.0, 0.0), |(both, own), (one, other)| {
         (both + (one - x) * (other - y), own + (one - x).powi(2))
     });
-    (own > 0.0).then_some(both / own)
+    (squares > 0.0).then_some(both / squares)
 }
 
-/// The exponent by which a figure grows: 0, it is flat; 1, it grows as what it depends on; -1, it falls so.
+/// The exponent of growth: 0 is constant; 1 is proportional; -1 is inversely proportional.
 #[must_use]
 pub fn growth_exponent(points: &[(f64, f64)]) -> Option<f64> {
     let logs: Vec<(f64, f64)> = points
@@ -240,7 +240,7 @@ pub fn growth_exponent(points: &[(f64, f64)]) -> Option<f64> {
     regression_slope(&logs)
 }
 
-/// One strategy on one server along an axis, from the smallest size to the greatest.
+/// One strategy on one server along an axis, from the smallest size to the largest.
 pub struct GrowthSeries<'a> {
     /// The server.
     pub engine: &'a EngineDataset,
@@ -250,7 +250,7 @@ pub struct GrowthSeries<'a> {
 }
 
 impl GrowthSeries<'_> {
-    /// A figure at each size.
+    /// The figure at each size.
     #[must_use]
     pub fn figure_points(&self, figure: fn(&StrategyFigures) -> f64) -> Vec<(f64, f64)> {
         let points = self.points.iter();
@@ -259,7 +259,7 @@ impl GrowthSeries<'_> {
             .collect()
     }
 
-    /// Time of the machine for a page by how many authors its reader follows, in microseconds.
+    /// Machine time for a page by the number of followed authors, in microseconds.
     fn page_costs(&self) -> Vec<(f64, f64)> {
         let points = self.points.iter();
         points
@@ -268,36 +268,36 @@ impl GrowthSeries<'_> {
     }
 }
 
-/// Time of the machine for a page, in microseconds: all processors together give so many a second.
+/// Machine time for a page, in microseconds: all processors together give so many a second.
 fn page_us(it: &StrategyFigures) -> f64 {
     1e6 / it.pages_per_s
 }
 
-/// Every strategy on every server along this axis.
+/// The series of every strategy on every server along this axis.
 #[must_use]
 pub fn growth_series(points: &[GrowthPoint], axis: GrowthAxis) -> Vec<GrowthSeries<'_>> {
-    let mut courses: Vec<GrowthSeries<'_>> = Vec::new();
+    let mut all_series: Vec<GrowthSeries<'_>> = Vec::new();
     for point in points.iter().filter(|point| point.axis == axis) {
         let (engine, name) = (&point.engine, point.measured.name);
-        let own = courses
+        let existing = all_series
             .iter_mut()
             .find(|it| it.engine.engine == engine.engine && it.name == name);
-        match own {
-            Some(course) => course.points.push(point),
-            None => courses.push(GrowthSeries {
+        match existing {
+            Some(series) => series.points.push(point),
+            None => all_series.push(GrowthSeries {
                 engine,
                 name,
                 points: vec![point],
             }),
         }
     }
-    for course in &mut courses {
-        // A smaller one may have been measured later.
-        course
+    for series in &mut all_series {
+        // A smaller size may have been measured later.
+        series
             .points
             .sort_by(|one, other| one.at.total_cmp(&other.at));
     }
-    courses
+    all_series
 }
 
 type GrowthFigure = (&'static str, fn(&StrategyFigures) -> f64);
@@ -307,13 +307,13 @@ const FIGURES: [GrowthFigure; 3] = [
     ("MB", |it| it.bytes as f64 / 1e6),
 ];
 
-/// For each axis: how pages a second, messages a second and room grow, and what a page costs by it.
+/// For each axis: how pages a second, messages a second and size grow, and the cost of a page.
 #[must_use]
 pub fn table(points: &[GrowthPoint]) -> String {
     let mut text = String::new();
     for axis in GrowthAxis::ALL {
-        let courses = growth_series(points, axis);
-        if courses.is_empty() {
+        let all_series = growth_series(points, axis);
+        if all_series.is_empty() {
             continue;
         }
         let _ = writeln!(
@@ -327,34 +327,34 @@ pub fn table(points: &[GrowthPoint]) -> String {
                     " (at the greatest size, as a multiple of the smallest)",
             }
         );
-        for course in courses {
+        for series in all_series {
             let exponents = FIGURES.map(|(_, figure)| {
-                let slope = growth_exponent(&course.figure_points(figure));
+                let slope = growth_exponent(&series.figure_points(figure));
                 slope.map_or_else(|| "-".to_owned(), |slope| format!("{slope:.2}"))
             });
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {} |",
-                course.engine.engine,
-                course.name,
+                series.engine.engine,
+                series.name,
                 exponents.join(" | "),
-                page_cost_text(axis, &course)
+                page_cost_text(axis, &series)
             );
         }
     }
     text
 }
 
-/// What an author more costs on a page; or what a page costs at the greatest size, as a multiple of the smallest: read in turn with it where
-/// that was done.
-fn page_cost_text(axis: GrowthAxis, course: &GrowthSeries<'_>) -> String {
+/// The cost of one more author on a page; or the cost of a page at the largest size as a multiple of the smallest, read in alternation if
+/// that was measured.
+fn page_cost_text(axis: GrowthAxis, series: &GrowthSeries<'_>) -> String {
     if axis == GrowthAxis::Follows {
-        return regression_slope(&course.page_costs())
+        return regression_slope(&series.page_costs())
             .map_or_else(|| "-".to_owned(), |us| format!("{us:.3} us an author"));
     }
-    match course.points.as_slice() {
+    match series.points.as_slice() {
         [first, .., last] => match last.measured.beside {
-            Some(beside) => format!("{:.2} times, in turn", beside.cost_multiple()),
+            Some(comparison) => format!("{:.2} times, in turn", comparison.cost_multiple()),
             None => format!(
                 "{:.2} times",
                 page_us(&last.measured) / page_us(&first.measured)
@@ -364,10 +364,10 @@ fn page_cost_text(axis: GrowthAxis, course: &GrowthSeries<'_>) -> String {
     }
 }
 
-/// The files of a report, by their names.
+/// The files of a report, by name.
 ///
 /// # Errors
-/// When a chart cannot be drawn.
+/// Fails if a chart cannot be drawn.
 pub fn files(growth: &GrowthReport) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
     let mut text = "# Strategies for timelines, as data grows\n\n\
         Written by `headwater bench strategies --growth --report FOLDER`; every figure is in `growth.json`. Each size is loaded anew. A page's \
@@ -385,8 +385,8 @@ pub fn files(growth: &GrowthReport) -> Result<Vec<(String, String)>, Box<dyn std
     text.push_str(
         " Where a strategy is missing at a size, it would have had too many messages at followers to keep.\n",
     );
-    for (place, beyond) in growth.left_out.iter().enumerate() {
-        let head = if place == 0 { "\nLeft out:\n\n" } else { "" };
+    for (number, beyond) in growth.left_out.iter().enumerate() {
+        let head = if number == 0 { "\nLeft out:\n\n" } else { "" };
         let OmittedSize {
             axis,
             at,
@@ -417,7 +417,7 @@ pub fn files(growth: &GrowthReport) -> Result<Vec<(String, String)>, Box<dyn std
         engines.sort_unstable();
         engines.dedup();
         for engine in engines {
-            let own: Vec<&GrowthSeries<'_>> =
+            let of_engine: Vec<&GrowthSeries<'_>> =
                 all.iter().filter(|it| it.engine.engine == engine).collect();
             let name = format!("growth-{}-{engine}.svg", axis.file());
             let _ = writeln!(
@@ -425,8 +425,8 @@ pub fn files(growth: &GrowthReport) -> Result<Vec<(String, String)>, Box<dyn std
                 "\n![Lines: pages a second by {}, on {engine}]({name})",
                 axis.name()
             );
-            let server = own.first().map(|it| charts::engine_label(it.engine));
-            let lines = own
+            let server = of_engine.first().map(|it| charts::engine_label(it.engine));
+            let lines = of_engine
                 .iter()
                 .map(|it| (it.name, it.figure_points(|of| of.pages_per_s)));
             let lines: Vec<charts::ChartLine<'_>> = lines.collect();
@@ -436,9 +436,9 @@ pub fn files(growth: &GrowthReport) -> Result<Vec<(String, String)>, Box<dyn std
             );
             files.push((name, charts::line_chart(&title, axis.name(), &lines)?));
             for (what, figure) in FIGURES {
-                figure_table(&own, what, figure, &mut text);
+                figure_table(&of_engine, what, figure, &mut text);
             }
-            comparison_table(&own, &mut text);
+            comparison_table(&of_engine, &mut text);
         }
     }
     let _ = writeln!(text, "\n## Slopes\n{}", table(points));
@@ -446,7 +446,7 @@ pub fn files(growth: &GrowthReport) -> Result<Vec<(String, String)>, Box<dyn std
     Ok(files)
 }
 
-/// What is the same at all sizes of an axis.
+/// What stays constant along an axis.
 fn constants_text(axis: GrowthAxis, all: &[GrowthSeries<'_>]) -> String {
     let Some(engine) = all.first().map(|it| it.engine) else {
         return String::new();
@@ -469,17 +469,17 @@ fn constants_text(axis: GrowthAxis, all: &[GrowthSeries<'_>]) -> String {
     )
 }
 
-/// What a page costs at each size, as a multiple of one at the smallest size that it was read in turn with.
+/// The cost of a page at each size, as a multiple of the smallest size with which it alternated.
 fn comparison_table(all: &[&GrowthSeries<'_>], text: &mut String) {
-    for course in all {
-        let points = course.points.iter();
+    for series in all {
+        let points = series.points.iter();
         let both = points.filter_map(|point| Some((point.at, point.measured.beside?)));
-        for (place, (at, beside)) in both.enumerate() {
-            if place == 0 {
+        for (index, (at, comparison)) in both.enumerate() {
+            if index == 0 {
                 let _ = writeln!(
                     text,
                     "\n| {}, read in turn | pages/s | smallest size: pages/s | a page costs | p50, us | smallest size: p50, us |\n|--:|--:|--:|--:|--:|--:|",
-                    course.name
+                    series.name
                 );
             }
             let SizeComparison {
@@ -487,19 +487,19 @@ fn comparison_table(all: &[&GrowthSeries<'_>], text: &mut String) {
                 page_p50_us,
                 smallest_pages_per_s,
                 smallest_page_p50_us,
-            } = beside;
+            } = comparison;
             let [own, least] = [pages_per_s, smallest_pages_per_s].map(thousands);
             let _ = writeln!(
                 text,
                 "| {} | {own} | {least} | {:.2} times | {page_p50_us:.0} | {smallest_page_p50_us:.0} |",
                 thousands(at),
-                beside.cost_multiple()
+                comparison.cost_multiple()
             );
         }
     }
 }
 
-/// A figure of each strategy at each size.
+/// One figure of each strategy at each size.
 fn figure_table(
     all: &[&GrowthSeries<'_>],
     what: &str,
@@ -519,16 +519,16 @@ fn figure_table(
         heads.join(" | "),
         "--:|".repeat(sizes.len())
     );
-    for course in all {
-        let of = course.figure_points(figure);
+    for series in all {
+        let of = series.figure_points(figure);
         let cells: Vec<String> = sizes
             .iter()
             .map(|size| {
-                let found = of.iter().find(|(at, _)| at.total_cmp(size).is_eq());
-                found.map_or_else(|| "-".to_owned(), |(_, value)| thousands(*value))
+                let measured = of.iter().find(|(at, _)| at.total_cmp(size).is_eq());
+                measured.map_or_else(|| "-".to_owned(), |(_, value)| thousands(*value))
             })
             .collect();
-        let _ = writeln!(text, "| {} | {} |", course.name, cells.join(" | "));
+        let _ = writeln!(text, "| {} | {} |", series.name, cells.join(" | "));
     }
 }
 
@@ -569,11 +569,11 @@ mod tests {
                 ..StrategyFigures::empty()
             },
         };
-        // 20 us, and a tenth of one for each author.
+        // 20 us, and 0.1 us for each author.
         let follows = [10.0, 100.0, 1_000.0]
             .map(|at| point(GrowthAxis::Follows, at, 1e6 / (20.0 + at / 10.0)));
         let messages = [1e4, 1e6].map(|at| point(GrowthAxis::Messages, at, 1e6 / at.log10()));
-        // The machine was twice as fast when the greater one was measured.
+        // The machine was twice as fast when the larger size was measured.
         let mut users = [1e4, 1e5].map(|at| point(GrowthAxis::Users, at, at));
         users[1].measured.beside = Some(SizeComparison {
             pages_per_s: 20_000.0,

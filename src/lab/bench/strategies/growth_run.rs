@@ -1,4 +1,4 @@
-//! Measures size after size along the axes of growth, as far as the disk and the time allow.
+//! Measures one size after another along the axes of growth, as far as disk and time allow.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,33 +10,33 @@ use super::{GROWTH_FILE, MeasurementEffort, StrategyError, measure_engine};
 use crate::lab::bench::{BenchError, StopSignal};
 use crate::report::with_causes;
 
-/// Readers whose pages are compared and measured at each size, if nothing else is said.
+/// Readers whose pages are compared and measured at each size, by default.
 const READERS: usize = 200;
-/// How much longer a greater size takes than its number of rows says: indexes outgrow the server's memory.
+/// A larger size takes longer than its number of rows suggests, by this factor: its indexes exceed the server's memory.
 const GROWTH_MARGIN: f64 = 1.3;
 
-/// What the greatest size so far along an axis has taken on a server.
+/// The times of the largest measured size along an axis on a server.
 #[derive(Clone, Copy, Debug, Default)]
 struct GrowthPace {
     rows: u64,
     /// To fill the tables, in seconds.
     fill_s: f64,
-    /// For all that came behind.
+    /// For everything after the fill, in seconds.
     measure_s: f64,
 }
 
 impl GrowthPace {
-    /// What so many rows will take, in seconds, about.
+    /// The estimated time for so many rows, in seconds.
     fn estimate_s(self, rows: u64) -> f64 {
         self.fill_s * rows as f64 / self.rows.max(1) as f64 * GROWTH_MARGIN + self.measure_s
     }
 }
 
-/// Measures along every axis that is asked for; neither changes nor staleness, which do not depend on how much there is. `save` has all
-/// that is known behind each size: a later one takes long.
+/// Measures along every requested axis, without changes and staleness, which do not depend on the size. `save` receives all results after
+/// each size, because a later one takes long.
 ///
 /// # Errors
-/// When it is asked to stop, or what is known cannot be saved. A size that fails is left out, and named.
+/// Fails if it is stopped, or the results cannot be saved. A size that fails is recorded as left out.
 pub fn measure_growth(
     flags: &StrategiesFlags,
     stop: &StopSignal,
@@ -76,7 +76,7 @@ pub fn measure_growth(
                 continue;
             }
             let expected = Duration::from_secs_f64(pace.estimate_s(size.rows()));
-            let left = until.saturating_duration_since(Instant::now());
+            let remaining = until.saturating_duration_since(Instant::now());
             let mut leave_out = |why: String| {
                 eprintln!("{}: {at} on {name}: left out: {why}", axis.name());
                 let engine = name;
@@ -87,12 +87,12 @@ pub fn measure_growth(
                     why,
                 });
             };
-            if expected > left {
+            if expected > remaining {
                 let minutes = |time: Duration| time.as_secs().div_ceil(60);
                 leave_out(format!(
                     "about {} minutes more, of {} that are left (`--minutes`)",
                     minutes(expected),
-                    minutes(left)
+                    minutes(remaining)
                 ));
                 continue;
             }
@@ -108,9 +108,9 @@ pub fn measure_growth(
                 stop,
             ) {
                 Ok(both) => both,
-                // It failed as its servers were killed.
+                // It failed because its servers were killed.
                 Err(_) if stop.is_requested() => return Err(StrategyError::Stopped.into()),
-                // The other sizes are of use without it.
+                // The other sizes are useful without it.
                 Err(failure) => {
                     leave_out(with_causes(&failure));
                     continue;
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_come_is_told_by_what_was() {
+    fn an_estimate_follows_from_earlier_sizes() {
         let pace = GrowthPace {
             rows: 1_000,
             fill_s: 10.0,

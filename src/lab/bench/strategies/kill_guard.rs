@@ -1,4 +1,4 @@
-//! The end on a signal: a statement that takes minutes is cut short with its server.
+//! Handles a signal: kills the servers, so that a statement of minutes ends at once.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -9,10 +9,10 @@ use nix::unistd::Pid;
 
 use crate::lab::bench::StopSignal;
 
-/// How often it is asked whether to stop.
+/// The interval of checks for the signal.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// While it is there, processes are killed once it is asked to stop. They are waited for behind it, so that the numbers are still theirs.
+/// While it exists, it kills these processes when the bench is stopped. Reap them only after it is dropped, so that no pid is reused.
 #[derive(Debug)]
 pub struct KillGuard {
     cancel: Option<Sender<()>>,
@@ -20,18 +20,18 @@ pub struct KillGuard {
 }
 
 impl KillGuard {
-    /// Cuts off what these processes do.
+    /// Starts the guard for these processes.
     #[must_use]
     pub fn start(processes: &[u32], stop: &StopSignal) -> KillGuard {
         let numbers = processes.iter().filter_map(|id| i32::try_from(*id).ok());
         let processes: Vec<Pid> = numbers.map(Pid::from_raw).collect();
-        let (unneeded, told) = channel::<()>();
+        let (unneeded, cancelled) = channel::<()>();
         let stop = stop.clone();
         let thread = std::thread::spawn(move || {
-            while told.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            while cancelled.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 if stop.is_requested() {
                     for process in &processes {
-                        // One that has ended needs no signal.
+                        // The process may have ended.
                         let _ = kill(*process, Signal::SIGKILL);
                     }
                     return;
@@ -49,7 +49,7 @@ impl Drop for KillGuard {
     fn drop(&mut self) {
         drop(self.cancel.take());
         if let Some(thread) = self.thread.take() {
-            // It does not panic.
+            // The thread does not panic.
             let _ = thread.join();
         }
     }

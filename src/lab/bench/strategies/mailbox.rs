@@ -1,5 +1,5 @@
-//! Push into a table of rows: each message is noted for each of its author's followers; or, as the hybrid has it, but for those of authors
-//! whom many follow, which are pulled.
+//! Push into a table: each message is inserted for each of its author's followers; in the hybrid only for authors with few followers, the
+//! others are pulled.
 
 use std::fmt::Write as _;
 
@@ -12,18 +12,18 @@ use crate::lab::bench::query_path::{PAGE_ROWS, PageTask};
 
 /// Readers whose mailboxes one statement fills.
 const READERS_AT_ONCE: u64 = 20;
-/// An author with so many followers is pulled in the hybrid.
+/// From so many followers on, the hybrid pulls an author.
 const BIG_AUTHOR_FOLLOWERS: u64 = 100;
 
-/// One of the two.
+/// Pure push, or the hybrid.
 #[derive(Clone, Copy, Debug)]
 pub struct MailboxStrategy {
     hybrid: bool,
 }
 
-/// Everybody's messages are pushed.
+/// Pushes all messages.
 pub const MAILBOX: MailboxStrategy = MailboxStrategy { hybrid: false };
-/// Those of authors with a hundred followers and more are not.
+/// Does not push those of authors with a hundred followers or more.
 pub const HYBRID: MailboxStrategy = MailboxStrategy { hybrid: true };
 
 impl MailboxStrategy {
@@ -31,7 +31,7 @@ impl MailboxStrategy {
         if self.hybrid { "hybrid" } else { "mailbox" }
     }
 
-    /// Of these authors alone, by the column.
+    /// The condition on the author for pushed messages.
     const fn pushed_condition(self) -> &'static str {
         if self.hybrid {
             " AND message.user_id NOT IN (SELECT user_id FROM big)"
@@ -70,8 +70,8 @@ impl TimelineStrategy for MailboxStrategy {
         Some(if self.hybrid { 15.0 } else { 35.0 })
     }
 
-    fn build(&self, world: &StrategyServers) -> Result<(), StrategyError> {
-        let mut base = BaseTables(world.builder_connection()?);
+    fn build(&self, servers: &StrategyServers) -> Result<(), StrategyError> {
+        let mut base = BaseTables(servers.builder_connection()?);
         let (table, pushed) = (self.table(), self.pushed_condition());
         base.run(&format!(
             "CREATE TABLE {table} (user_id int unsigned NOT NULL, message_id int unsigned NOT NULL, \
@@ -83,7 +83,7 @@ impl TimelineStrategy for MailboxStrategy {
                 "INSERT INTO big SELECT follower_id FROM follower GROUP BY follower_id HAVING COUNT(*)>={BIG_AUTHOR_FOLLOWERS}"
             ))?;
         }
-        for (first, last) in world.reader_ranges(READERS_AT_ONCE) {
+        for (first, last) in servers.reader_ranges(READERS_AT_ONCE) {
             base.run(&format!(
                 "INSERT INTO {table} (user_id,message_id) SELECT follower.user_id,message.id FROM follower \
                  INNER JOIN message ON message.user_id=follower.follower_id \
@@ -93,8 +93,8 @@ impl TimelineStrategy for MailboxStrategy {
         base.run(&format!("ANALYZE TABLE {table}"))
     }
 
-    fn session(&self, world: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
-        let base = BaseTables(world.connect()?);
+    fn session(&self, servers: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
+        let base = BaseTables(servers.connect()?);
         Ok(Box::new(MailboxSession { base, kind: *self }))
     }
 }
@@ -115,7 +115,7 @@ impl AppSession for MailboxSession {
         if !self.kind.hybrid {
             return page.query(&mut self.base.0, &task.mailbox());
         }
-        // One SELECT for each of the big authors: a join with all of them has the server read every message that they have.
+        // One SELECT for each of the big authors: with a join, the server reads all their messages.
         let big = self.base.0.query_numbers(&format!(
             "SELECT big.user_id FROM follower INNER JOIN big ON big.user_id=follower.follower_id WHERE follower.user_id={reader}"
         ))?;
@@ -135,7 +135,7 @@ impl AppSession for MailboxSession {
 
     fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), StrategyError> {
         self.base.post(id, author, body)?;
-        // Of the author, and so once: an IN has MySQL look for each follower.
+        // The condition is on the author, so it is evaluated once: with IN, MySQL evaluates it for each follower.
         let small = match self.kind.hybrid {
             true => format!(" AND NOT EXISTS (SELECT 1 FROM big WHERE user_id={author})"),
             false => String::new(),

@@ -1,4 +1,4 @@
-//! The measurements themselves. Strategies take turns several times a second where rates are compared, so that the machine's drift meets all.
+//! The measurements. Compared strategies alternate several times a second, so that all meet the same drift of the machine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,40 +14,40 @@ use crate::lab::bench::data::shuffle;
 use crate::lab::bench::figures::LatencyFigures;
 use crate::lab::bench::measure::{ConnectionTally, SliceJob, repeat_for, run_parallel};
 
-/// How long one strategy has its turn.
+/// The length of one strategy's turn.
 pub const TURN_TIME: Duration = Duration::from_millis(150);
-/// Who had to wait for longer warms up: for this part of the time that it waited, and for a turn at most.
+/// After a longer wait a strategy warms up: for this part of the wait, at most for a turn.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 const WARMUP_DIVISOR: u32 = 50;
-/// A deep page begins with the reader's message by this number.
+/// The offset of a deep page in the reader's timeline.
 const DEEP_OFFSET: u64 = 200;
-/// Who waits for a page to get a message gives up after so long.
+/// How long a page is polled for a message.
 pub const STALENESS_TIMEOUT: Duration = Duration::from_secs(5);
-/// Followers of the authors whose messages are timed.
+/// Numbers of followers of the authors whose messages are timed.
 const FOLLOWER_CLASSES: [u64; 3] = [10, 1_000, 100_000];
-/// Messages of one author are timed for so long, and so many of them at least.
+/// Time limit for one author's messages, and their least number.
 const POST_TIME: Duration = Duration::from_secs(8);
 const MIN_POSTS: usize = 3;
 const BODY: &str = "A message of the length that messages have, which is what the first measurements of timelines were made with: a hundred and forty bytes.";
 
-/// How much is done.
+/// The extent of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasurementEffort {
     /// Connections.
     pub connections: usize,
-    /// Turns that each strategy has.
+    /// Turns of each strategy.
     pub rounds: u32,
     /// Readers whose pages are compared.
     pub compared: usize,
     /// Readers whose pages are measured.
     pub readers: usize,
-    /// Whether deep pages are asked for too.
+    /// Whether deep pages are measured too.
     pub deep: bool,
-    /// Follows, deletes and the like that are timed.
+    /// Follows, unfollows and deletes that are timed.
     pub changes: usize,
-    /// Longest time for the staleness of one strategy.
+    /// Time limit for the staleness of one strategy.
     pub staleness: Duration,
-    /// Messages at followers, all together: where there would be more, strategies that keep them are left out.
+    /// Limit of pushed messages in total; strategies that would store more are left out.
     pub most_pushed: f64,
 }
 
@@ -59,19 +59,19 @@ impl MeasurementEffort {
     }
 }
 
-/// A page to ask for.
+/// A page: the reader, and the bound of the ids.
 pub type ReaderPage = (u64, Option<u64>);
 
-/// What was compared, and what was equal.
+/// The compared pages, and the equal ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ComparisonCount {
     /// Pages.
     pub pages: u64,
-    /// Those that were the same.
+    /// The equal pages.
     pub equal: u64,
 }
 
-/// Has each of these connections do its share of a list at the same time; what comes of it, in the order of the list.
+/// Divides a list among these connections, which work in parallel; returns the results in the order of the list.
 fn distribute<C: Send, A: Sync, T: Send>(
     connections: &mut [C],
     list: &[A],
@@ -88,12 +88,12 @@ fn distribute<C: Send, A: Sync, T: Send>(
     Ok(done.into_iter().flatten().collect())
 }
 
-/// The newest page of each of these readers, and, where they are wanted, a deep one of those who have one.
+/// The newest page of each of these readers, and, if requested, a deep one of those who have one.
 ///
 /// # Errors
-/// When the server does not tell.
+/// Fails if a query fails.
 pub fn reader_pages(
-    world: &StrategyServers,
+    servers: &StrategyServers,
     readers: &[u64],
     effort: &MeasurementEffort,
 ) -> Result<(Vec<ReaderPage>, Vec<ReaderPage>), StrategyError> {
@@ -101,7 +101,7 @@ pub fn reader_pages(
     if !effort.deep {
         return Ok((newest, Vec::new()));
     }
-    let clients: Result<Vec<_>, _> = (0..effort.connections).map(|_| world.connect()).collect();
+    let clients: Result<Vec<_>, _> = (0..effort.connections).map(|_| servers.connect()).collect();
     let deep = distribute(&mut clients?, readers, &|client, reader| {
         let bound = client.query_numbers(&format!(
             "SELECT message.id FROM message INNER JOIN follower ON message.user_id=follower.follower_id \
@@ -112,112 +112,112 @@ pub fn reader_pages(
     Ok((newest, deep.into_iter().flatten().collect()))
 }
 
-/// The pages that these connections answer.
+/// Reads these pages on these connections.
 ///
 /// # Errors
-/// When one cannot be had.
+/// Fails if a page cannot be read.
 pub fn read_pages(
-    team: &mut [Box<dyn AppSession>],
-    asks: &[ReaderPage],
+    sessions: &mut [Box<dyn AppSession>],
+    requested: &[ReaderPage],
 ) -> Result<Vec<Vec<PageMessage>>, StrategyError> {
-    distribute(team, asks, &|session, (reader, bound)| {
+    distribute(sessions, requested, &|session, (reader, bound)| {
         let mut page = MessagePage::default();
         session.page(*reader, *bound, &mut page)?;
         Ok(page.rows)
     })
 }
 
-/// Compares pages with what they have to be.
+/// Compares pages with the expected ones.
 ///
 /// # Errors
-/// When a page cannot be had.
+/// Fails if a page cannot be read.
 pub fn compare_pages(
-    team: &mut [Box<dyn AppSession>],
-    asks: &[ReaderPage],
+    sessions: &mut [Box<dyn AppSession>],
+    requested: &[ReaderPage],
     truth: &[Vec<PageMessage>],
     compared: &mut ComparisonCount,
 ) -> Result<(), StrategyError> {
-    let pages = read_pages(team, asks)?;
+    let pages = read_pages(sessions, requested)?;
     let equal = pages.iter().zip(truth).filter(|(one, other)| one == other);
     compared.pages += pages.len() as u64;
     compared.equal += equal.count() as u64;
     Ok(())
 }
 
-/// What a connection does at a place of its list.
+/// What a connection does at a position of its list.
 pub type SessionAction<'a> =
     dyn Fn(&mut dyn AppSession, usize, &mut MessagePage) -> Result<(), StrategyError> + Sync + 'a;
 
 /// One strategy's connections.
 pub type StrategySessions = Vec<Box<dyn AppSession>>;
 
-/// Connections that have their turn together, and what each of them does then.
+/// Connections with a common turn, and their action.
 pub struct SessionGroup<'a> {
-    /// They.
+    /// The connections.
     pub sessions: &'a mut StrategySessions,
-    /// Is told of the place in its list.
+    /// The action; its argument is the position in the list.
     pub action: &'a SessionAction<'a>,
 }
 
-/// Has all sides do something in turn, each on all of its connections. Where others took long, a side does it for a while in front of its turn,
-/// which does not count: that it was idle is the bench's own doing, and processors, the system and the server have forgotten it meanwhile.
+/// Lets all groups act in turn, each on all its connections. After a long wait a group first acts for a while without being counted: the
+/// bench caused the wait, and processors, system and server have lost their caches meanwhile.
 ///
 /// # Errors
-/// When it fails, or the bench is asked to stop.
+/// Fails if an action fails, or the bench is stopped.
 pub fn measure_rates(
     sides: &mut [SessionGroup<'_>],
     rounds: u32,
-    places: usize,
+    count: usize,
     stop: &StopSignal,
 ) -> Result<Vec<LatencyFigures>, StrategyError> {
-    let mut lanes = Vec::new();
+    let mut tallies = Vec::new();
     for side in sides.iter() {
-        lanes.push(ConnectionTally::for_connections(
+        tallies.push(ConnectionTally::for_connections(
             side.sessions.len(),
-            places,
+            count,
         )?);
     }
-    let mut ended: Vec<Instant> = vec![Instant::now(); lanes.len()];
+    let mut ended: Vec<Instant> = vec![Instant::now(); tallies.len()];
     // Round 0 warms up and does not count.
     for round in 0..=rounds {
-        for ((side, lanes), ended) in sides.iter_mut().zip(&mut lanes).zip(&mut ended) {
+        for ((side, tallies), ended) in sides.iter_mut().zip(&mut tallies).zip(&mut ended) {
             if stop.is_requested() {
                 return Err(StrategyError::Stopped);
             }
             let waited = ended.elapsed();
             let warms = (waited > MAX_PAUSE).then(|| (waited / WARMUP_DIVISOR).min(TURN_TIME));
             let once = side.action;
-            let jobs = side.sessions.iter_mut().zip(lanes.iter_mut());
-            let jobs = jobs.map(|(session, lane)| -> SliceJob<'_, (), StrategyError> {
+            let jobs = side.sessions.iter_mut().zip(tallies.iter_mut());
+            let jobs = jobs.map(|(session, tally)| -> SliceJob<'_, (), StrategyError> {
                 Box::new(move || {
                     let mut page = MessagePage::default();
-                    let mut once = |place| {
+                    let mut once = |index| {
                         page.rows.clear();
-                        once(session.as_mut(), place, &mut page)
+                        once(session.as_mut(), index, &mut page)
                     };
                     if let Some(length) = warms {
-                        repeat_for(length, places, &mut lane.uncounted()?, stop, &mut once)?;
+                        repeat_for(length, count, &mut tally.uncounted()?, stop, &mut once)?;
                     }
-                    repeat_for(TURN_TIME, places, lane, stop, once)
+                    repeat_for(TURN_TIME, count, tally, stop, once)
                 })
             });
             run_parallel(jobs.collect())?;
             if round == 0 {
-                lanes.iter_mut().for_each(ConnectionTally::reset);
+                tallies.iter_mut().for_each(ConnectionTally::reset);
             }
             *ended = Instant::now();
         }
     }
-    let rates = lanes
+    let rates = tallies
         .iter()
-        .map(|lanes| Ok(LatencyFigures::from_lanes(lanes)?));
+        .map(|tallies| Ok(LatencyFigures::from_lanes(tallies)?));
     rates.collect()
 }
 
-/// Writes one message, of an author from this list.
+/// Writes one message by an author of this list.
 ///
 /// # Errors
-/// When it fails.
+/// Fails if the write fails.
 pub fn write_message(
     ids: &MessageIds,
     session: &mut dyn AppSession,
@@ -228,36 +228,39 @@ pub fn write_message(
     Ok(id)
 }
 
-/// Authors as they have written: one who wrote twice as much is there twice as often.
+/// Authors weighted by their messages: who wrote twice as many is in the list twice as often.
 ///
 /// # Errors
-/// When the server does not tell.
-pub fn writing_authors(world: &StrategyServers) -> Result<Vec<u64>, StrategyError> {
+/// Fails if the query fails.
+pub fn writing_authors(servers: &StrategyServers) -> Result<Vec<u64>, StrategyError> {
     let most = 2_000;
-    let step = (world.size.messages / most).max(1);
-    let mut authors = world.connect()?.query_numbers(&format!(
+    let step = (servers.size.messages / most).max(1);
+    let mut authors = servers.connect()?.query_numbers(&format!(
         "SELECT user_id FROM message WHERE id MOD {step}=0 LIMIT {most}"
     ))?;
-    shuffle(&mut authors, world.size.seed);
+    shuffle(&mut authors, servers.size.seed);
     Ok(authors)
 }
 
-/// An author with about as many followers, and how many: at most twice as many, and at least half.
-fn author_of(world: &StrategyServers, followers: u64) -> Result<Option<(u64, u64)>, StrategyError> {
+/// An author with about so many followers (from half to twice as many), and the exact number.
+fn author_of(
+    servers: &StrategyServers,
+    followers: u64,
+) -> Result<Option<(u64, u64)>, StrategyError> {
     let (least, most) = (followers / 2, followers * 2);
-    let found = world.connect()?.query_pairs(&format!(
+    let candidates = servers.connect()?.query_pairs(&format!(
         "SELECT follower_id,COUNT(*) FROM follower GROUP BY follower_id HAVING COUNT(*) BETWEEN {least} AND {most} \
          ORDER BY ABS(CAST(COUNT(*) AS SIGNED)-{followers}),follower_id LIMIT 1"
     ))?;
-    Ok(found.first().copied())
+    Ok(candidates.first().copied())
 }
 
-/// What a message costs by how many followers its author has, where there are such authors; the most followed one in any case.
+/// The cost of a message by the author's number of followers, for classes with such an author, and for the most followed author.
 ///
 /// # Errors
-/// When a message cannot be written.
+/// Fails if a message cannot be written.
 pub fn measure_posts(
-    world: &StrategyServers,
+    servers: &StrategyServers,
     session: &mut dyn AppSession,
     effort: &MeasurementEffort,
     stop: &StopSignal,
@@ -266,13 +269,13 @@ pub fn measure_posts(
     if effort.changes == 0 {
         return Ok(posts);
     }
-    let most = world.connect()?.query_pairs(
+    let most = servers.connect()?.query_pairs(
         "SELECT follower_id,COUNT(*) FROM follower GROUP BY follower_id ORDER BY 2 DESC,1 LIMIT 1",
     )?;
     let most = most.first().copied();
     let mut authors = Vec::new();
     for about in FOLLOWER_CLASSES {
-        authors.push((about, author_of(world, about)?));
+        authors.push((about, author_of(servers, about)?));
     }
     if !authors.iter().any(|(_, author)| *author == most) {
         authors.push((most.map_or(0, |(_, followers)| followers), most));
@@ -283,16 +286,16 @@ pub fn measure_posts(
         };
         let mut times = Vec::new();
         let first = Instant::now();
-        for place in 0..effort.changes {
+        for index in 0..effort.changes {
             if stop.is_requested() {
                 return Err(StrategyError::Stopped);
             }
-            // One that goes to many takes seconds.
-            if place >= MIN_POSTS && first.elapsed() > POST_TIME {
+            // A message with many followers takes seconds.
+            if index >= MIN_POSTS && first.elapsed() > POST_TIME {
                 break;
             }
             let begun = Instant::now();
-            write_message(&world.ids, session, author)?;
+            write_message(&servers.ids, session, author)?;
             times.push(milliseconds(begun.elapsed()));
         }
         let ms = median(&mut times);
@@ -305,55 +308,55 @@ pub fn measure_posts(
     Ok(posts)
 }
 
-/// What changes of what a reader sees cost: medians in milliseconds.
+/// The cost of changes to a reader's timeline: medians in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChangeCosts {
     /// A follow.
     pub follow: f64,
     /// An unfollow.
     pub unfollow: f64,
-    /// The first page behind it.
+    /// The first page after an unfollow.
     pub refill: f64,
     /// A delete.
     pub delete: f64,
 }
 
-/// Some of the follows: those that are undone and done again.
+/// Some of the follows, to be undone and redone.
 ///
 /// # Errors
-/// When the server does not tell.
+/// Fails if the query fails.
 pub fn some_follows(
-    world: &StrategyServers,
+    servers: &StrategyServers,
     most: usize,
 ) -> Result<Vec<(u64, u64)>, StrategyError> {
     if most == 0 {
         return Ok(Vec::new());
     }
-    let mut follows = world.connect()?.query_pairs(&format!(
+    let mut follows = servers.connect()?.query_pairs(&format!(
         "SELECT user_id,follower_id FROM follower WHERE user_id<={} ORDER BY follower_id,user_id",
-        world.size.users
+        servers.size.users
     ))?;
-    shuffle(&mut follows, world.size.seed);
+    shuffle(&mut follows, servers.size.seed);
     follows.truncate(most);
     Ok(follows)
 }
 
-/// Unfollows, reads, follows again, writes, deletes: at the end everything is as it was. Pages in between are compared.
+/// Unfollows, reads, follows again, writes, deletes; restores the initial state. Compares the pages in between.
 ///
 /// # Errors
-/// When one of it fails.
+/// Fails if a step fails.
 pub fn measure_changes(
-    world: &StrategyServers,
+    servers: &StrategyServers,
     strategy: &dyn TimelineStrategy,
     follows: &[(u64, u64)],
     compared: &mut ComparisonCount,
 ) -> Result<ChangeCosts, StrategyError> {
-    let mut session = strategy.session(world)?;
-    let mut procedure = [super::pull::PROCEDURE.session(world)?];
+    let mut session = strategy.session(servers)?;
+    let mut procedure = [super::pull::PROCEDURE.session(servers)?];
     let mut times: [Vec<f64>; 4] = Default::default();
     for (reader, author) in follows {
         let (reader, author) = (*reader, *author);
-        let asks = [(reader, None)];
+        let requested = [(reader, None)];
         let timed = |does: &mut dyn FnMut() -> Result<(), StrategyError>| {
             let begun = Instant::now();
             does()?;
@@ -365,17 +368,17 @@ pub fn measure_changes(
         page.rows.clear();
         let refill = timed(&mut || session.page(reader, None, &mut page))?;
         let mut check = |session: &mut Box<dyn AppSession>| {
-            // Who promises nothing is not held to it.
+            // A strategy that promises no freshness is not checked.
             if strategy.claim() == FreshnessClaim::Stale {
                 return Ok(());
             }
-            let truth = read_pages(&mut procedure, &asks)?;
-            compare_pages(std::slice::from_mut(session), &asks, &truth, compared)
+            let truth = read_pages(&mut procedure, &requested)?;
+            compare_pages(std::slice::from_mut(session), &requested, &truth, compared)
         };
         check(&mut session)?;
         let follow = timed(&mut || session.follow(reader, author))?;
         check(&mut session)?;
-        let id = write_message(&world.ids, session.as_mut(), author)?;
+        let id = write_message(&servers.ids, session.as_mut(), author)?;
         check(&mut session)?;
         let delete = timed(&mut || session.delete(id, author))?;
         check(&mut session)?;
@@ -392,40 +395,40 @@ pub fn measure_changes(
     })
 }
 
-/// How often a page lacked what had been acknowledged, and for how long, in milliseconds.
+/// How often a page lacked an acknowledged write, and for how long, in milliseconds.
 #[derive(Clone, Debug, Default)]
 pub struct StalenessSample {
-    /// Pages that were looked at.
+    /// Pages read.
     pub probed: u64,
-    /// How long each of those that were stale was.
+    /// How long each stale page stayed stale.
     pub stale_ms: Vec<f64>,
 }
 
-/// The users with the most followers, each behind one who follows it; none where nobody asks how stale pages are.
+/// The users with the most followers, each after one follower; empty if staleness is not measured.
 ///
 /// # Errors
-/// When the server does not tell.
+/// Fails if the query fails.
 pub fn most_followed(
-    world: &StrategyServers,
+    servers: &StrategyServers,
     effort: &MeasurementEffort,
 ) -> Result<Vec<(u64, u64)>, StrategyError> {
     if effort.staleness.is_zero() {
         return Ok(Vec::new());
     }
-    Ok(world.connect()?.query_pairs(&format!(
+    Ok(servers.connect()?.query_pairs(&format!(
         "SELECT MIN(user_id),follower_id FROM follower WHERE follower_id<={} \
          GROUP BY follower_id ORDER BY COUNT(*) DESC LIMIT 500",
-        world.size.users
+        servers.size.users
     ))?)
 }
 
-/// Writes messages of `most_followed`, and looks at a follower's page on another connection right behind each, while somebody else writes as well, of
-/// these authors.
+/// Writes messages by `most_followed`, and reads a follower's page on another connection immediately after each, while another connection
+/// writes messages by the same authors.
 ///
 /// # Errors
-/// When a page or a message fails.
+/// Fails if a page or a message fails.
 pub fn measure_staleness(
-    world: &StrategyServers,
+    servers: &StrategyServers,
     strategy: &dyn TimelineStrategy,
     effort: &MeasurementEffort,
     (followed, authors): (&[(u64, u64)], &[u64]),
@@ -433,13 +436,13 @@ pub fn measure_staleness(
     if effort.staleness.is_zero() {
         return Ok(StalenessSample::default());
     }
-    let (mut writer, mut other) = (strategy.session(world)?, strategy.session(world)?);
-    let mut reader = strategy.session(world)?;
-    let (ended, ids) = (AtomicBool::new(false), &world.ids);
-    let mut found = StalenessSample::default();
+    let (mut writer, mut other) = (strategy.session(servers)?, strategy.session(servers)?);
+    let mut reader = strategy.session(servers)?;
+    let (ended, ids) = (AtomicBool::new(false), &servers.ids);
+    let mut sample = StalenessSample::default();
     thread::scope(|scope| {
         let ended = &ended;
-        let beside = scope.spawn(move || {
+        let background_writer = scope.spawn(move || {
             for author in authors.iter().cycle() {
                 if ended.load(Ordering::Relaxed) {
                     break;
@@ -449,24 +452,24 @@ pub fn measure_staleness(
             }
             Ok::<_, StrategyError>(())
         });
-        let looked = (|| {
+        let probed_pages = (|| {
             let begun = Instant::now();
             for (follower, author) in followed.iter().cycle() {
                 if begun.elapsed() > effort.staleness {
                     break;
                 }
-                // A page that a cache may have from now on.
+                // A cache may contain this page from now on.
                 let mut page = MessagePage::default();
                 reader.page(*follower, None, &mut page)?;
-                let id = write_message(&world.ids, writer.as_mut(), *author)?;
+                let id = write_message(&servers.ids, writer.as_mut(), *author)?;
                 let acknowledged = Instant::now();
-                found.probed += 1;
+                sample.probed += 1;
                 let mut lacked = false;
                 loop {
                     page.rows.clear();
                     reader.page(*follower, None, &mut page)?;
                     let has = page.rows.iter().any(|row| row.id == id);
-                    // Others may have filled the page since.
+                    // Other writes may have filled the page since.
                     let past = page.rows.last().is_some_and(|row| row.id > id);
                     if has || past || acknowledged.elapsed() > STALENESS_TIMEOUT {
                         break;
@@ -475,23 +478,25 @@ pub fn measure_staleness(
                     thread::sleep(Duration::from_micros(200));
                 }
                 if lacked {
-                    found.stale_ms.push(milliseconds(acknowledged.elapsed()));
+                    sample.stale_ms.push(milliseconds(acknowledged.elapsed()));
                 }
             }
             Ok::<_, StrategyError>(())
         })();
         ended.store(true, Ordering::Relaxed);
-        let beside = beside.join().unwrap_or(Err(StrategyError::ThreadEnded));
-        looked.and(beside)
+        let background_writer = background_writer
+            .join()
+            .unwrap_or(Err(StrategyError::ThreadEnded));
+        probed_pages.and(background_writer)
     })?;
-    Ok(found)
+    Ok(sample)
 }
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
 
-/// The one in the middle; 0 of none.
+/// The median; 0 if empty.
 pub fn median(times: &mut [f64]) -> f64 {
     times.sort_unstable_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or_default()

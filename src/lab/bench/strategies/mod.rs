@@ -1,7 +1,7 @@
-//! `headwater bench strategies`: every way to have timelines, on the same follows and messages, side by side.
+//! `headwater bench strategies`: compares all strategies for timelines on the same follows and messages.
 //!
-//! Pull, push and what lies between, each with its real engine, started here: MariaDB, MySQL, Redis. A [`strategy`] is asked for pages and
-//! told of writes; [`measurement`] compares its pages with the procedure's and measures; [`report`] shows the [`figures`].
+//! Pull, push and mixed forms, each with its real engine, started here: MariaDB, MySQL, Redis. A [`strategy`] reads pages and receives
+//! writes; [`measurement`] compares its pages with the procedure's and measures; [`report`] shows the [`figures`].
 
 pub mod article;
 pub mod base_tables;
@@ -54,28 +54,28 @@ use crate::lab::private_server::{PrivateServerError, ServerKind};
 /// The share of the free disk that strategies may fill.
 const MAX_DISK_SHARE: f64 = 0.7;
 
-/// The file of a report that has all that is known of growth.
+/// The file of a report with all results of growth runs.
 const GROWTH_FILE: &str = "growth.json";
 
-/// Why there are no figures.
+/// Why the bench failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StrategyError {
-    /// A server could not be had.
+    /// A server could not be started.
     #[error(transparent)]
     Server(#[from] PrivateServerError),
-    /// It could not be filled.
+    /// A server could not be filled.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It could not be connected to.
+    /// A connection for filling the server failed.
     #[error("cannot fill the server")]
     Fill {
-        /// Why.
+        /// The cause.
         source: mysql_async::Error,
     },
     /// A Headwater could not be started.
     #[error(transparent)]
     Proxy(#[from] proxy_process::ProxyError),
-    /// A page could not be had.
+    /// A page could not be read.
     #[error("cannot ask for a page")]
     Client(#[from] BenchClientError),
     /// A statement was refused.
@@ -83,16 +83,16 @@ pub enum StrategyError {
     Statement {
         /// Its beginning.
         statement: String,
-        /// Why.
+        /// The cause.
         source: BenchClientError,
     },
-    /// The user's own data are of no use.
+    /// The user's own data cannot be used.
     #[error(transparent)]
     UserData(#[from] user_data::UserDataError),
-    /// Redis refused a command.
+    /// Redis refused a command, or cannot be reached.
     #[error("cannot ask Redis")]
     Redis(#[from] redis::RedisError),
-    /// What came is no message.
+    /// A row has another form than a message.
     #[error("a row that came is not a message")]
     UnexpectedRow,
     /// A file cannot be written.
@@ -100,45 +100,45 @@ pub enum StrategyError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A part of the bench that others share.
+    /// An error of code that is shared with the other benches.
     #[error(transparent)]
     Bench(Box<BenchError>),
-    /// Times cannot be added up.
+    /// Latencies cannot be added up.
     #[error("latencies cannot be added up")]
     Addition(#[from] hdrhistogram::errors::AdditionError),
-    /// The data themselves do not fit.
+    /// The data set itself does not fit on the disk.
     #[error("the messages would take about {:.0} GB of {:.0} GB that are free on the disk: fewer --messages, or TMPDIR on another disk", bytes / 1e9, free / 1e9)]
     DiskFull {
-        /// What they would take.
+        /// Its estimated size.
         bytes: f64,
-        /// What is free.
+        /// The free space.
         free: f64,
     },
-    /// What was measured before is of no use.
+    /// The earlier results cannot be used.
     #[error("cannot go on with {path}: remove it, or leave out --resume")]
     EarlierResults {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A thread ended early.
     #[error("a measuring thread ended early")]
     ThreadEnded,
-    /// A signal came.
+    /// A signal was received.
     #[error("stopped before the end")]
     Stopped,
-    /// With which strategy it happened.
+    /// The strategy in which an error happened.
     #[error("{strategy} on {engine}")]
     InStrategy {
         /// The strategy.
         strategy: &'static str,
         /// The server.
         engine: &'static str,
-        /// What.
+        /// The error.
         source: Box<StrategyError>,
     },
 }
@@ -149,21 +149,21 @@ impl From<BenchError> for StrategyError {
     }
 }
 
-/// What strategies are called: MySQL has them all.
+/// The strategies' names: MySQL has all of them.
 fn names() -> Vec<&'static str> {
     let all = strategies(ServerKind::Mysql);
     all.iter().map(|strategy| strategy.name()).collect()
 }
 
-/// What strategies and servers are called, and what strategies do.
+/// Names of strategies and servers, and the strategies' descriptions.
 fn known_words() -> Vec<&'static str> {
     let all = strategies(ServerKind::Mysql);
-    let said = all.iter().flat_map(|it| [it.name(), it.about()]);
+    let strategy_words = all.iter().flat_map(|it| [it.name(), it.about()]);
     let servers = [ServerKind::Mariadb, ServerKind::Mysql].map(ServerKind::name);
-    said.chain(servers).collect()
+    strategy_words.chain(servers).collect()
 }
 
-/// All that this server can have, in the order of the report.
+/// All strategies of this server, in the order of the report.
 fn strategies(kind: ServerKind) -> Vec<Box<dyn TimelineStrategy>> {
     let mut all: Vec<Box<dyn TimelineStrategy>> = vec![Box::new(pull::JOIN), Box::new(pull::LIST)];
     if kind == ServerKind::Mysql {
@@ -190,7 +190,7 @@ fn strategies(kind: ServerKind) -> Vec<Box<dyn TimelineStrategy>> {
 /// Measures, prints the table, and writes the files that the flags name.
 ///
 /// # Errors
-/// When a part cannot be had or fails, and when a page was not the procedure's, once everything is printed.
+/// Fails if a step fails; after everything is printed also if a page differs from the procedure's.
 pub async fn run(flags: StrategiesFlags) -> Result<(), BenchError> {
     let (json, folder, run) = (flags.json.clone(), flags.report.clone(), flags.run);
     if !flags.growth.is_empty() {
@@ -249,7 +249,7 @@ fn save(
     write_json(&folder.join(json), figures)
 }
 
-/// Every page was the procedure's.
+/// Fails unless every page equals the procedure's.
 fn check_equal<'a>(all: impl Iterator<Item = &'a StrategyFigures>) -> Result<(), BenchError> {
     match all.map(|it| it.compared_pages - it.equal_pages).sum() {
         0 => Ok(()),
@@ -267,12 +267,12 @@ fn measure(flags: &StrategiesFlags, stop: &StopSignal) -> Result<StrategiesRepor
         engines: Vec::new(),
         strategies: Vec::new(),
     };
-    let own = match (&flags.follows_from, &flags.messages_from) {
+    let user_data = match (&flags.follows_from, &flags.messages_from) {
         (Some(follows), Some(messages)) => Some(UserData::read(follows, messages)?),
         _ => None,
     };
-    let data = match &own {
-        Some(own) => StrategyData::Provided(own),
+    let data = match &user_data {
+        Some(user_data) => StrategyData::Provided(user_data),
         None => StrategyData::Generated(flags.size(), flags.fans()),
     };
     for kind in flags.kinds() {
@@ -283,7 +283,7 @@ fn measure(flags: &StrategiesFlags, stop: &StopSignal) -> Result<StrategiesRepor
     Ok(figures)
 }
 
-/// What is known of a strategy by and by.
+/// A strategy, and its results so far.
 struct StrategyProgress {
     strategy: Box<dyn TimelineStrategy>,
     build_s: f64,
@@ -307,31 +307,31 @@ fn measure_engine(
     effort: &MeasurementEffort,
     stop: &StopSignal,
 ) -> Result<(EngineDataset, Vec<StrategyFigures>), StrategyError> {
-    let mut world = StrategyServers::start(kind, data, flags.buffer_pool, stop)?;
-    let size = world.size;
+    let mut servers = StrategyServers::start(kind, data, flags.buffer_pool, stop)?;
+    let size = servers.size;
     let engine = kind.name();
-    let base = world.table_bytes(&["follower", "message"])?;
+    let base = servers.table_bytes(&["follower", "message"])?;
     let mut filled = EngineDataset {
         engine,
-        version: world.version().to_owned(),
+        version: servers.version().to_owned(),
         users: size.users,
         follows: size.follows(),
         fans: data.fans(),
         buffer_pool_gb: flags.buffer_pool,
         messages: size.messages,
         base_bytes: base,
-        followers_per_message: world.followers_per_message()?,
-        follows_per_reader: world.follows_per_reader()?,
-        filled_s: world.filled.as_secs_f64(),
+        followers_per_message: servers.followers_per_message()?,
+        follows_per_reader: servers.follows_per_reader()?,
+        filled_s: servers.filled.as_secs_f64(),
         left_out: Vec::new(),
     };
     let mut chosen = strategies(kind);
     chosen.retain(|strategy| flags.includes(strategy.name()));
-    omit_unfit(&mut chosen, &mut filled, world.free_bytes()?, effort);
+    omit_unfit(&mut chosen, &mut filled, servers.free_bytes()?, effort);
     let accelerated = |it: &dyn TimelineStrategy| matches!(it.memory(), MemoryOwner::Headwater);
-    let readers = world.some_readers(effort.compared)?;
+    let readers = servers.some_readers(effort.compared)?;
     let warmed = match chosen.iter().any(|it| accelerated(it.as_ref())) {
-        true => world.start_headwater(&readers)?.as_secs_f64(),
+        true => servers.start_headwater(&readers)?.as_secs_f64(),
         false => 0.0,
     };
     let mut entries = Vec::new();
@@ -341,27 +341,27 @@ fn measure_engine(
         }
         let name = strategy.name();
         eprintln!("{engine}: {name}: being built");
-        entries.push(build(&world, strategy, warmed).map_err(in_strategy(engine, name))?);
+        entries.push(build(&servers, strategy, warmed).map_err(in_strategy(engine, name))?);
     }
     eprintln!(
         "{engine}: the pages of {} readers asked of the procedure",
         readers.len()
     );
-    let (newest, deep) = measurement::reader_pages(&world, &readers, effort)?;
-    let mut procedures = open_sessions(&pull::PROCEDURE, &world, effort)?;
+    let (newest, deep) = measurement::reader_pages(&servers, &readers, effort)?;
+    let mut procedures = open_sessions(&pull::PROCEDURE, &servers, effort)?;
     let newest_truth = measurement::read_pages(&mut procedures, &newest)?;
     let deep_truth = measurement::read_pages(&mut procedures, &deep)?;
     drop(procedures);
-    let mut teams = Vec::new();
+    let mut session_groups = Vec::new();
     for entry in &mut entries {
         let name = entry.strategy.name();
         eprintln!(
             "{engine}: {name}: {} pages compared",
             newest.len() + deep.len()
         );
-        let mut team = open_sessions(entry.strategy.as_ref(), &world, effort)?;
-        let mut check = |asks: &[ReaderPage], truth: &[_]| {
-            measurement::compare_pages(&mut team, asks, truth, &mut entry.compared)
+        let mut group = open_sessions(entry.strategy.as_ref(), &servers, effort)?;
+        let mut check = |requested: &[ReaderPage], truth: &[_]| {
+            measurement::compare_pages(&mut group, requested, truth, &mut entry.compared)
         };
         check(&newest, &newest_truth)
             .and_then(|()| match entry.strategy.claim() {
@@ -369,56 +369,63 @@ fn measure_engine(
                 FreshnessClaim::Capped | FreshnessClaim::Stale => Ok(()),
             })
             .map_err(in_strategy(engine, name))?;
-        teams.push(team);
+        session_groups.push(group);
     }
-    measure_reads(&mut entries, &mut teams, (&newest, &deep), effort, stop)?;
+    measure_reads(
+        &mut entries,
+        &mut session_groups,
+        (&newest, &deep),
+        effort,
+        stop,
+    )?;
     if let Some(smallest) = smallest {
-        let of_headwater = entries.iter_mut().zip(&mut teams);
+        let of_headwater = entries.iter_mut().zip(&mut session_groups);
         let of_headwater = of_headwater.filter(|(entry, _)| accelerated(entry.strategy.as_ref()));
         let mut both: Vec<_> = of_headwater
-            .map(|(entry, team)| (entry.strategy.as_ref(), team, &mut entry.beside))
+            .map(|(entry, group)| (entry.strategy.as_ref(), group, &mut entry.beside))
             .collect();
         size_comparison::measure(kind, smallest, &newest, &mut both, flags, effort, stop)?;
     }
-    // Behind the reads: caches are filled by them.
+    // After the reads, because they fill the caches.
     for entry in &mut entries {
-        entry.memory_bytes = world.memory_bytes(entry.strategy.memory())?;
+        entry.memory_bytes = servers.memory_bytes(entry.strategy.memory())?;
     }
-    let follows = measurement::some_follows(&world, effort.changes)?;
+    let follows = measurement::some_follows(&servers, effort.changes)?;
     for entry in &mut entries {
         let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
         eprintln!("{engine}: {name}: follows, unfollows and deletes");
         if stop.is_requested() {
             return Err(StrategyError::Stopped);
         }
-        let changes = measurement::measure_changes(&world, strategy, &follows, &mut entry.compared);
+        let changes =
+            measurement::measure_changes(&servers, strategy, &follows, &mut entry.compared);
         entry.changes = changes.map_err(in_strategy(engine, name))?;
     }
     let (followed, authors) = (
-        measurement::most_followed(&world, effort)?,
-        measurement::writing_authors(&world)?,
+        measurement::most_followed(&servers, effort)?,
+        measurement::writing_authors(&servers)?,
     );
     eprintln!("{engine}: messages written");
-    let ids = &world.ids;
-    let once = |session: &mut dyn strategy::AppSession, place: usize, _: &mut page::MessagePage| {
-        let author = authors.get(place).copied().unwrap_or_default();
+    let ids = &servers.ids;
+    let once = |session: &mut dyn strategy::AppSession, index: usize, _: &mut page::MessagePage| {
+        let author = authors.get(index).copied().unwrap_or_default();
         measurement::write_message(ids, session, author).map(drop)
     };
-    let sides = teams.iter_mut().map(|team| SessionGroup {
-        sessions: team,
+    let sides = session_groups.iter_mut().map(|group| SessionGroup {
+        sessions: group,
         action: &once,
     });
     let mut sides: Vec<_> = sides.collect();
     let writes = measurement::measure_rates(&mut sides, effort.rounds, authors.len(), stop)?;
-    for ((entry, team), rate) in entries.iter_mut().zip(&mut teams).zip(writes) {
+    for ((entry, group), rate) in entries.iter_mut().zip(&mut session_groups).zip(writes) {
         let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
         entry.writes = rate;
-        if let Some(session) = team.first_mut() {
-            let posts = measurement::measure_posts(&world, session.as_mut(), effort, stop);
+        if let Some(session) = group.first_mut() {
+            let posts = measurement::measure_posts(&servers, session.as_mut(), effort, stop);
             entry.posts = posts.map_err(in_strategy(engine, name))?;
         }
         let staleness =
-            measurement::measure_staleness(&world, strategy, effort, (&followed, &authors));
+            measurement::measure_staleness(&servers, strategy, effort, (&followed, &authors));
         entry.staleness = staleness.map_err(in_strategy(engine, name))?;
     }
     let measured = entries.into_iter();
@@ -426,17 +433,17 @@ fn measure_engine(
     Ok((filled, measured.collect()))
 }
 
-/// A strategy's connections.
+/// Opens a strategy's connections.
 fn open_sessions(
     strategy: &dyn TimelineStrategy,
-    world: &StrategyServers,
+    servers: &StrategyServers,
     effort: &MeasurementEffort,
 ) -> Result<StrategySessions, StrategyError> {
     let connections = 0..effort.connections;
-    connections.map(|_| strategy.session(world)).collect()
+    connections.map(|_| strategy.session(servers)).collect()
 }
 
-/// Leaves out, and names, what would not fit on the disk, or has too many messages to keep.
+/// Leaves out, and records, strategies that would not fit on the disk or would store too many messages.
 fn omit_unfit(
     chosen: &mut Vec<Box<dyn TimelineStrategy>>,
     engine: &mut EngineDataset,
@@ -444,13 +451,13 @@ fn omit_unfit(
     effort: &MeasurementEffort,
 ) {
     let pushed = engine.followers_per_message * engine.messages as f64;
-    let mut left = free * MAX_DISK_SHARE;
+    let mut remaining = free * MAX_DISK_SHARE;
     chosen.retain(|strategy| {
         let Some(each) = strategy.pushed_bytes() else {
             return true;
         };
         let bytes = each * pushed;
-        let is_left_out = bytes > left || pushed > effort.most_pushed;
+        let is_left_out = bytes > remaining || pushed > effort.most_pushed;
         if is_left_out {
             let name = strategy.name();
             eprintln!(
@@ -462,25 +469,25 @@ fn omit_unfit(
             );
             engine.left_out.push(OmittedStrategy { name, bytes });
         } else {
-            left -= bytes;
+            remaining -= bytes;
         }
         !is_left_out
     });
 }
 
 fn build(
-    world: &StrategyServers,
+    servers: &StrategyServers,
     strategy: Box<dyn TimelineStrategy>,
     warmed: f64,
 ) -> Result<StrategyProgress, StrategyError> {
     let begun = Instant::now();
-    strategy.build(world)?;
+    strategy.build(servers)?;
     let build_s = match strategy.memory() {
         MemoryOwner::Headwater => warmed,
         _ => begun.elapsed().as_secs_f64(),
     };
     Ok(StrategyProgress {
-        own_table_bytes: world.table_bytes(strategy.tables())?,
+        own_table_bytes: servers.table_bytes(strategy.tables())?,
         memory_bytes: 0,
         strategy,
         build_s,
@@ -497,50 +504,50 @@ fn build(
 
 fn measure_reads(
     entries: &mut [StrategyProgress],
-    teams: &mut [StrategySessions],
+    session_groups: &mut [StrategySessions],
     (newest, deep): (&[ReaderPage], &[ReaderPage]),
     effort: &MeasurementEffort,
     stop: &StopSignal,
 ) -> Result<(), StrategyError> {
-    // What may be stale is a cache that reads fill, and whose time ends: it is filled right before, in turns with others of its kind alone.
-    for (asks, is_deep, may_be_stale) in [
+    // A stale strategy is a cache with an expiry that reads fill: it is filled right before, and alternates only with others of its kind.
+    for (requested, is_deep, may_be_stale) in [
         (newest, false, false),
         (deep, true, false),
         (deep, true, true),
         (newest, false, true),
     ] {
-        let asks = asks.get(..effort.readers).unwrap_or(asks);
+        let requested = requested.get(..effort.readers).unwrap_or(requested);
         let of = |entry: &StrategyProgress| {
             (entry.strategy.claim() == FreshnessClaim::Stale) == may_be_stale
         };
-        let (mut own, mut own_teams): (Vec<_>, Vec<_>) = entries
+        let (mut selected, mut own_teams): (Vec<_>, Vec<_>) = entries
             .iter_mut()
-            .zip(teams.iter_mut())
+            .zip(session_groups.iter_mut())
             .filter(|(entry, _)| of(entry))
             .unzip();
-        if asks.is_empty() || own.is_empty() {
+        if requested.is_empty() || selected.is_empty() {
             continue;
         }
         let what = if is_deep { "deep" } else { "newest" };
-        let names: Vec<_> = own.iter().map(|entry| entry.strategy.name()).collect();
+        let names: Vec<_> = selected.iter().map(|entry| entry.strategy.name()).collect();
         eprintln!("{what} pages read in turn: {}", names.join(", "));
         if may_be_stale && !is_deep {
-            for team in &mut own_teams {
-                measurement::read_pages(team, asks)?;
+            for group in &mut own_teams {
+                measurement::read_pages(group, requested)?;
             }
         }
         let once =
-            |session: &mut dyn strategy::AppSession, place: usize, page: &mut page::MessagePage| {
-                let (reader, bound) = asks.get(place).copied().unwrap_or_default();
+            |session: &mut dyn strategy::AppSession, index: usize, page: &mut page::MessagePage| {
+                let (reader, bound) = requested.get(index).copied().unwrap_or_default();
                 session.page(reader, bound, page)
             };
-        let sides = own_teams.into_iter().map(|team| SessionGroup {
-            sessions: team,
+        let sides = own_teams.into_iter().map(|group| SessionGroup {
+            sessions: group,
             action: &once,
         });
         let mut sides: Vec<_> = sides.collect();
-        let rates = measurement::measure_rates(&mut sides, effort.rounds, asks.len(), stop)?;
-        for (entry, rate) in own.iter_mut().zip(rates) {
+        let rates = measurement::measure_rates(&mut sides, effort.rounds, requested.len(), stop)?;
+        for (entry, rate) in selected.iter_mut().zip(rates) {
             match is_deep {
                 true => entry.deep = rate,
                 false => entry.newest = rate,
@@ -553,7 +560,7 @@ fn measure_reads(
 impl StrategyProgress {
     fn into_figures(self, engine: &'static str, base: u64) -> StrategyFigures {
         let mut stale = self.staleness.stale_ms;
-        let looked = self.staleness.probed;
+        let probed = self.staleness.probed;
         StrategyFigures {
             name: self.strategy.name(),
             about: self.strategy.about(),
@@ -576,15 +583,15 @@ impl StrategyProgress {
             own_table_bytes: self.own_table_bytes,
             memory_bytes: self.memory_bytes,
             build_s: self.build_s,
-            stale_looked: looked,
-            stale_share: stale.len() as f64 / looked.max(1) as f64,
+            stale_looked: probed,
+            stale_share: stale.len() as f64 / probed.max(1) as f64,
             stale_p50_ms: median(&mut stale),
             stale_max_ms: stale.last().copied().unwrap_or_default(),
         }
     }
 }
 
-/// Names where it happened.
+/// Adds the strategy and the server to an error.
 fn in_strategy(
     engine: &'static str,
     strategy: &'static str,

@@ -1,5 +1,5 @@
 //! Push of packed ids: a reader's timeline is one blob of ids of four bytes, the newest at its end. A message is appended to the blobs of
-//! its author's followers; one that has grown too long is written anew with its newest half.
+//! its author's followers; a blob that is too long is rewritten with its newest half.
 
 use super::StrategyError;
 use super::base_tables::BaseTables;
@@ -8,17 +8,17 @@ use super::servers::StrategyServers;
 use super::strategy::{AppSession, TimelineStrategy};
 use crate::lab::bench::query_path::{PageTask, bodies_select};
 
-/// A blob of so many ids is cut to half of them when one more comes.
+/// A blob of so many ids is trimmed to half of them when one more is appended.
 const MAX_IDS: usize = 800;
 const TRIMMED_IDS: usize = MAX_IDS / 2;
 const ID_BYTES: usize = 4;
 const READERS_AT_ONCE: u64 = 100;
 
-/// The only one.
+/// The strategy.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedStrategy;
 
-/// Fills the blobs of these readers anew.
+/// The statement that refills the blobs of these readers.
 fn fill_sql(readers: &str) -> String {
     format!(
         "REPLACE INTO packed (user_id,ids) SELECT follower.user_id,RIGHT(GROUP_CONCAT(\
@@ -28,7 +28,7 @@ fn fill_sql(readers: &str) -> String {
     )
 }
 
-/// For blobs longer than the servers' limit for one group.
+/// Blobs exceed the servers' default limit of GROUP_CONCAT.
 const LONG_GROUPS: &str = "SET SESSION group_concat_max_len=67108864";
 
 impl TimelineStrategy for PackedStrategy {
@@ -45,23 +45,23 @@ impl TimelineStrategy for PackedStrategy {
     }
 
     fn pushed_bytes(&self) -> Option<f64> {
-        // An id, while there are fewer of them than it keeps.
+        // An id, while the blob is below its limit.
         Some(5.0)
     }
 
-    fn build(&self, world: &StrategyServers) -> Result<(), StrategyError> {
-        let mut base = BaseTables(world.builder_connection()?);
+    fn build(&self, servers: &StrategyServers) -> Result<(), StrategyError> {
+        let mut base = BaseTables(servers.builder_connection()?);
         base.run(LONG_GROUPS)?;
         base.run("CREATE TABLE packed (user_id int unsigned NOT NULL PRIMARY KEY, ids mediumblob NOT NULL) ENGINE=InnoDB")?;
-        for (first, last) in world.reader_ranges(READERS_AT_ONCE) {
+        for (first, last) in servers.reader_ranges(READERS_AT_ONCE) {
             base.run(&fill_sql(&format!("BETWEEN {first} AND {last}")))?;
         }
         base.run("INSERT IGNORE INTO packed SELECT DISTINCT user_id,'' FROM follower")?;
         base.run("ANALYZE TABLE packed")
     }
 
-    fn session(&self, world: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
-        let mut base = BaseTables(world.connect()?);
+    fn session(&self, servers: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
+        let mut base = BaseTables(servers.connect()?);
         base.run(LONG_GROUPS)?;
         Ok(Box::new(PackedSession { base }))
     }
@@ -72,7 +72,7 @@ struct PackedSession {
 }
 
 impl PackedSession {
-    /// The newest ids of a reader, so many at most; true where these are all that he has.
+    /// At most `most` of a reader's newest ids; true if the reader has no others.
     fn ids(&mut self, reader: u64, most: usize) -> Result<(Vec<u64>, bool), StrategyError> {
         let select = format!(
             "SELECT RIGHT(ids,{}),LENGTH(ids) FROM packed WHERE user_id={reader}",
@@ -88,7 +88,7 @@ impl PackedSession {
             .ok_or(StrategyError::UnexpectedRow)?;
         let id = |bytes: &[u8]| bytes.iter().fold(0, |id, byte| id << 8 | u64::from(*byte));
         let ids = blob.chunks_exact(ID_BYTES).map(id).collect();
-        // A shorter one was never cut.
+        // A shorter blob was never trimmed.
         Ok((ids, length <= blob.len() && length < TRIMMED_IDS * ID_BYTES))
     }
 }
@@ -100,7 +100,7 @@ impl AppSession for PackedSession {
         bound: Option<u64>,
         page: &mut MessagePage,
     ) -> Result<(), StrategyError> {
-        // A few more, since those of deleted messages stay.
+        // A few more, because ids of deleted messages stay.
         let first = if bound.is_none() {
             MESSAGES_PER_PAGE + 4
         } else {
@@ -118,7 +118,7 @@ impl AppSession for PackedSession {
                 return Ok(());
             }
         }
-        // Deeper than the blob is.
+        // The page lies below the blob's oldest id.
         page.rows.clear();
         page.query(&mut self.base.0, &PageTask { reader, bound }.join())
     }

@@ -1,4 +1,4 @@
-//! A page as an app has it in its hands, whatever it came from.
+//! A page in an app's memory, whatever its source.
 
 use std::cmp::Reverse;
 
@@ -13,27 +13,27 @@ pub const MESSAGES_PER_PAGE: usize = PAGE_ROWS as usize;
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageMessage {
-    /// Its id, which is its time.
+    /// Its id, which stands for its time.
     pub id: u64,
     /// Who wrote it.
     pub author: u64,
-    /// Its text.
+    /// Its body.
     pub body: Vec<u8>,
 }
 
-/// Some messages, and the buffer that their rows came in.
+/// Messages, and a buffer for the payloads of their rows.
 #[derive(Debug, Default)]
 pub struct MessagePage {
-    /// Newest first, once it is whole.
+    /// Newest first after [`MessagePage::trim`].
     pub rows: Vec<PageMessage>,
     buffer: Vec<u8>,
 }
 
 impl MessagePage {
-    /// Asks for messages, as columns id, author and body; they come to those that are here.
+    /// Runs a SELECT with the columns id, author and body, and appends the messages.
     ///
     /// # Errors
-    /// When the statement fails, or answers with other columns.
+    /// Fails if the statement fails, or its columns are others.
     pub fn query(&mut self, client: &mut BenchClient, select: &str) -> Result<(), StrategyError> {
         client.query(&query_packet(select), &mut self.buffer)?;
         let mut cursor = PacketCursor::new(&self.buffer);
@@ -50,7 +50,7 @@ impl MessagePage {
         Ok(())
     }
 
-    /// The newest messages of those that are here, of these ids, once each.
+    /// Reduces the messages to the newest page up to this id, without duplicates.
     pub fn trim(&mut self, bound: Option<u64>) {
         self.rows
             .retain(|row| bound.is_none_or(|bound| row.id <= bound));
@@ -67,7 +67,7 @@ fn parse_number(text: &[u8]) -> Option<u64> {
 /// The values of one column.
 ///
 /// # Errors
-/// When the statement fails.
+/// Fails if the statement fails.
 pub fn query_column(client: &mut BenchClient, select: &str) -> Result<Vec<Vec<u8>>, StrategyError> {
     let mut rows = Vec::new();
     client.query(&query_packet(select), &mut rows)?;

@@ -1,4 +1,4 @@
-//! Pull: a message is one row, and a page is put together when it is read; directly, and through Headwater.
+//! Pull: a message is one row, and a page is composed when it is read; directly, and through Headwater.
 
 use super::StrategyError;
 use super::base_tables::BaseTables;
@@ -7,21 +7,21 @@ use super::servers::StrategyServers;
 use super::strategy::{AppSession, MemoryOwner, TimelineStrategy};
 use crate::lab::bench::query_path::{FOLLOW_UP_SELECT, PageTask};
 
-/// True for every message.
+/// A condition that is true for every message.
 const TIME_CONDITION: &str = " AND NOW()>'2000-01-01'";
 
-/// How the page is asked for.
+/// The form of the page's query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PullForm {
     Join,
-    /// The same with a condition that changes with the time.
+    /// A join with a condition that depends on the current time.
     JoinNow,
     List,
     Lateral,
     Procedure,
 }
 
-/// One of them.
+/// A pull strategy.
 #[derive(Clone, Copy, Debug)]
 pub struct PullStrategy {
     name: &'static str,
@@ -39,13 +39,13 @@ const fn pull(name: &'static str, about: &'static str, form: PullForm) -> PullSt
     }
 }
 
-/// The page in one plain join.
+/// By one plain join.
 pub const JOIN: PullStrategy = pull(
     "sql-join",
     "one join of messages and follows",
     PullForm::Join,
 );
-/// By a list.
+/// By a list of authors.
 pub const LIST: PullStrategy = pull(
     "sql-list",
     "the app reads whom the reader follows, then asks with IN (list)",
@@ -72,7 +72,7 @@ pub const HEADWATER_CALL: PullStrategy = PullStrategy {
         PullForm::Procedure,
     )
 };
-/// A feed's SELECT through Headwater, whose rows cannot be kept.
+/// A feed's SELECT through Headwater, whose rows cannot be cached.
 pub const HEADWATER_NARROWED: PullStrategy = PullStrategy {
     through_headwater: true,
     ..pull(
@@ -81,7 +81,7 @@ pub const HEADWATER_NARROWED: PullStrategy = PullStrategy {
         PullForm::JoinNow,
     )
 };
-/// One whose rows are kept.
+/// A feed's SELECT whose rows are cached.
 pub const HEADWATER_CACHED: PullStrategy = PullStrategy {
     through_headwater: true,
     ..pull(
@@ -107,10 +107,10 @@ impl TimelineStrategy for PullStrategy {
         }
     }
 
-    fn session(&self, world: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
+    fn session(&self, servers: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
         let client = match self.through_headwater {
-            true => world.through_headwater()?,
-            false => world.connect()?,
+            true => servers.through_headwater()?,
+            false => servers.connect()?,
         };
         let (base, form) = (BaseTables(client), self.form);
         Ok(Box::new(PullSession { base, form }))

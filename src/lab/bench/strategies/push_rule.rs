@@ -1,7 +1,7 @@
-//! At which ratio of reads to writes which strategy wins, and where an edge of the graph is better pushed than pulled.
+//! The fastest strategy at each ratio of reads to writes, and the rule for when to push an edge of the graph.
 //!
-//! The rule of Feeding Frenzy (Silberstein and others, SIGMOD 2010): an edge from an author to a reader is pushed where that costs less than
-//! pulling it, that is, where the reader reads so much more often than the author writes as a push costs more than a pull.
+//! The rule of Feeding Frenzy (Silberstein and others, SIGMOD 2010): push an edge from an author to a reader if that costs less than
+//! pulling it, that is, if the reader's reads for each message of the author exceed the cost of a push divided by that of a pull.
 
 use super::figures::{EngineDataset, StrategyFigures};
 use super::strategy::FreshnessClaim;
@@ -9,14 +9,14 @@ use super::strategy::FreshnessClaim;
 /// Pages read for each message written.
 pub const RATIOS: [f64; 7] = [0.01, 0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0];
 
-/// Pages and messages a second where so many pages are read for each message.
+/// Pages and messages a second with so many pages for each message.
 #[must_use]
 pub fn combined_rate(ratio: f64, it: &StrategyFigures) -> f64 {
     let time = ratio / it.pages_per_s + 1.0 / it.messages_per_s;
     (ratio + 1.0) / time
 }
 
-/// The fastest of these at this ratio, and of those whose pages are always fresh and whole.
+/// The fastest of these at this ratio; with `fresh`, only of those whose pages are always fresh and complete.
 #[must_use]
 pub fn fastest<'a>(
     ratio: f64,
@@ -31,16 +31,16 @@ pub fn fastest<'a>(
     (fastest(false), fastest(true))
 }
 
-/// What the rule says of pushing into a mailbox instead of pulling by this strategy.
+/// The rule for pushing into a mailbox in place of pulling with a given strategy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PushRule {
     /// Push where a reader reads this many times as often as the author writes.
     Above(f64),
-    /// A page costs no more by pull: nothing is to be pushed.
+    /// Pulling a page costs no more: never push.
     Never,
 }
 
-/// The rule for this data, with what one push and one pull of an edge cost, in microseconds of one processor's share.
+/// The rule for this data, and the costs of one push and of one pull of an edge, in microseconds of one processor's share.
 #[must_use]
 pub fn push_rule(
     pull: &StrategyFigures,

@@ -1,5 +1,5 @@
-//! Timelines in Redis, messages in the server and, for their texts, in Redis too: filled on write, filled on read, put together on read, and
-//! the newest page of an app that caches it for a while.
+//! Timelines in Redis, messages in the server and their texts in Redis too: filled on write, filled on read, merged on read, and an app's
+//! cache of the newest page with an expiry.
 
 use super::StrategyError;
 use super::base_tables::BaseTables;
@@ -8,28 +8,28 @@ use super::servers::StrategyServers;
 use super::strategy::{AppSession, FreshnessClaim, MemoryOwner, TimelineStrategy};
 use crate::lab::bench::query_path::PageTask;
 
-/// Messages that a timeline in Redis has at most.
+/// Maximum length of a timeline in Redis.
 const MAX_TIMELINE: usize = 800;
-/// Those that it is filled with on a read.
+/// Messages with which a read fills a timeline.
 const FILL_COUNT: usize = 400;
-/// How long a reader who does not read is an active one, in seconds.
+/// A reader is active for so long after a read, in seconds.
 const ACTIVE_SECONDS: u64 = 600;
-/// How long an app's own cache keeps a page, in milliseconds.
+/// Expiry of a page in the app's cache, in milliseconds.
 pub const WINDOW_MS: u64 = 30_000;
-/// Commands that go to Redis in one pipeline.
+/// Commands in one pipeline.
 const COMMANDS_AT_ONCE: usize = 1_000;
 const AUTHOR_BYTES: usize = 8;
 
-/// One of the four.
+/// A Redis strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedisStrategy {
     /// `t:READER`, for every reader, when a message is written.
     OnWrite,
-    /// The same for readers who read, from their first page on.
+    /// The same for active readers, from their first page on.
     OnRead,
-    /// `a:AUTHOR`, united when a page is read.
+    /// `a:AUTHOR`, merged when a page is read.
     Pull,
-    /// `w:READER`, a page as it was read.
+    /// `w:READER`, a page as it was first read.
     Window,
 }
 
@@ -65,7 +65,7 @@ impl TimelineStrategy for RedisStrategy {
     }
 
     fn pushed_bytes(&self) -> Option<f64> {
-        // In memory, and only the newest.
+        // The timeline is in memory, and limited.
         (*self == RedisStrategy::OnWrite).then_some(0.0)
     }
 
@@ -73,14 +73,14 @@ impl TimelineStrategy for RedisStrategy {
         MemoryOwner::Redis(self.prefix())
     }
 
-    fn build(&self, world: &StrategyServers) -> Result<(), StrategyError> {
-        let mut redis = world.redis()?;
+    fn build(&self, servers: &StrategyServers) -> Result<(), StrategyError> {
+        let mut redis = servers.redis()?;
         let prefix = self.prefix();
         let mut pipe = CommandPipeline::default();
         if matches!(self, RedisStrategy::OnRead | RedisStrategy::Window) {
             return Ok(());
         }
-        let rows = world.follows_and_messages()?;
+        let rows = servers.follows_and_messages()?;
         if *self == RedisStrategy::OnWrite {
             for (reader, authors) in &rows.follows {
                 let mut ids: Vec<u64> = authors
@@ -109,7 +109,7 @@ impl TimelineStrategy for RedisStrategy {
                 }
             }
         }
-        world.each_message(|row| {
+        servers.each_message(|row| {
             let mut command = redis::cmd("SET");
             command
                 .arg(format!("{prefix}m:{}", row.id))
@@ -119,10 +119,10 @@ impl TimelineStrategy for RedisStrategy {
         pipe.send(&mut redis)
     }
 
-    fn session(&self, world: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
+    fn session(&self, servers: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError> {
         Ok(Box::new(RedisSession {
-            base: BaseTables(world.connect()?),
-            redis: world.redis()?,
+            base: BaseTables(servers.connect()?),
+            redis: servers.redis()?,
             kind: *self,
             prefix: self.prefix(),
         }))
@@ -130,7 +130,7 @@ impl TimelineStrategy for RedisStrategy {
 }
 
 impl RedisStrategy {
-    /// In front of its keys.
+    /// The prefix of its keys.
     fn prefix(self) -> &'static str {
         match self {
             RedisStrategy::OnWrite => "push:",
@@ -151,14 +151,14 @@ fn upper_score(bound: Option<u64>) -> String {
     bound.map_or_else(|| "+inf".to_owned(), |bound| bound.to_string())
 }
 
-/// A message's author and text, as one value.
+/// A message's author and body, as one value.
 fn message_value(author: u64, body: &[u8]) -> Vec<u8> {
     let mut value = author.to_be_bytes().to_vec();
     value.extend_from_slice(body);
     value
 }
 
-/// Commands whose answers do not matter.
+/// Commands whose replies are ignored.
 #[derive(Default)]
 struct CommandPipeline {
     pipe: redis::Pipeline,
@@ -201,7 +201,7 @@ impl RedisSession {
         format!("{}{kind}:{number}", self.prefix)
     }
 
-    /// The page by the server alone.
+    /// The page from the server alone.
     fn join(
         &mut self,
         reader: u64,
@@ -212,7 +212,7 @@ impl RedisSession {
         page.query(&mut self.base.0, &PageTask { reader, bound }.join())
     }
 
-    /// The newest ids of a sorted set up to this one.
+    /// The newest ids of a sorted set, up to this one.
     fn ids(&mut self, key: &str, bound: Option<u64>) -> Result<Vec<u64>, StrategyError> {
         let mut command = redis::cmd("ZREVRANGEBYSCORE");
         command.arg(key).arg(upper_score(bound)).arg("-inf");
@@ -220,7 +220,7 @@ impl RedisSession {
         Ok(command.query(&mut self.redis)?)
     }
 
-    /// Their messages.
+    /// The messages of these ids.
     fn page_of_set(
         &mut self,
         key: &str,
@@ -241,7 +241,7 @@ impl RedisSession {
         }
         let texts: Vec<Option<Vec<u8>>> = command.query(&mut self.redis)?;
         for (id, text) in ids.iter().zip(texts) {
-            // A message that is deleted right now.
+            // The message was deleted meanwhile.
             let Some(text) = text else { continue };
             let (author, body) = text
                 .split_at_checked(AUTHOR_BYTES)
@@ -263,7 +263,7 @@ impl RedisSession {
         Ok(self.base.0.query_numbers(&select)?)
     }
 
-    /// Those of these keys that are there.
+    /// The existing keys among these.
     fn present(&mut self, keys: Vec<String>) -> Result<Vec<String>, StrategyError> {
         let mut present = Vec::new();
         for keys in keys.chunks(COMMANDS_AT_ONCE) {
@@ -271,9 +271,9 @@ impl RedisSession {
             for key in keys {
                 pipe.cmd("EXISTS").arg(key);
             }
-            let there: Vec<bool> = pipe.query(&mut self.redis)?;
-            let there = keys.iter().zip(there).filter(|(_, there)| *there);
-            present.extend(there.map(|(key, _)| key.clone()));
+            let exists: Vec<bool> = pipe.query(&mut self.redis)?;
+            let exists = keys.iter().zip(exists).filter(|(_, there)| *there);
+            present.extend(exists.map(|(key, _)| key.clone()));
         }
         Ok(present)
     }
@@ -286,7 +286,7 @@ impl RedisSession {
         ))?)
     }
 
-    /// Puts it there anew.
+    /// Replaces the reader's timeline in Redis.
     fn refill(&mut self, reader: u64, most: usize) -> Result<(), StrategyError> {
         let ids = self.timeline(reader, most)?;
         let key = self.key('t', reader);
@@ -308,8 +308,8 @@ impl RedisSession {
         page: &mut MessagePage,
     ) -> Result<(), StrategyError> {
         let key = self.key('t', reader);
-        let there: bool = redis::cmd("EXISTS").arg(&key).query(&mut self.redis)?;
-        if !there {
+        let exists: bool = redis::cmd("EXISTS").arg(&key).query(&mut self.redis)?;
+        if !exists {
             self.refill(reader, FILL_COUNT)?;
         }
         self.page_with_fallback(&key, bound, page)?;
@@ -319,7 +319,7 @@ impl RedisSession {
         }
     }
 
-    /// Texts that Redis lacks are read from the server, and put there.
+    /// The page, with texts missing in Redis read from the server and stored.
     fn page_with_fallback(
         &mut self,
         key: &str,
@@ -379,9 +379,9 @@ impl RedisSession {
 
     fn page_of_window(&mut self, reader: u64, page: &mut MessagePage) -> Result<(), StrategyError> {
         let key = self.key('w', reader);
-        let kept: Option<Vec<u8>> = redis::cmd("GET").arg(&key).query(&mut self.redis)?;
-        if let Some(kept) = kept {
-            page.rows = serde_json::from_slice::<Vec<(u64, u64, String)>>(&kept)
+        let cached: Option<Vec<u8>> = redis::cmd("GET").arg(&key).query(&mut self.redis)?;
+        if let Some(cached) = cached {
+            page.rows = serde_json::from_slice::<Vec<(u64, u64, String)>>(&cached)
                 .map_err(|_| StrategyError::UnexpectedRow)?
                 .into_iter()
                 .map(|(id, author, body)| PageMessage {
@@ -491,7 +491,7 @@ impl AppSession for RedisSession {
 }
 
 impl RedisSession {
-    /// The reader follows others now.
+    /// Adjusts Redis after a follow or unfollow.
     fn update_follow(&mut self, how: &str, reader: u64, author: u64) -> Result<(), StrategyError> {
         match self.kind {
             RedisStrategy::Pull => {

@@ -1,4 +1,4 @@
-//! The figures for people: a table at the terminal; Markdown and charts in a folder.
+//! The figures for people: a table for the terminal; Markdown and charts in a folder.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,16 @@ use super::push_rule::{self, PushRule};
 use super::strategy::FreshnessClaim;
 use crate::lab::bench::table::thousands;
 
-/// What each column of the table is.
+/// The meaning of the table's columns.
 const COLUMNS: &str = "\
 pages/s: newest pages read; deep/s: pages from the reader's 200th message on; messages/s: messages written, by authors as they have written \
 before; MB: messages and follows, the strategy's own tables, and what it keeps in memory behind the reads; stale: share of the \
 pages looked at right behind an acknowledged write that lacked it, and the median time until they had it (looked at for 5 s at most); equal: pages equal to the procedure's, of those compared.";
 
-/// Pull, by apps that are connected to the server itself.
+/// The pull strategies with a direct connection to the server.
 const DIRECT: [&str; 4] = ["sql-join", "sql-list", "sql-lateral", "procedure"];
 
-/// Everything as a table for the terminal.
+/// The table for the terminal.
 #[must_use]
 pub fn table(figures: &StrategiesReport) -> String {
     let mut text = String::new();
@@ -52,10 +52,10 @@ pub fn table(figures: &StrategiesReport) -> String {
     text
 }
 
-/// The files of a report, by their names.
+/// The files of a report, by name.
 ///
 /// # Errors
-/// When a chart cannot be drawn.
+/// Fails if a chart cannot be drawn.
 pub fn files(
     figures: &StrategiesReport,
 ) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
@@ -87,7 +87,7 @@ fn engine_figures<'a>(
     all.filter(move |it| it.engine == engine.engine)
 }
 
-/// What is not in a table, and why.
+/// The strategies that were left out, with the reason.
 fn omitted_text(engine: &EngineDataset) -> String {
     let mut text = String::new();
     for OmittedStrategy { name, bytes } in &engine.left_out {
@@ -100,7 +100,7 @@ fn omitted_text(engine: &EngineDataset) -> String {
     text
 }
 
-/// Where a page ends early, there is no rate of it.
+/// There is no rate for strategies whose timelines end early.
 fn deep_text(it: &StrategyFigures) -> String {
     match it.claims {
         FreshnessClaim::Capped => "capped".to_owned(),
@@ -215,7 +215,7 @@ fn cost_table(figures: &StrategiesReport, engine: &EngineDataset, text: &mut Str
     }
 }
 
-/// Which one wins at which ratio, and the rule of an edge.
+/// The fastest strategy at each ratio, and the push rule.
 fn ratio_table(figures: &StrategiesReport, engine: &EngineDataset, text: &mut String) {
     let all: Vec<&StrategyFigures> = engine_figures(figures, engine).collect();
     let _ = writeln!(
@@ -242,7 +242,7 @@ fn ratio_table(figures: &StrategiesReport, engine: &EngineDataset, text: &mut St
     let _ = writeln!(text, "\n{}", push_rule_text(&all, engine));
 }
 
-/// By how much the rates of those differ that write a message by the same statement to the server itself.
+/// The measurement noise: how much the rates differ of strategies that write a message by the same statement to the same server.
 fn noise_text(all: &[&StrategyFigures]) -> String {
     let alike = all.iter().filter(|it| DIRECT.contains(&it.name));
     let rates: Vec<f64> = alike.map(|it| it.messages_per_s).collect();
@@ -257,7 +257,7 @@ fn noise_text(all: &[&StrategyFigures]) -> String {
     )
 }
 
-/// What Feeding Frenzy's rule says of this data.
+/// The rule of Feeding Frenzy for this data.
 fn push_rule_text(all: &[&StrategyFigures], engine: &EngineDataset) -> String {
     let named = |name: &str| all.iter().find(|it| it.name == name).copied();
     let Some(push) = named("push-mailbox") else {

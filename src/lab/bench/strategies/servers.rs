@@ -28,30 +28,30 @@ use crate::lab::private_server::{PrivateServer, ServerKind};
 
 const DATABASE: &str = "strategies";
 const SERVER_OPTIONS: [&str; 1] = ["--innodb-flush-log-at-trx-commit=2"];
-/// So many messages are made up; beyond that, they are repeated.
+/// Number of generated messages; beyond it, they are repeated.
 const MAX_GENERATED: u64 = 1_000_000;
-/// What a message takes on disk with its index entry, about, in bytes; and what a follow takes.
+/// Estimated bytes on disk of a message with its index entry, and of a follow.
 const ROW_BYTES: (f64, f64) = (230.0, 80.0);
-/// Headwater's memory is filled by calls, for so long at most.
+/// Time limit for the calls that fill Headwater's memory.
 const WARMUP_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The followers of the author in the middle, where more than that are added.
+/// Followers of the author with a medium number, if there are more additional readers than that.
 const SOME_FANS: u32 = 1_000;
-/// From so many rows on, secondary keys are built behind them.
+/// From so many rows on, secondary keys are built after the rows.
 const MANY_ROWS: u64 = 2_000_000;
 
-/// What the server is filled with.
+/// The data of a server.
 #[derive(Clone, Copy, Debug)]
 pub enum StrategyData<'a> {
-    /// Made up: so much of it, and so many readers more who follow nobody but one author more. Whoever has many followers has few of them
-    /// among users who are as alike as these.
+    /// Generated: this size, and so many additional readers who follow only one more author each. Among users as similar as these, an
+    /// author with many followers shares few of them with others.
     Generated(DatasetSize, u32),
-    /// Somebody's own.
+    /// A user's own data.
     Provided(&'a UserData),
 }
 
 impl StrategyData<'_> {
-    /// How much there is.
+    /// The size of the data set.
     #[must_use]
     pub fn size(self) -> DatasetSize {
         match self {
@@ -60,7 +60,7 @@ impl StrategyData<'_> {
         }
     }
 
-    /// Readers more.
+    /// The additional readers.
     #[must_use]
     pub fn fans(self) -> u32 {
         match self {
@@ -70,45 +70,45 @@ impl StrategyData<'_> {
     }
 }
 
-/// So many readers behind these users, all of whom follow one author, and the first thousand another one too.
+/// The follows of so many additional readers, numbered after the users: all follow one author, and the first thousand another one too.
 fn fan_follows(users: u32, many: u32) -> impl Iterator<Item = (u32, u32)> {
     let (some, all) = (users + 1, users + 2);
-    (0..many).flat_map(move |place| {
-        let reader = all + 1 + place;
-        let follows = (place < SOME_FANS && many > SOME_FANS).then_some((reader, some));
+    (0..many).flat_map(move |index| {
+        let reader = all + 1 + index;
+        let follows = (index < SOME_FANS && many > SOME_FANS).then_some((reader, some));
         follows.into_iter().chain([(reader, all)])
     })
 }
 
-/// All of it; gone when dropped.
+/// The servers and their data. Dropping this value removes everything.
 #[derive(Debug)]
 pub struct StrategyServers {
-    // Dropped in front of the servers.
+    // Dropped before the servers.
     _kill_guard: KillGuard,
     headwater: Option<ProxyProcess>,
     redis: RedisServer,
     server: PrivateServer,
-    /// What the server was filled with.
+    /// The size of the server's data set.
     pub size: DatasetSize,
-    /// Time that this took.
+    /// Time to fill it.
     pub filled: Duration,
-    /// Those of the messages to be written.
+    /// Ids for new messages.
     pub ids: MessageIds,
 }
 
-/// Ids, each greater than those before.
+/// Ascending ids.
 #[derive(Debug)]
 pub struct MessageIds(AtomicU64);
 
 impl MessageIds {
-    /// The next one.
+    /// The next id.
     #[must_use]
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// Who follows whom, and who wrote what.
+/// All follows and messages.
 #[derive(Debug)]
 pub struct FollowsAndMessages {
     /// Authors by reader.
@@ -118,10 +118,10 @@ pub struct FollowsAndMessages {
 }
 
 impl StrategyServers {
-    /// Starts and fills everything. The server keeps so many gigabytes of its tables in memory.
+    /// Starts and fills everything. The server's buffer pool has so many gigabytes.
     ///
     /// # Errors
-    /// When a part cannot be had, or a statement fails.
+    /// Fails if a server does not start, or a statement fails.
     pub fn start(
         kind: ServerKind,
         data: StrategyData<'_>,
@@ -147,10 +147,10 @@ impl StrategyServers {
         }
         let begun = Instant::now();
         let processes = server.pid().into_iter().chain([redis.pid()]);
-        let cut = KillGuard::start(&processes.collect::<Vec<_>>(), stop);
+        let kill_guard = KillGuard::start(&processes.collect::<Vec<_>>(), stop);
         Handle::current().block_on(fill(&server, kind, data))?;
         Ok(StrategyServers {
-            _kill_guard: cut,
+            _kill_guard: kill_guard,
             headwater: None,
             redis,
             server,
@@ -160,10 +160,10 @@ impl StrategyServers {
         })
     }
 
-    /// Starts Headwater, and fills its memory with everybody's timeline, those of these readers first.
+    /// Starts Headwater, and fills its memory with all timelines, those of these readers first.
     ///
     /// # Errors
-    /// When one does not come up, or a statement fails.
+    /// Fails if it does not start, or a statement fails.
     pub fn start_headwater(&mut self, first: &[u64]) -> Result<Duration, StrategyError> {
         let begun = Instant::now();
         let service = ServiceFlags {
@@ -174,15 +174,17 @@ impl StrategyServers {
         let file = SettingsFile::new(CLASSIC_FEED)
             .map_err(|(path, source)| StrategyError::Write { path, source })?;
         let path = file.path().display().to_string();
-        // They are on one machine: no part of it needs the network.
+        // Both are on one machine: a Unix socket avoids the network stack.
         let upstream = self.server.socket().display().to_string();
         let proxy =
             ProxyProcess::start_for(&upstream, &service, &["--config", &path, "--preload"])?;
         self.headwater = Some(proxy);
         let mut client = self.through_headwater()?;
         let until = Instant::now() + WARMUP_TIMEOUT;
-        let asked: HashSet<u64> = first.iter().copied().collect();
-        let others = self.readers().filter(|reader| !asked.contains(reader));
+        let first_readers: HashSet<u64> = first.iter().copied().collect();
+        let others = self
+            .readers()
+            .filter(|reader| !first_readers.contains(reader));
         for reader in first.iter().copied().chain(others) {
             client.execute(&format!("CALL fetch_timeline_ids({reader})"))?;
             if Instant::now() > until {
@@ -192,25 +194,25 @@ impl StrategyServers {
         Ok(begun.elapsed())
     }
 
-    /// What the server calls itself.
+    /// The server's version.
     #[must_use]
     pub fn version(&self) -> &str {
         self.server.version()
     }
 
-    /// An app's connection to the server.
+    /// Opens an app's connection to the server.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// Fails if the connection or the login fails.
     pub fn connect(&self) -> Result<BenchClient, StrategyError> {
         let address = self.server.addr().to_string();
         Ok(BenchClient::connect(&address, &account(accounts::APP))?)
     }
 
-    /// A connection that fills a strategy's tables: the binary log does without, which would be as long again.
+    /// Opens a connection that fills a strategy's tables without the binary log, which would double the writes.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// Fails if the connection or the login fails.
     pub fn builder_connection(&self) -> Result<BenchClient, StrategyError> {
         let address = self.server.addr().to_string();
         let mut client = BenchClient::connect(&address, &account("root"))?;
@@ -218,10 +220,10 @@ impl StrategyServers {
         Ok(client)
     }
 
-    /// An app's connection through Headwater.
+    /// Opens an app's connection through Headwater.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// Fails if the connection or the login fails.
     pub fn through_headwater(&self) -> Result<BenchClient, StrategyError> {
         let proxy = self
             .headwater
@@ -233,10 +235,10 @@ impl StrategyServers {
         )?)
     }
 
-    /// A connection to Redis.
+    /// Opens a connection to Redis.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// Fails if the connection fails.
     pub fn redis(&self) -> Result<redis::Connection, StrategyError> {
         Ok(self.redis.connect()?)
     }
@@ -246,16 +248,16 @@ impl StrategyServers {
         1..=u64::from(self.size.users)
     }
 
-    /// Every user, by so many at once: the first and the last of each.
+    /// Every user, in ranges of so many: the first and the last of each.
     pub fn reader_ranges(&self, many: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let users = u64::from(self.size.users);
         (0..users.div_ceil(many)).map(move |at| (at * many + 1, users.min((at + 1) * many)))
     }
 
-    /// Some users: those who follow anybody in front of those who follow nobody.
+    /// Some users; those with follows come first.
     ///
     /// # Errors
-    /// When the server does not tell.
+    /// Fails if the query fails.
     pub fn some_readers(&self, most: usize) -> Result<Vec<u64>, StrategyError> {
         let mut readers = self.connect()?.query_numbers(&format!(
             "SELECT DISTINCT user_id FROM follower WHERE user_id<={} ORDER BY user_id",
@@ -271,7 +273,7 @@ impl StrategyServers {
     /// Followers of a message's author, on average over the messages.
     ///
     /// # Errors
-    /// When the server does not tell.
+    /// Fails if the query fails.
     pub fn followers_per_message(&self) -> Result<f64, StrategyError> {
         let pushed = self.query_number(
             "SELECT SUM(written.messages*followed.followers) FROM \
@@ -282,10 +284,10 @@ impl StrategyServers {
         Ok(pushed / self.size.messages.max(1) as f64)
     }
 
-    /// Authors whom a reader follows, on average over those who follow anybody.
+    /// Authors whom a reader follows, on average over the readers with follows.
     ///
     /// # Errors
-    /// When the server does not tell.
+    /// Fails if the query fails.
     pub fn follows_per_reader(&self) -> Result<f64, StrategyError> {
         let readers = self.query_number(&format!(
             "SELECT COUNT(DISTINCT user_id) FROM follower WHERE user_id<={}",
@@ -299,10 +301,10 @@ impl StrategyServers {
         Ok(numbers.first().copied().unwrap_or_default() as f64)
     }
 
-    /// Who follows whom, and who wrote what.
+    /// Reads all follows and messages.
     ///
     /// # Errors
-    /// When the server does not tell.
+    /// Fails if a query fails.
     pub fn follows_and_messages(&self) -> Result<FollowsAndMessages, StrategyError> {
         let mut client = self.connect()?;
         let mut rows = FollowsAndMessages {
@@ -320,10 +322,10 @@ impl StrategyServers {
         Ok(rows)
     }
 
-    /// Hands on every message.
+    /// Calls `each` for every message.
     ///
     /// # Errors
-    /// When the server does not tell, or `each` fails.
+    /// Fails if a query or `each` fails.
     pub fn each_message(
         &self,
         mut each: impl FnMut(&PageMessage) -> Result<(), StrategyError>,
@@ -350,12 +352,12 @@ impl StrategyServers {
     /// Data and indexes of these tables, in bytes.
     ///
     /// # Errors
-    /// When the server does not tell.
+    /// Fails if the query fails.
     pub fn table_bytes(&self, tables: &[&str]) -> Result<u64, StrategyError> {
         let mut client = self.connect()?;
         let mut bytes = 0;
         for table in tables {
-            // The files, where the server keeps one for each table: what it says of tables is an estimate, and late.
+            // The file size, if the server has one file for each table: its statistics are estimates, and delayed.
             let file = self
                 .server
                 .data()
@@ -375,7 +377,7 @@ impl StrategyServers {
         Ok(bytes)
     }
 
-    /// Keys of Redis that begin so, with their values.
+    /// The memory of the Redis keys with this prefix, with their values.
     fn redis_bytes(&self, prefix: &str) -> Result<u64, StrategyError> {
         let mut redis = self.redis()?;
         let (mut bytes, mut cursor) = (0, 0_u64);
@@ -387,12 +389,12 @@ impl StrategyServers {
             (cursor, keys) = scan.query(&mut redis)?;
             let mut pipe = redis::pipe();
             for key in &keys {
-                // Of all elements of a value: sizes of a few may be far from the others'.
+                // All elements of a value are counted: the sizes of a sample may be far from the others'.
                 pipe.cmd("MEMORY").arg("USAGE").arg(key);
                 pipe.arg("SAMPLES").arg(0);
             }
             if !keys.is_empty() {
-                // A key whose time is over is not there any more.
+                // An expired key is gone.
                 let each: Vec<Option<u64>> = pipe.query(&mut redis)?;
                 bytes += each.iter().flatten().sum::<u64>();
             }
@@ -402,18 +404,18 @@ impl StrategyServers {
         }
     }
 
-    /// What is free on the disk of the server's data, in bytes.
+    /// The free space on the disk of the server's data, in bytes.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// Fails if the system does not report it.
     pub fn free_bytes(&self) -> Result<f64, StrategyError> {
         free_bytes(&self.server)
     }
 
-    /// What is in memory besides.
+    /// The memory of the strategy, in bytes.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// Fails if it cannot be read.
     pub fn memory_bytes(&self, of: MemoryOwner) -> Result<u64, StrategyError> {
         match of {
             MemoryOwner::None => Ok(0),
@@ -453,17 +455,17 @@ async fn fill(
         .tcp_port(server.port())
         .prefer_socket(false)
         .user(Some("root"));
-    let asked = |source| StrategyError::Fill { source };
-    let mut conn = mysql_async::Conn::new(options).await.map_err(asked)?;
+    let fill_error = |source| StrategyError::Fill { source };
+    let mut conn = mysql_async::Conn::new(options).await.map_err(fill_error)?;
     let bar = ProgressBar::new(0);
     let progress = |progress: load::LoadProgress| {
         bar.set_length(progress.total);
         bar.set_position(progress.rows);
     };
-    // The log has no use for it, and would be as long again.
+    // The log is not used here, and would double the writes.
     conn.query_drop("SET SESSION sql_log_bin=0")
         .await
-        .map_err(asked)?;
+        .map_err(fill_error)?;
     load::create(&mut conn, DATABASE).await?;
     let many = data.size().rows() > MANY_ROWS;
     if many {
@@ -492,7 +494,7 @@ async fn fill(
     }
     bar.finish_and_clear();
     accounts::create(&mut conn, kind, DATABASE).await?;
-    // Without TLS an account's password is asked for once more where the server has forgotten it: there is none.
-    conn.query_drop("SELECT 1").await.map_err(asked)?;
-    conn.disconnect().await.map_err(asked)
+    // Makes the server cache the account's password: without TLS it would request it again.
+    conn.query_drop("SELECT 1").await.map_err(fill_error)?;
+    conn.disconnect().await.map_err(fill_error)
 }

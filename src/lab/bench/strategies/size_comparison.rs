@@ -1,8 +1,7 @@
-//! Pages of Headwater beside those at the smallest size, read in turn.
+//! Pages through Headwater in alternation with those of the smallest size.
 //!
-//! Sizes are loaded one after the other, and the machine is not as fast all the time: what a page costs at one size as a multiple of what it
-//! costs at another one is only to be had where both are there at once, and nothing that takes long has its turn between. The smallest size is read
-//! beside itself too: by so much such multiples err.
+//! Sizes are loaded one after another, and the machine's speed drifts: the cost of a page as a multiple of another size's needs both at
+//! once, without long work in between. The smallest size also alternates with itself: that ratio is the error of such multiples.
 
 use super::StrategyError;
 use super::figures::SizeComparison;
@@ -15,21 +14,21 @@ use crate::lab::bench::StopSignal;
 use crate::lab::demo::dataset::DatasetSize;
 use crate::lab::private_server::ServerKind;
 
-/// A strategy, its connections to a size, and where the figures go.
+/// A strategy, its connections to a size, and the place for its figures.
 pub type ComparedStrategy<'a> = (
     &'a dyn TimelineStrategy,
     &'a mut StrategySessions,
     &'a mut Option<SizeComparison>,
 );
 
-/// Starts servers of their own for the smallest size, and has each strategy read these pages in turn with pages there.
+/// Starts separate servers with the smallest size, and lets each strategy alternate between these pages and those.
 ///
 /// # Errors
-/// When a part cannot be had, or a page.
+/// Fails if a server does not start, or a page cannot be read.
 pub fn measure(
     kind: ServerKind,
     smallest: DatasetSize,
-    here: &[ReaderPage],
+    pages_here: &[ReaderPage],
     strategies: &mut [ComparedStrategy<'_>],
     flags: &StrategiesFlags,
     effort: &MeasurementEffort,
@@ -39,46 +38,46 @@ pub fn measure(
         return Ok(());
     }
     eprintln!("{}: beside the smallest size", kind.name());
-    let mut world = StrategyServers::start(
+    let mut servers = StrategyServers::start(
         kind,
         StrategyData::Generated(smallest, 0),
         flags.buffer_pool,
         stop,
     )?;
-    let readers = world.some_readers(effort.readers)?;
-    world.start_headwater(&readers)?;
-    let (there, _) = measurement::reader_pages(&world, &readers, effort)?;
-    let places = here.len().min(there.len());
-    let asked = |asks: &'_ [ReaderPage],
-                 session: &mut dyn AppSession,
-                 place: usize,
-                 page: &mut MessagePage| {
-        let (reader, bound) = asks.get(place).copied().unwrap_or_default();
+    let readers = servers.some_readers(effort.readers)?;
+    servers.start_headwater(&readers)?;
+    let (smallest_pages, _) = measurement::reader_pages(&servers, &readers, effort)?;
+    let length = pages_here.len().min(smallest_pages.len());
+    let read_page = |requested: &'_ [ReaderPage],
+                     session: &mut dyn AppSession,
+                     place: usize,
+                     page: &mut MessagePage| {
+        let (reader, bound) = requested.get(place).copied().unwrap_or_default();
         session.page(reader, bound, page)
     };
-    let of_here = |session: &mut dyn AppSession, place: usize, page: &mut MessagePage| {
-        asked(here, session, place, page)
+    let of_here = |session: &mut dyn AppSession, index: usize, page: &mut MessagePage| {
+        read_page(pages_here, session, index, page)
     };
-    let of_there = |session: &mut dyn AppSession, place: usize, page: &mut MessagePage| {
-        asked(&there, session, place, page)
+    let of_there = |session: &mut dyn AppSession, index: usize, page: &mut MessagePage| {
+        read_page(&smallest_pages, session, index, page)
     };
-    for (strategy, here_team, beside) in strategies {
-        let mut small = super::open_sessions(*strategy, &world, effort)?;
-        // Headwater learns there what it has learned here: which rows to keep, and which way costs less.
-        measurement::read_pages(&mut small, &there)?;
-        let (team, once) = (&mut small, &of_there);
+    for (strategy, sessions_here, comparison) in strategies {
+        let mut small = super::open_sessions(*strategy, &servers, effort)?;
+        // This Headwater samples here what the other one has already sampled: which rows to cache, and which strategy costs less.
+        measurement::read_pages(&mut small, &smallest_pages)?;
+        let (small_sessions, once) = (&mut small, &of_there);
         measurement::measure_rates(
             &mut [SessionGroup {
-                sessions: team,
+                sessions: small_sessions,
                 action: once,
             }],
             effort.rounds,
-            places,
+            length,
             stop,
         )?;
         let mut sides = [
             SessionGroup {
-                sessions: here_team,
+                sessions: sessions_here,
                 action: &of_here,
             },
             SessionGroup {
@@ -86,9 +85,9 @@ pub fn measure(
                 action: &of_there,
             },
         ];
-        let rates = measurement::measure_rates(&mut sides, effort.rounds, places, stop)?;
+        let rates = measurement::measure_rates(&mut sides, effort.rounds, length, stop)?;
         if let [own, least] = rates.as_slice() {
-            **beside = Some(SizeComparison {
+            **comparison = Some(SizeComparison {
                 pages_per_s: own.rate,
                 page_p50_us: own.p50_us as f64,
                 smallest_pages_per_s: least.rate,

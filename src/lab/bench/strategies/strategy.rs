@@ -1,4 +1,4 @@
-//! What a strategy has to be able to do.
+//! The interface of a strategy.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,78 +6,78 @@ use super::StrategyError;
 use super::page::MessagePage;
 use super::servers::StrategyServers;
 
-/// What a strategy says of its pages, once a write was acknowledged.
+/// What a strategy promises of its pages after a write was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FreshnessClaim {
-    /// Each has all of it, however deep it is.
+    /// Every page contains the write, at any depth.
     Fresh,
-    /// The newest ones have all of it; deep ones end where the store was trimmed.
+    /// The newest pages contain it; deep ones end where the store was trimmed.
     Capped,
-    /// It may be missing for a while.
+    /// The write may be missing for a while.
     Stale,
 }
 
-/// Whose memory counts, besides tables.
+/// Whose memory counts, in addition to tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryOwner {
-    /// Nobody's.
+    /// None.
     None,
-    /// Headwater's.
+    /// Headwater's process.
     Headwater,
-    /// That of the keys in Redis that begin so.
+    /// The keys in Redis with this prefix.
     Redis(&'static str),
 }
 
-/// A way to have timelines.
+/// A strategy for timelines.
 pub trait TimelineStrategy: Sync {
-    /// What it is called in tables and files.
+    /// The name in tables and files.
     fn name(&self) -> &'static str;
 
-    /// What it does, in a line.
+    /// A description of one line.
     fn about(&self) -> &'static str;
 
-    /// What it promises.
+    /// The promised freshness.
     fn claim(&self) -> FreshnessClaim {
         FreshnessClaim::Fresh
     }
 
-    /// Its own tables, besides those of messages and follows.
+    /// Its own tables, in addition to messages and follows.
     fn tables(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Where it keeps something for each follower of a message's author: about how many bytes that takes on disk.
+    /// Estimated bytes on disk for each follower of a message's author, if the strategy stores something for each.
     fn pushed_bytes(&self) -> Option<f64> {
         None
     }
 
-    /// What else takes room.
+    /// The owner of its memory.
     fn memory(&self) -> MemoryOwner {
         MemoryOwner::None
     }
 
-    /// Fills what it has of its own from messages and follows.
+    /// Builds the strategy's data from messages and follows.
     ///
     /// # Errors
-    /// When a statement fails.
+    /// Fails if a statement fails.
     fn build(&self, _world: &StrategyServers) -> Result<(), StrategyError> {
         Ok(())
     }
 
-    /// An app's connections.
+    /// Opens an app's connections.
     ///
     /// # Errors
-    /// When one cannot be had.
-    fn session(&self, world: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError>;
+    /// Fails if a connection fails.
+    fn session(&self, servers: &StrategyServers) -> Result<Box<dyn AppSession>, StrategyError>;
 }
 
-/// What an app asks for and tells. A write is acknowledged when it returns.
+/// An app's reads and writes. A write is acknowledged when it returns.
 pub trait AppSession: Send {
-    /// The newest messages of those that the reader follows, up to this id. `page` comes empty.
+    /// Reads the newest messages of the reader's followed authors, up to this id. `page` is empty before.
     ///
     /// # Errors
-    /// When a statement fails.
+    /// Fails if a statement fails.
     fn page(
         &mut self,
         reader: u64,
@@ -85,27 +85,27 @@ pub trait AppSession: Send {
         page: &mut MessagePage,
     ) -> Result<(), StrategyError>;
 
-    /// Writes a message under an id that is greater than all that are settled.
+    /// Writes a message with an id greater than all acknowledged ones.
     ///
     /// # Errors
-    /// When a statement fails.
+    /// Fails if a statement fails.
     fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), StrategyError>;
 
-    /// Deletes one again.
+    /// Deletes a message.
     ///
     /// # Errors
-    /// When a statement fails.
+    /// Fails if a statement fails.
     fn delete(&mut self, id: u64, author: u64) -> Result<(), StrategyError>;
 
-    /// From now on the reader sees this author's messages, those before as well.
+    /// Adds a follow: the reader's pages include this author's messages, old ones too.
     ///
     /// # Errors
-    /// When a statement fails.
+    /// Fails if a statement fails.
     fn follow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError>;
 
-    /// And now not any more.
+    /// Removes a follow.
     ///
     /// # Errors
-    /// When a statement fails.
+    /// Fails if a statement fails.
     fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), StrategyError>;
 }

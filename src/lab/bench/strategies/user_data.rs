@@ -1,4 +1,4 @@
-//! Somebody's own follows and messages, from files: who follows whom, who wrote when, and how much. Nobody's text is asked for.
+//! A user's own follows and messages, from files: who follows whom, and each message's author, order and length. Bodies are not needed.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::lab::demo::dataset::{DatasetSize, MessageRow};
 
-/// A message's text has as many bytes as the column takes, at most.
+/// Maximum length of a message's body, as of the column.
 const MAX_BODY_BYTES: usize = 255;
-/// Where a file does not say how long a message is.
+/// The length of a message if the file does not contain it.
 const DEFAULT_BODY_BYTES: usize = 140;
 const WORDS: &str = "as long as the message that somebody wrote, and of other words ";
 
-/// Why a file is of no use.
+/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UserDataError {
     /// It cannot be read.
@@ -21,40 +21,40 @@ pub enum UserDataError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A line is not what it has to be.
+    /// A line has another form than expected.
     #[error(
         "{path}, line {line}: {wanted}, with a tab, a comma or spaces between, and no heading; this is {found:?}"
     )]
     Line {
         /// The file.
         path: PathBuf,
-        /// Its number, from 1.
+        /// Its number, counted from 1.
         line: usize,
-        /// What a line has.
+        /// The expected form.
         wanted: &'static str,
-        /// What this one has.
+        /// The line's text.
         found: String,
     },
-    /// There is nothing, or too much.
+    /// The file has too few or too many entries.
     #[error("{path}: {found} {what}; the bench takes from {least} to {most}")]
     Count {
         /// The file.
         path: PathBuf,
-        /// What is counted.
+        /// The counted entries.
         what: &'static str,
-        /// How many there are.
+        /// The number of entries.
         found: usize,
-        /// Fewer are of no use.
+        /// The least allowed number.
         least: usize,
-        /// More do not fit.
+        /// The greatest allowed number.
         most: usize,
     },
 }
 
-/// What the files say, with numbers of the bench's own: users from 1, messages from 1 in the order of their ids.
+/// The files' data, renumbered: users from 1, messages from 1 in the order of their ids.
 #[derive(Debug)]
 pub struct UserData {
     /// Reader and author.
@@ -68,7 +68,7 @@ impl UserData {
     /// Reads who follows whom (reader, author) and who wrote what (id, author, and bytes if they are known).
     ///
     /// # Errors
-    /// When a file cannot be read, or a line of it cannot be made sense of.
+    /// Fails if a file cannot be read, or a line has another form.
     pub fn read(follows: &Path, messages: &Path) -> Result<UserData, UserDataError> {
         let mut users = UserNumbers::default();
         let mut pairs = Vec::new();
@@ -82,8 +82,8 @@ impl UserData {
         pairs.sort_unstable();
         pairs.dedup();
         let mut written = Vec::new();
-        let wanted = "a message's id (a number that grows with time) and its author, then its length in bytes if it is known";
-        each_line(messages, wanted, &mut |fields| {
+        let expected = "a message's id (a number that grows with time) and its author, then its length in bytes if it is known";
+        each_line(messages, expected, &mut |fields| {
             let (id, author, bytes) = match fields {
                 [id, author] => (id, author, DEFAULT_BODY_BYTES),
                 [id, author, bytes] => (id, author, bytes.parse().ok()?),
@@ -95,16 +95,17 @@ impl UserData {
         })?;
         written.sort_unstable();
         written.dedup_by_key(|(id, ..)| *id);
-        let count = |path: &Path, what, found, least, most| match (least..=most).contains(&found) {
-            true => Ok(()),
-            false => Err(UserDataError::Count {
-                path: path.to_owned(),
-                what,
-                found,
-                least,
-                most,
-            }),
-        };
+        let count =
+            |path: &Path, what, entries, least, most| match (least..=most).contains(&entries) {
+                true => Ok(()),
+                false => Err(UserDataError::Count {
+                    path: path.to_owned(),
+                    what,
+                    found: entries,
+                    least,
+                    most,
+                }),
+            };
         count(follows, "follows", pairs.len(), 1, 1_000_000_000)?;
         count(messages, "messages", written.len(), 1, 1_000_000_000)?;
         Ok(UserData {
@@ -117,7 +118,7 @@ impl UserData {
         })
     }
 
-    /// How much there is of everything.
+    /// The size of the data set.
     #[must_use]
     pub fn size(&self) -> DatasetSize {
         DatasetSize {
@@ -128,12 +129,12 @@ impl UserData {
         }
     }
 
-    /// Reader and author, in their order.
+    /// Reader and author, in the order of the file.
     pub fn follows(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.follows.iter().copied()
     }
 
-    /// Oldest first.
+    /// The messages, oldest first.
     pub fn messages(&self) -> impl Iterator<Item = MessageRow> + '_ {
         let all = (1..).zip(&self.messages);
         all.map(|(id, (author, bytes))| MessageRow {
@@ -148,7 +149,7 @@ impl UserData {
     }
 }
 
-/// Users by what they are called.
+/// Numbers of users by name.
 #[derive(Default)]
 struct UserNumbers(HashMap<Box<str>, u32>);
 
@@ -166,10 +167,10 @@ impl UserNumbers {
     }
 }
 
-/// Hands on each line's fields, but for empty lines; `None` says that it is not what it has to be.
+/// Passes each line's fields to a function, except empty lines; `None` from it means that the line has another form.
 fn each_line(
     path: &Path,
-    wanted: &'static str,
+    expected: &'static str,
     each: &mut dyn FnMut(&[&str]) -> Option<()>,
 ) -> Result<(), UserDataError> {
     let read = |source| UserDataError::Read {
@@ -190,7 +191,7 @@ fn each_line(
             return Err(UserDataError::Line {
                 path: path.to_owned(),
                 line,
-                wanted,
+                wanted: expected,
                 found: text.trim_end().chars().take(60).collect(),
             });
         }
@@ -222,18 +223,18 @@ mod tests {
         let follows: Vec<_> = own.follows().collect();
         assert_eq!(follows, [(1, 2), (1, 3), (2, 1)]);
         let messages: Vec<_> = own.messages().collect();
-        let told: Vec<_> = messages
+        let parsed: Vec<_> = messages
             .iter()
             .map(|it| (it.id, it.author, it.body.len()))
             .collect();
-        assert_eq!(told, [(1, 3, 140), (2, 4, 0), (3, 2, 255)]);
+        assert_eq!(parsed, [(1, 3, 140), (2, 4, 0), (3, 2, 255)]);
         let size = own.size();
         assert_eq!((size.users, size.messages, size.follows()), (4, 3, 3));
     }
 
     #[test]
     fn a_line_that_is_none_is_named_with_what_it_has_to_be() {
-        for (follows, messages, told) in [
+        for (follows, messages, parsed) in [
             (
                 "1 2\n1\n",
                 "1 1\n",
@@ -245,7 +246,7 @@ mod tests {
             ("1 2\n", "\n", "0 messages; the bench takes from 1 to"),
         ] {
             let error = read(follows, messages).unwrap_err().to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(parsed), "{error}");
         }
         let error = UserData::read(Path::new("/nowhere/at all"), Path::new("")).unwrap_err();
         assert_eq!(error.to_string(), "cannot read /nowhere/at all");

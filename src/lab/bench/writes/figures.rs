@@ -1,44 +1,44 @@
-//! What is reported of readers and writers together.
+//! The figures of readers and writers in parallel.
 
 use serde::Serialize;
 
 use super::INSERTS_PER_SECOND;
 use crate::lab::bench::figures::LatencyFigures;
 
-/// The share of the pace that has to be kept for figures at this pace.
+/// The share of the pace that has to be reached for the figures to count.
 const MIN_PACE_SHARE: f64 = 0.95;
 
-/// Readers and writers together, on both routes.
+/// Readers and writers in parallel, on both routes.
 #[derive(Clone, Debug, Serialize)]
 pub struct WriteFigures {
-    /// The database whose table `message` was written to.
+    /// The database whose table `message` received the rows.
     pub database: String,
     /// Connections that read.
     pub readers: usize,
     /// Connections that write.
     pub writers: usize,
-    /// Time for each figure, in seconds; less than asked for when there were rows enough.
+    /// Time for each figure, in seconds; less than requested when the limit of rows was reached.
     pub seconds: f64,
-    /// CALL + tail, while messages are inserted as fast as it goes.
+    /// CALL + follow-up during inserts at full speed.
     pub unpaced: RouteComparison,
-    /// CALL alone, while messages are inserted at a pace.
+    /// CALL alone during paced inserts.
     pub paced: RouteComparison,
     /// Rows that were written, and removed again.
     pub removed: u64,
-    /// Timelines that were compared with the procedure's while the rows were there, and when they were gone.
+    /// Timelines that were compared with the procedure's while the rows were there, and after their removal.
     pub compared: usize,
 }
 
-/// The same on both routes, in turn.
+/// The same on both routes, in alternating slices.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RouteComparison {
-    /// Directly: the procedure.
+    /// Direct connections: the procedure.
     pub direct: RouteLoad,
     /// Both readers and writers through Headwater.
     pub headwater: RouteLoad,
 }
 
-/// What a route bore.
+/// The load of one route.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct RouteLoad {
     /// Messages inserted.
@@ -48,7 +48,7 @@ pub struct RouteLoad {
 }
 
 impl WriteFigures {
-    /// Whether inserts through Headwater kept their pace.
+    /// Whether the inserts through Headwater kept the pace.
     #[must_use]
     pub fn kept_pace(&self) -> bool {
         self.paced.headwater.inserts.rate >= MIN_PACE_SHARE * f64::from(INSERTS_PER_SECOND)
@@ -56,7 +56,7 @@ impl WriteFigures {
 }
 
 impl RouteComparison {
-    /// Inserts through Headwater by inserts directly.
+    /// Inserts through Headwater, divided by direct inserts.
     #[must_use]
     pub fn insert_ratio(&self) -> Option<f64> {
         let direct = Some(self.direct.inserts.rate).filter(|rate| *rate > 0.0)?;

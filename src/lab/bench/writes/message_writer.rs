@@ -1,19 +1,19 @@
-//! The messages that the bench writes: like the others, but with a mark by which they are found again.
+//! The messages that the bench writes: like the others, but with a mark for their removal.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::lab::bench::client::{BenchClient, BenchClientError};
 use crate::lab::bench::query_path::query_packet;
 
-/// What the body of every written message begins with.
+/// The first part of every written body.
 const BODY_MARK: &str = "headwater bench ";
-/// Behind the mark, so that bodies are about as long as those of the classic data set.
+/// Text after the mark, so that bodies are about as long as those of the classic data set.
 const WORDS: &str = "bicycle morning letter harbour quiet monday coffee river evening station garden \
      window library people summer sunday market";
-/// Messages whose authors write again: the newest ones, so that who writes much writes much.
+/// The newest messages, whose authors write again: busy authors stay busy.
 const AUTHOR_SAMPLE: u32 = 4096;
 
-/// Writes messages by those who wrote the newest ones.
+/// Writes messages in the name of the newest messages' authors.
 #[derive(Debug)]
 pub struct MessageWriter {
     mark: String,
@@ -21,10 +21,10 @@ pub struct MessageWriter {
 }
 
 impl MessageWriter {
-    /// Looks who writes.
+    /// Reads these authors.
     ///
     /// # Errors
-    /// When the server does not say.
+    /// Fails if the query fails.
     pub fn new(direct: &mut BenchClient) -> Result<MessageWriter, BenchClientError> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = since.map_or(0, |time| time.as_secs());
@@ -36,25 +36,25 @@ impl MessageWriter {
         })
     }
 
-    /// What only the bodies of this run begin with.
+    /// The prefix of this run's bodies.
     #[must_use]
     pub fn mark(&self) -> &str {
         &self.mark
     }
 
-    /// Places in its list of authors.
+    /// Positions in the list of authors.
     #[must_use]
     pub fn author_count(&self) -> usize {
         self.authors.len()
     }
 
-    /// The author at a place in the list.
+    /// The author at a position of the list.
     #[must_use]
-    pub fn author(&self, place: usize) -> u64 {
-        self.authors.get(place).copied().unwrap_or(1)
+    pub fn author(&self, index: usize) -> u64 {
+        self.authors.get(index).copied().unwrap_or(1)
     }
 
-    /// A message by this author, as a statement's packet.
+    /// An INSERT of a message by this author, as a packet.
     #[must_use]
     pub fn insert(&self, author: u64) -> Vec<u8> {
         query_packet(&format!(
@@ -70,19 +70,22 @@ mod tests {
 
     #[test]
     fn a_message_is_marked_fits_the_column_and_needs_no_escapes() {
-        let pen = MessageWriter {
+        let message_writer = MessageWriter {
             mark: format!("{BODY_MARK}1700000000-4194304"),
             authors: vec![5, 6],
         };
-        let packet = pen.insert(pen.author(1));
+        let packet = message_writer.insert(message_writer.author(1));
         let text = String::from_utf8_lossy(packet.get(5..).unwrap_or_default()).into_owned();
         let body =
             "INSERT INTO message (user_id,body) VALUES (6,'headwater bench 1700000000-4194304 ";
         assert!(text.starts_with(body), "{text}");
-        assert!(pen.mark.len() + WORDS.len() < 255);
+        assert!(message_writer.mark.len() + WORDS.len() < 255);
         for special in ['\'', '\\', '%', '_'] {
-            assert!(!pen.mark.contains(special) && !WORDS.contains(special));
+            assert!(!message_writer.mark.contains(special) && !WORDS.contains(special));
         }
-        assert_eq!((pen.author_count(), pen.author(9)), (2, 1));
+        assert_eq!(
+            (message_writer.author_count(), message_writer.author(9)),
+            (2, 1)
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! `--writes`: what readers and writers are to each other, directly and through Headwater.
+//! `--writes`: how readers and writers affect each other, directly and through Headwater.
 //!
-//! Both routes take turns, as the ways of reading do. While messages are written the right answer changes under the
-//! readers, so answers are compared when the writers rest: once with the rows there, and once when they are removed.
+//! Both routes alternate, as the query paths of reading do. Inserts change the expected answers, so answers are compared while no inserts
+//! run: once with the rows there, and once after their removal.
 
 pub mod figures;
 pub mod message_writer;
@@ -29,37 +29,42 @@ use super::{BenchError, StopSignal, round_runner};
 pub const READERS: usize = 8;
 /// Connections that write.
 const WRITERS: usize = 8;
-/// Paced inserts, by all connections together.
+/// Paced inserts by all connections together.
 pub const INSERTS_PER_SECOND: u32 = 1_000;
-/// No round begins with more rows than this written, less what one round could add.
+/// No round begins if it could exceed this number of written rows.
 const MAX_ROWS: u64 = 200_000;
-/// More than a round adds on any machine in reach: its slices are short.
+/// More than a round can add on any likely machine: its slices are short.
 const ROUND_ROWS: u64 = 40_000;
 const ROUTES: [ConnectionRoute; 2] = [ConnectionRoute::Direct, ConnectionRoute::Headwater];
 
-/// What was measured, and what was wrong.
+/// The measurement, and the differences.
 #[derive(Debug)]
 pub struct WriteMeasurement {
     /// The figures.
     pub writes: WriteFigures,
-    /// Answers that were not the procedure's, when the writers rested.
+    /// Answers that differed from the procedure's while no inserts ran.
     pub differences: Vec<BenchDifference>,
 }
 
-/// Writes, measures, and removes what it wrote, whatever happens.
+/// Writes, measures, and removes the rows in any case.
 ///
 /// # Errors
-/// When a connection fails, a statement is refused, or the rows cannot be removed.
+/// Fails if a connection fails, a statement is refused, or the rows cannot be removed.
 pub fn measure(
     flags: &BenchFlags,
     account: &BenchAccount,
     tasks: &[PageTask],
-    crew: &mut ClientPool,
+    pool: &mut ClientPool,
     stop: &StopSignal,
 ) -> Result<WriteMeasurement, BenchError> {
     let at = BenchError::for_address(&flags.upstream);
-    let pen = MessageWriter::new(&mut crew.direct).map_err(&at)?;
-    let written = WrittenRows::after_newest(&mut crew.direct, &flags.upstream, account, pen.mark());
+    let message_writer = MessageWriter::new(&mut pool.direct).map_err(&at)?;
+    let written = WrittenRows::after_newest(
+        &mut pool.direct,
+        &flags.upstream,
+        account,
+        message_writer.mark(),
+    );
     let written = written.map_err(&at)?;
     eprintln!(
         "--writes: inserts messages into {}.message on {} and removes them at the end; should the bench be killed before: {}",
@@ -67,24 +72,24 @@ pub fn measure(
         flags.upstream,
         written.statement()
     );
-    let mut works = Vec::new();
+    let mut prepared_tasks = Vec::new();
     for task in tasks {
-        works.push(PreparedTask::new(task.newest(), &mut crew.direct).map_err(&at)?);
+        prepared_tasks.push(PreparedTask::new(task.newest(), &mut pool.direct).map_err(&at)?);
     }
-    let mut turns = write_turns(works.len(), &pen)?;
+    let mut turns = write_turns(prepared_tasks.len(), &message_writer)?;
     let mut writers = Vec::new();
     for route in ROUTES {
-        let address = crew.address(route).to_owned();
+        let address = pool.address(route).to_owned();
         for _ in 0..WRITERS {
             let client = BenchClient::connect(&address, account);
             writers.push((route, client.map_err(BenchError::for_address(&address))?));
         }
     }
-    let rounds = run_rounds(round_runner::round_count(flags), &mut turns, |turn| {
-        let (readers, _) = crew.clients(turn.route, READERS);
-        let writers = writers.iter_mut().filter(|(route, _)| *route == turn.route);
+    let rounds = run_rounds(round_runner::round_count(flags), &mut turns, |load| {
+        let (readers, _) = pool.clients(load.route, READERS);
+        let writers = writers.iter_mut().filter(|(route, _)| *route == load.route);
         let writers = writers.map(|(_, client)| client).collect();
-        turn.run_slice(readers, writers, &works, &pen, stop)
+        load.run_slice(readers, writers, &prepared_tasks, &message_writer, stop)
             .map_err(&at)?;
         if stop.is_requested() {
             Err(BenchError::Stopped)
@@ -93,9 +98,9 @@ pub fn measure(
         }
     })?;
     drop(writers);
-    let mut differences = verify_timelines(&mut works, crew)?;
+    let mut differences = verify_timelines(&mut prepared_tasks, pool)?;
     let removed = written.remove()?;
-    differences.extend(verify_timelines(&mut works, crew)?);
+    differences.extend(verify_timelines(&mut prepared_tasks, pool)?);
     Ok(WriteMeasurement {
         writes: WriteFigures {
             database: account.database.clone(),
@@ -105,22 +110,21 @@ pub fn measure(
             unpaced: route_comparison(&turns, PacingKind::Unpaced)?,
             paced: route_comparison(&turns, PacingKind::Paced)?,
             removed,
-            compared: 2 * works.len(),
+            compared: 2 * prepared_tasks.len(),
         },
         differences,
     })
 }
 
-/// How messages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PacingKind {
-    /// As fast as it goes.
+    /// At full speed.
     Unpaced,
-    /// At [`PER_SECOND`].
+    /// At [`INSERTS_PER_SECOND`].
     Paced,
 }
 
-/// What takes turns: a kind of writing on a route, and what was counted.
+/// A load that alternates with the others: a pacing on a route, and its tallies.
 #[derive(Debug)]
 struct WriteTurn {
     kind: PacingKind,
@@ -129,26 +133,29 @@ struct WriteTurn {
     writers: Vec<ConnectionTally>,
 }
 
-fn write_turns(works: usize, pen: &MessageWriter) -> Result<Vec<WriteTurn>, BenchError> {
+fn write_turns(
+    length: usize,
+    message_writer: &MessageWriter,
+) -> Result<Vec<WriteTurn>, BenchError> {
     let mut turns = Vec::new();
     for kind in [PacingKind::Unpaced, PacingKind::Paced] {
         for route in ROUTES {
             turns.push(WriteTurn {
                 kind,
                 route,
-                readers: ConnectionTally::for_connections(READERS, works)?,
-                writers: ConnectionTally::for_connections(WRITERS, pen.author_count())?,
+                readers: ConnectionTally::for_connections(READERS, length)?,
+                writers: ConnectionTally::for_connections(WRITERS, message_writer.author_count())?,
             });
         }
     }
     Ok(turns)
 }
 
-/// Lets everybody take turns; the first round warms up. Ends early when enough was written; returns how many counted.
+/// Alternates between the loads; the first round warms up. Ends early at the limit of rows; returns the number of counted rounds.
 fn run_rounds(
     most: u32,
     turns: &mut [WriteTurn],
-    mut turn: impl FnMut(&mut WriteTurn) -> Result<(), BenchError>,
+    mut run_load: impl FnMut(&mut WriteTurn) -> Result<(), BenchError>,
 ) -> Result<u32, BenchError> {
     let mut rows = 0;
     for round in 0..=most {
@@ -157,11 +164,11 @@ fn run_rounds(
         }
         for each in turns.iter_mut() {
             let before = each.rows();
-            turn(each)?;
+            run_load(each)?;
             rows += each.rows() - before;
             if round == 0 {
-                let lanes = each.readers.iter_mut().chain(&mut each.writers);
-                lanes.for_each(ConnectionTally::reset);
+                let tallies = each.readers.iter_mut().chain(&mut each.writers);
+                tallies.for_each(ConnectionTally::reset);
             }
         }
     }
@@ -170,15 +177,15 @@ fn run_rounds(
 
 impl WriteTurn {
     fn rows(&self) -> u64 {
-        self.writers.iter().map(|lane| lane.answers).sum()
+        self.writers.iter().map(|tally| tally.answers).sum()
     }
 
     fn run_slice(
         &mut self,
         readers: &mut [BenchClient],
         writers: Vec<&mut BenchClient>,
-        works: &[PreparedTask],
-        pen: &MessageWriter,
+        prepared_tasks: &[PreparedTask],
+        message_writer: &MessageWriter,
         stop: &StopSignal,
     ) -> Result<(), BenchClientError> {
         let form = match self.kind {
@@ -186,23 +193,23 @@ impl WriteTurn {
             PacingKind::Paced => QueryForm::Call,
         };
         let mut jobs: Vec<SliceJob<'_, ()>> = Vec::new();
-        for (client, lane) in readers.iter_mut().zip(&mut self.readers) {
+        for (client, tally) in readers.iter_mut().zip(&mut self.readers) {
             jobs.push(Box::new(move || {
                 let mut rows = Vec::new();
-                repeat_for(SLICE_TIME, works.len(), lane, stop, |index| {
-                    works
+                repeat_for(SLICE_TIME, prepared_tasks.len(), tally, stop, |index| {
+                    prepared_tasks
                         .get(index)
-                        .map_or(Ok(()), |work| work.query(form, client, &mut rows))
+                        .map_or(Ok(()), |prepared| prepared.query(form, client, &mut rows))
                 })
             }));
         }
         let paced = self.kind == PacingKind::Paced;
-        for (hand, (client, lane)) in (0..).zip(writers.into_iter().zip(&mut self.writers)) {
+        for (connection, (client, tally)) in (0..).zip(writers.into_iter().zip(&mut self.writers)) {
             jobs.push(Box::new(move || {
                 if paced {
-                    write_paced(hand, client, lane, pen, stop)
+                    write_paced(connection, client, tally, message_writer, stop)
                 } else {
-                    write_unpaced(client, lane, pen, stop)
+                    write_unpaced(client, tally, message_writer, stop)
                 }
             }));
         }
@@ -212,21 +219,30 @@ impl WriteTurn {
 
 fn write_unpaced(
     client: &mut BenchClient,
-    lane: &mut ConnectionTally,
-    pen: &MessageWriter,
+    tally: &mut ConnectionTally,
+    message_writer: &MessageWriter,
     stop: &StopSignal,
 ) -> Result<(), BenchClientError> {
     let mut none = Vec::new();
-    repeat_for(SLICE_TIME, pen.author_count(), lane, stop, |place| {
-        client.query(&pen.insert(pen.author(place)), &mut none)
-    })
+    repeat_for(
+        SLICE_TIME,
+        message_writer.author_count(),
+        tally,
+        stop,
+        |index| {
+            client.query(
+                &message_writer.insert(message_writer.author(index)),
+                &mut none,
+            )
+        },
+    )
 }
 
 fn write_paced(
-    hand: u32,
+    connection: u32,
     client: &mut BenchClient,
-    lane: &mut ConnectionTally,
-    pen: &MessageWriter,
+    tally: &mut ConnectionTally,
+    message_writer: &MessageWriter,
     stop: &StopSignal,
 ) -> Result<(), BenchClientError> {
     let pace = InsertPace {
@@ -234,31 +250,40 @@ fn write_paced(
         connections: u32::try_from(WRITERS).unwrap_or(u32::MAX),
     };
     let mut none = Vec::new();
-    pace.run_slice(hand, pen.author_count(), lane, stop, |place| {
-        client.query(&pen.insert(pen.author(place)), &mut none)
-    })
+    pace.run_slice(
+        connection,
+        message_writer.author_count(),
+        tally,
+        stop,
+        |index| {
+            client.query(
+                &message_writer.insert(message_writer.author(index)),
+                &mut none,
+            )
+        },
+    )
 }
 
-/// Asks for every timeline through Headwater when nobody of the bench writes, and judges the answers.
+/// Reads every timeline through Headwater while the bench does not write, and verifies the answers.
 fn verify_timelines(
-    works: &mut [PreparedTask],
-    crew: &mut ClientPool,
+    prepared_tasks: &mut [PreparedTask],
+    pool: &mut ClientPool,
 ) -> Result<Vec<BenchDifference>, BenchError> {
-    let way = QueryPath::new(ConnectionRoute::Headwater, QueryForm::CallAndTail);
-    let at = BenchError::for_address(crew.address(way.route));
-    let (clients, direct) = crew.clients(way.route, 1);
+    let path = QueryPath::new(ConnectionRoute::Headwater, QueryForm::CallAndTail);
+    let at = BenchError::for_address(pool.address(path.route));
+    let (clients, direct) = pool.clients(path.route, 1);
     let Some(client) = clients.first_mut() else {
         return Ok(Vec::new());
     };
     let (mut wrong, mut rows) = (Vec::new(), Vec::new());
-    for (index, work) in works.iter_mut().enumerate() {
-        work.load_expected(way.form, direct).map_err(&at)?;
-        work.query(way.form, client, &mut rows).map_err(&at)?;
-        if rows != work.expected(way.form) {
+    for (index, prepared) in prepared_tasks.iter_mut().enumerate() {
+        prepared.load_expected(path.form, direct).map_err(&at)?;
+        prepared.query(path.form, client, &mut rows).map_err(&at)?;
+        if rows != prepared.expected(path.form) {
             UnexpectedAnswer::record(&mut wrong, index, &rows);
         }
     }
-    verify_answers(way, wrong, works, client, direct).map_err(&at)
+    verify_answers(path, wrong, prepared_tasks, client, direct).map_err(&at)
 }
 
 fn route_comparison(turns: &[WriteTurn], kind: PacingKind) -> Result<RouteComparison, BenchError> {
@@ -299,7 +324,7 @@ mod tests {
         let write = |turn: &mut WriteTurn| {
             turn.writers
                 .iter_mut()
-                .for_each(|lane| lane.record(SLICE_TIME));
+                .for_each(|tally| tally.record(SLICE_TIME));
             Ok(())
         };
         assert_eq!(run_rounds(3, &mut turns, write).unwrap(), 3);
@@ -313,7 +338,7 @@ mod tests {
         let write = |turn: &mut WriteTurn| {
             turn.writers
                 .iter_mut()
-                .for_each(|lane| lane.answers += ROUND_ROWS);
+                .for_each(|tally| tally.answers += ROUND_ROWS);
             written += ROUND_ROWS;
             Ok(())
         };

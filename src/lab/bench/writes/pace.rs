@@ -7,53 +7,53 @@ use crate::lab::bench::StopSignal;
 use crate::lab::bench::client::BenchClientError;
 use crate::lab::bench::measure::{ConnectionTally, SLICE_TIME};
 
-/// So many a second, in turn by so many hands.
+/// Inserts a second, divided among several connections.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertPace {
-    /// By all hands together.
+    /// By all connections together.
     pub per_second: u32,
-    /// Connections that share it.
+    /// The connections.
     pub connections: u32,
 }
 
 impl InsertPace {
-    /// Does a hand's share of a slice, each time at the next of so many places in a list. Who is late goes on at once; what is still due
+    /// Runs one connection's share of a slice, each time at the next position of a list. A late insert starts at once; what is still due
     /// when the slice ends is left out.
     ///
     /// # Errors
-    /// When it fails.
+    /// Fails if an insert fails.
     pub fn run_slice(
         self,
-        hand: u32,
-        places: usize,
-        lane: &mut ConnectionTally,
+        connection: u32,
+        length: usize,
+        tally: &mut ConnectionTally,
         stop: &StopSignal,
         mut once: impl FnMut(usize) -> Result<(), BenchClientError>,
     ) -> Result<(), BenchClientError> {
         let start = Instant::now();
-        for due in self.due_times(hand, SLICE_TIME) {
+        for due in self.due_times(connection, SLICE_TIME) {
             thread::sleep(due.saturating_sub(start.elapsed()));
             if start.elapsed() >= SLICE_TIME || stop.is_requested() {
                 break;
             }
-            let place = lane.next_index(places);
+            let index = tally.next_index(length);
             let begun = Instant::now();
-            once(place)?;
-            lane.record(begun.elapsed());
+            once(index)?;
+            tally.record(begun.elapsed());
         }
-        lane.busy += SLICE_TIME.max(start.elapsed());
+        tally.busy += SLICE_TIME.max(start.elapsed());
         Ok(())
     }
 
-    /// When a hand's next turns are due, counted from the start of a slice, until the slice ends.
-    pub fn due_times(self, hand: u32, slice: Duration) -> impl Iterator<Item = Duration> {
+    /// The due times of a connection's inserts, counted from the start of a slice, until the slice ends.
+    pub fn due_times(self, connection: u32, slice: Duration) -> impl Iterator<Item = Duration> {
         let each = Duration::from_secs(1) / self.per_second.max(1);
         (0..)
-            .map_while(move |turn: u32| {
-                let place = turn
+            .map_while(move |number: u32| {
+                let insert_number = number
                     .checked_mul(self.connections.max(1))?
-                    .checked_add(hand)?;
-                each.checked_mul(place)
+                    .checked_add(connection)?;
+                each.checked_mul(insert_number)
             })
             .take_while(move |due| *due < slice)
     }
@@ -71,7 +71,7 @@ mod tests {
         };
         let slice = Duration::from_millis(250);
         let mut all: Vec<_> = (0..4)
-            .flat_map(|hand| pace.due_times(hand, slice))
+            .flat_map(|connection| pace.due_times(connection, slice))
             .collect();
         all.sort_unstable();
         let expected: Vec<_> = (0..250).map(Duration::from_millis).collect();

@@ -1,4 +1,4 @@
-//! Removes what the bench wrote, however it ends.
+//! Removes the rows that the bench wrote, however the bench ends.
 
 use std::thread;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use crate::lab::bench::BenchError;
 use crate::lab::bench::client::{BenchClient, BenchClientError};
 use crate::lab::bench::login::BenchAccount;
 
-/// Rows that one statement removes, so that it holds its locks for a short time.
+/// Rows that one statement deletes, so that its locks are short.
 const DELETED_AT_ONCE: u32 = 5_000;
-/// A connection that broke may have left a statement that the server still runs.
+/// After a connection failure the server may still run its statement.
 const STRAGGLER_WAIT: Duration = Duration::from_millis(200);
 
-/// The rows of this run. Dropped, they are removed.
+/// The rows of this run. Dropping this value deletes them.
 #[derive(Debug)]
 pub struct WrittenRows {
     address: String,
@@ -22,10 +22,10 @@ pub struct WrittenRows {
 }
 
 impl WrittenRows {
-    /// To be called before anything is written: rows above the newest id, whose bodies begin with the mark, are ours.
+    /// Call this before any write: the run's rows are those above the newest id whose bodies begin with the mark.
     ///
     /// # Errors
-    /// When the server does not tell its newest id.
+    /// Fails if the newest id cannot be read.
     pub fn after_newest(
         direct: &mut BenchClient,
         address: &str,
@@ -41,7 +41,7 @@ impl WrittenRows {
         })
     }
 
-    /// What removes them by hand.
+    /// The statement that deletes them by hand.
     #[must_use]
     pub fn statement(&self) -> String {
         format!(
@@ -50,10 +50,10 @@ impl WrittenRows {
         )
     }
 
-    /// Removes them and looks that none is left; returns how many there were.
+    /// Deletes them, and checks that none remains; returns their number.
     ///
     /// # Errors
-    /// When the server does not.
+    /// Fails if a statement fails.
     pub fn remove(mut self) -> Result<u64, BenchError> {
         let rows = self
             .delete_rows()
@@ -71,11 +71,11 @@ impl WrittenRows {
             if last {
                 thread::sleep(STRAGGLER_WAIT);
             }
-            let mut left = first_number(&client.query_numbers(&count)?);
-            rows += left;
-            while left > 0 {
+            let mut remaining = first_number(&client.query_numbers(&count)?);
+            rows += remaining;
+            while remaining > 0 {
                 client.execute(&some)?;
-                left = first_number(&client.query_numbers(&count)?);
+                remaining = first_number(&client.query_numbers(&count)?);
             }
         }
         Ok(rows)

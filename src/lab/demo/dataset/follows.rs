@@ -1,4 +1,4 @@
-//! Who follows whom.
+//! The rows of the follow table.
 
 use super::Dataset;
 use super::random::SeededRandom;
@@ -7,9 +7,9 @@ use super::random::SeededRandom;
 /// `author` is `follower_id`, whatever the name suggests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FollowRow {
-    /// Who reads.
+    /// The reader's id.
     pub reader: u32,
-    /// Who is followed.
+    /// The followed author's id.
     pub author: u32,
 }
 
@@ -19,11 +19,11 @@ pub struct FollowRowIter<'a> {
     dataset: &'a Dataset,
     random: SeededRandom,
     reader: u32,
-    /// Pairs of the readers so far.
+    /// Pairs of the readers before the current one.
     emitted: u64,
     /// Authors of the current reader, the smallest id last.
     authors: Vec<u32>,
-    /// By author less one: the last reader that took it.
+    /// By author id less one: the last reader who follows the author.
     last_reader: Vec<u32>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> FollowRowIter<'a> {
         self.emitted += count;
         self.reader += 1;
 
-        // One cannot follow oneself: the reader is taken from the start.
+        // A user does not follow itself: it counts as taken from the start.
         self.mark_taken(self.reader - 1);
         self.authors.clear();
         let mut draws_left = 8 * count + 64;
@@ -62,7 +62,7 @@ impl<'a> FollowRowIter<'a> {
                 None => break,
             }
         }
-        // Nearly everyone is followed already: take whoever is left, in turn.
+        // Nearly all authors are taken: continue with the remaining ones in order.
         let start = u32::try_from(self.random.below(u64::from(size.users))).unwrap_or_default();
         for author in (start..size.users).chain(0..start) {
             if self.authors.len() as u64 >= count {
@@ -79,7 +79,7 @@ impl<'a> FollowRowIter<'a> {
         }
     }
 
-    /// Whether the current reader had not taken it yet.
+    /// Marks the author as taken by the current reader; true if it was free.
     fn mark_taken(&mut self, author: u32) -> bool {
         let reader = self.reader;
         let slot = usize::try_from(author)

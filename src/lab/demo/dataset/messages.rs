@@ -1,4 +1,4 @@
-//! Who wrote what.
+//! The rows of the message table.
 
 use super::Dataset;
 use super::random::SeededRandom;
@@ -6,9 +6,9 @@ use super::random::SeededRandom;
 /// One row of the message table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRow {
-    /// From 1, in the order of time.
+    /// Counted from 1, in the order of time.
     pub id: u64,
-    /// Who wrote it.
+    /// The author's id.
     pub author: u32,
     /// ASCII words, 40 to 250 bytes, 140 on average.
     pub body: String,

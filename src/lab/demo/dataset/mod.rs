@@ -14,7 +14,7 @@ pub use self::messages::{MessageRow, MessageRowIter};
 use self::random::SeededRandom;
 use self::weights::{WeightSkew, WeightSums};
 
-/// How much there is of everything.
+/// The size of a data set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DatasetSize {
     /// User ids are `1..=users`.
@@ -23,12 +23,12 @@ pub struct DatasetSize {
     pub messages: u64,
     /// Authors that a reader follows, on average over all users; at most `users - 1` takes effect.
     pub mean_follows: f64,
-    /// Any number; another one gives other rows of the same shape.
+    /// The random seed; another seed gives other rows of the same shape.
     pub seed: u64,
 }
 
 impl DatasetSize {
-    /// 10,000 users, 1,000,000 messages, 42.9 follows: what the procedures were first measured on.
+    /// 10,000 users, 1,000,000 messages, 42.9 follows: the data set of the procedures' first measurements.
     pub const CLASSIC: DatasetSize = DatasetSize {
         users: 10_000,
         messages: 1_000_000,
@@ -55,7 +55,7 @@ impl DatasetSize {
 
 /// Few users do most of the posting, are followed most, or follow most, as in real networks: with
 /// these the top tenth writes two thirds of the messages and the busiest of 10,000 users 0.4% of
-/// them; the most followed one has 7% of the others behind it; half of the readers follow fewer
+/// them; 7% of the others follow the most followed one; half of the readers follow fewer
 /// than 20.
 const POSTING_SKEW: WeightSkew = WeightSkew {
     exponent: 1.3,
@@ -85,7 +85,7 @@ enum RandomStream {
 #[derive(Debug)]
 pub struct Dataset {
     size: DatasetSize,
-    /// By user id less one: how much it writes, is followed, and follows.
+    /// By user id less one: the weights of posting, being followed, and following.
     posting: WeightSums,
     followed: WeightSums,
     following: WeightSums,
@@ -96,7 +96,7 @@ impl Dataset {
     pub fn new(size: DatasetSize) -> Dataset {
         let mut random = SeededRandom::new(size.seed, RandomStream::Ranks);
         let posting = random.permutation(size.users);
-        // Who writes much is followed much, but not in the same order.
+        // Those who write much are followed much, but not in the same order.
         let followed = random.shuffled_by(&posting, 0.5);
         let following = random.permutation(size.users);
         Dataset {
@@ -107,12 +107,12 @@ impl Dataset {
         }
     }
 
-    /// What it was made from.
+    /// The size that it was made from.
     pub fn size(&self) -> DatasetSize {
         self.size
     }
 
-    /// Who follows whom, ordered by reader, then author.
+    /// All follows, ordered by reader, then author.
     pub fn follows(&self) -> FollowRowIter<'_> {
         FollowRowIter::new(
             self,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_follows_itself_or_anyone_twice_at_any_size() {
+    fn no_user_follows_itself_or_an_author_twice_at_any_size() {
         for (users, mean) in [
             (0, 3.0),
             (1, 3.0),

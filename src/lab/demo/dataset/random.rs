@@ -27,9 +27,9 @@ impl SeededRandom {
     /// The ranks `0..users` in random order.
     pub(super) fn permutation(&mut self, users: u32) -> Vec<u32> {
         let mut ranks: Vec<u32> = (0..users).collect();
-        for left in (1..ranks.len()).rev() {
-            let other = self.below(left as u64 + 1);
-            ranks.swap(left, usize::try_from(other).unwrap_or_default());
+        for last in (1..ranks.len()).rev() {
+            let other = self.below(last as u64 + 1);
+            ranks.swap(last, usize::try_from(other).unwrap_or_default());
         }
         ranks
     }
@@ -48,8 +48,8 @@ impl SeededRandom {
         moved.sort_unstable();
         let mut renumbered = vec![0; ranks.len()];
         for ((_, user), rank) in moved.into_iter().zip(0..) {
-            if let Some(place) = renumbered.get_mut(user) {
-                *place = rank;
+            if let Some(slot) = renumbered.get_mut(user) {
+                *slot = rank;
             }
         }
         renumbered

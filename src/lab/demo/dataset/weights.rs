@@ -1,4 +1,4 @@
-//! How unequal users are, and drawing them by it.
+//! The inequality of users, and weighted draws.
 
 use super::random::SeededRandom;
 
@@ -16,14 +16,15 @@ impl WeightSkew {
     pub(super) fn weights(&self, ranks: &[u32]) -> WeightSums {
         let users = ranks.len().max(1) as f64;
         let weight = |&rank: &u32| {
-            let place = f64::from(rank) / users;
-            if rank > 0 && place >= 1.0 - self.silent {
+            let relative_rank = f64::from(rank) / users;
+            if rank > 0 && relative_rank >= 1.0 - self.silent {
                 return 0;
             }
             // In whole millionths, so that nothing after this depends on how floats are rounded.
             // Between 10^5 and 10^10.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let millionths = (1e6 * (place + self.offset).powf(-self.exponent)).round() as u64;
+            let millionths =
+                (1e6 * (relative_rank + self.offset).powf(-self.exponent)).round() as u64;
             millionths
         };
         let sums = ranks.iter().map(weight).scan(0_u64, |sum, weight| {
@@ -49,7 +50,7 @@ impl WeightSums {
         u32::try_from(self.sums.partition_point(|&sum| sum <= point)).ok()
     }
 
-    /// What the users up to and including `user` get of `total` when it is dealt out by weight.
+    /// The sum of the shares of all users up to and including `user`, of a `total` that is divided by weight.
     pub(super) fn share_up_to(&self, user: u32, total: u64) -> u64 {
         let sum = usize::try_from(user)
             .ok()

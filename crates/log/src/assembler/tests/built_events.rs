@@ -1,4 +1,4 @@
-//! What no captured log holds: other types, other files, events out of place.
+//! What no captured log contains: other types, other files, misplaced events.
 
 use proptest::prelude::*;
 
@@ -52,7 +52,7 @@ fn rotate(name: &[u8]) -> LogEvent {
     event(ROTATE, 0, 0x20, &body)
 }
 
-/// Describes the table `tl.<name>` as number 9.
+/// A table map of `tl.<name>` as number 9.
 pub(super) fn described(name: &str, types: &[u8], details: &[u8]) -> LogEvent {
     let length = |bytes: &[u8]| vec![u8::try_from(bytes.len()).unwrap()];
     let body = [
@@ -76,12 +76,12 @@ pub(super) fn rows(kind: u8, columns: u8, images: &[u8], rows: &[u8]) -> LogEven
     event(kind, 0, 0, &[&head[..], images, rows].concat())
 }
 
-/// What a transaction of these events tells.
+/// The result of a transaction of these events, as text.
 fn assemble(all: &[LogEvent], routes: &TableRoutes) -> Result<Vec<String>, LogStreamError> {
     transaction(all, routes).map(|changes| describe_changes(&changes))
 }
 
-/// The same as it is.
+/// The same as changes.
 pub(super) fn assemble_changes(
     all: &[LogEvent],
     routes: &TableRoutes,
@@ -126,7 +126,7 @@ fn numbers_are_read_as_their_columns_have_them() {
             &[&[0, 0, 0, 0, 0, 0, 0, 0x40], &[1, 0, 0, 0, 0, 0, 0, 0][..]].concat(),
             Some("posted 1 4611686018427387904"),
         ),
-        // What memory has no numbers for.
+        // What memory cannot represent.
         (
             IdType::Int,
             IdType::Int,
@@ -171,11 +171,11 @@ fn rows_of_columns_that_are_not_known_yet_lose_the_table() {
     let row = [0, 10, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0];
     let map = described("message", &[INT; 3], &[]);
     let write = || rows(WRITE, 3, &[7], &row);
-    let heard = assemble(&[map, write(), write()], &routes);
-    assert_eq!(heard.unwrap(), ["messages lost"]);
+    let outcome = assemble(&[map, write(), write()], &routes);
+    assert_eq!(outcome.unwrap(), ["messages lost"]);
 }
 
-/// Also where the event does not say how many there are.
+/// Also if the event does not contain their number.
 #[test]
 fn rows_without_columns_lose_the_table() {
     for (table, columns, types, expected) in [
@@ -185,8 +185,8 @@ fn rows_without_columns_lose_the_table() {
         for (kind, images) in [(WRITE, &[0][..]), (UPDATE, &[0, 0]), (DELETE, &[0])] {
             for body in [&[][..], &[0; 5]] {
                 let map = described(table, types, &[]);
-                let heard = assemble(&[map, rows(kind, columns, images, body)], &routes());
-                assert_eq!(heard.unwrap(), [expected], "{table} {kind}");
+                let outcome = assemble(&[map, rows(kind, columns, images, body)], &routes());
+                assert_eq!(outcome.unwrap(), [expected], "{table} {kind}");
             }
         }
     }
@@ -201,12 +201,12 @@ fn parts_of_documents_are_read_over() {
     for shared in [&[0][..], &[1, 1]] {
         let row = [&before[..], shared, &after].concat();
         let twice = [&row[..], &row].concat();
-        let heard = assemble(
+        let outcome = assemble(
             &[map(), rows(PARTIAL_UPDATE, 3, &[7, 7], &twice)],
             &routes(),
         );
         let expected = ["removed 2 10", "posted 3 10"];
-        assert_eq!(heard.unwrap(), [expected, expected].concat());
+        assert_eq!(outcome.unwrap(), [expected, expected].concat());
     }
 }
 
@@ -225,7 +225,7 @@ fn rows_of_a_table_that_is_not_as_it_was_described_are_refused() {
         matches!(heard, Err(LogStreamError::Malformed(_))),
         "{heard:?}"
     );
-    // A column more than were read from the schema.
+    // One column more than read from the schema.
     let map = described("message", &[INT; 4], &[]);
     let four = rows(WRITE, 4, &[15], &[&row[..], &[0; 4]].concat());
     let heard = assemble(&[map, four], &routes());
@@ -233,10 +233,10 @@ fn rows_of_a_table_that_is_not_as_it_was_described_are_refused() {
         matches!(heard, Err(LogStreamError::Columns { .. })),
         "{heard:?}"
     );
-    // Of another table, nothing but its number is looked at.
+    // Of another table only the number is read.
     let map = described("other", &[200], &[]);
     assert!(assemble(&[map, event()], &routes()).unwrap().is_empty());
-    // What was described in one transaction is not known in the next.
+    // A table map of one transaction is not valid in the next.
     let map = described("message", &[INT; 3], &[]);
     let commit = self::event(XID, 1_500, 0, &[0; 8]);
     let heard = assemble(&[map, commit, event()], &routes());
@@ -247,7 +247,7 @@ fn rows_of_a_table_that_is_not_as_it_was_described_are_refused() {
 }
 
 #[test]
-fn the_log_goes_on_in_the_next_file_of_the_same_name() {
+fn the_log_continues_in_the_next_file_of_the_same_name() {
     for (name, expected) in [
         ("binlog.000007", Ok(EventOutcome::Passed(at(7, 1_000)))),
         ("binlog.000008", Ok(EventOutcome::Passed(at(8, 4)))),
@@ -261,19 +261,19 @@ fn the_log_goes_on_in_the_next_file_of_the_same_name() {
         ("binlog", Err(())),
         ("", Err(())),
     ] {
-        let heard = take(&mut following(), &rotate(name.as_bytes()));
-        assert_eq!(heard.map_err(|_| ()), expected, "{name:?}");
+        let outcome = take(&mut following(), &rotate(name.as_bytes()));
+        assert_eq!(outcome.map_err(|_| ()), expected, "{name:?}");
     }
     let mut events = TransactionAssembler::starting_at(at(999_999, 1_000), "binlog", 100);
-    let heard = take(&mut events, &rotate(b"binlog.1000000"));
-    assert_eq!(heard, Ok(EventOutcome::Passed(at(1_000_000, 4))));
+    let outcome = take(&mut events, &rotate(b"binlog.1000000"));
+    assert_eq!(outcome, Ok(EventOutcome::Passed(at(1_000_000, 4))));
     let mut events = following();
     take(&mut events, &event(GTID, 1_100, 0, &[])).unwrap();
     assert!(take(&mut events, &rotate(b"binlog.000008")).is_err());
 }
 
 proptest! {
-    /// Before MariaDB has described the log's format, it leaves a checksum behind the name: perhaps of digits.
+    /// Before its format description, MariaDB leaves a checksum after the file name: perhaps of digits.
     #[test]
     fn a_checksum_behind_the_name_of_the_first_file_is_no_part_of_it(checksum: [u8; 4], digits in 0u32..10_000) {
         for checksum in [checksum, *format!("{digits:04}").as_bytes().first_chunk().unwrap()] {
@@ -286,7 +286,7 @@ proptest! {
     }
 }
 
-/// An event says only the lower half of where it ends.
+/// An event contains only the lower half of its end position.
 #[test]
 fn positions_go_beyond_4_gib() {
     let mut events = TransactionAssembler::starting_at(at(7, 0xffff_fff0), "binlog", 100);
@@ -304,7 +304,7 @@ fn positions_go_beyond_4_gib() {
         Ok(EventOutcome::Passed(at(7, 0x1_0000_0020)))
     );
     assert_eq!(after(0, 0), Ok(EventOutcome::Passed(at(7, 0x1_0000_0020))));
-    // Made for this stream: it stands nowhere.
+    // Generated for this stream: it has no position.
     assert_eq!(
         after(0x99, 0x20),
         Ok(EventOutcome::Passed(at(7, 0x1_0000_0020)))
@@ -317,13 +317,13 @@ fn positions_go_beyond_4_gib() {
         after(0x10, 0),
         Ok(EventOutcome::Passed(at(7, 0x2_0000_0010)))
     );
-    // What lies a little behind is no news, and not 4 GiB ahead: nothing there was told.
+    // A slightly earlier position is ignored, and not taken for one 4 GiB later.
     assert_eq!(
         after(0x8, 0),
         Ok(EventOutcome::Passed(at(7, 0x2_0000_0010)))
     );
-    let heard = take(&mut events, &rotate(b"binlog.000008"));
-    assert_eq!(heard, Ok(EventOutcome::Passed(at(8, 4))));
+    let outcome = take(&mut events, &rotate(b"binlog.000008"));
+    assert_eq!(outcome, Ok(EventOutcome::Passed(at(8, 4))));
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn a_transaction_without_an_end_is_lost() {
         take(&mut events, &rows(WRITE, 3, &[7], &row)).unwrap();
         assert!(take(&mut events, &gtid).is_err());
     }
-    // A compressed one of which the stream's client made nothing.
+    // A compressed one without decompressed events.
     let mut events = following();
     take(&mut events, &event(GTID, 1_100, 0, &[])).unwrap();
     take(&mut events, &event(PAYLOAD, 1_200, 0, &[])).unwrap();
@@ -371,17 +371,17 @@ fn a_transaction_without_an_end_is_lost() {
 }
 
 #[test]
-fn what_is_rolled_back_is_not_told() {
+fn rolled_back_changes_are_not_reported() {
     let row = [0, 10, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0];
     let mut events = following();
     take(&mut events, &query("BEGIN", 1_100)).unwrap();
     take(&mut events, &described("message", &[INT; 3], &[])).unwrap();
     take(&mut events, &rows(WRITE, 3, &[7], &row)).unwrap();
-    let heard = take(&mut events, &query("ROLLBACK", 1_200));
-    assert_eq!(heard, Ok(EventOutcome::Passed(at(7, 1_200))));
+    let outcome = take(&mut events, &query("ROLLBACK", 1_200));
+    assert_eq!(outcome, Ok(EventOutcome::Passed(at(7, 1_200))));
 }
 
-/// It takes back what the transaction did since a place in it: nothing of ours, if there was nothing.
+/// It rolls back to a savepoint: no relevant change, if there was none.
 #[test]
 fn what_is_taken_back_in_part_is_lost_if_it_changed_the_tables() {
     let row = [0, 10, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0];
@@ -400,13 +400,13 @@ fn what_is_taken_back_in_part_is_lost_if_it_changed_the_tables() {
     }
 }
 
-/// Whoever checks definitions is told of it, and memory stays.
+/// The check of definitions is notified, and memory stays valid.
 #[test]
-fn statements_about_rights_and_programs_are_told_once() {
+fn statements_about_privileges_and_programs_are_reported_once() {
     let mut events = following();
     for text in ["GRANT SELECT ON tl.message TO a", "DROP PROCEDURE p"] {
-        let heard = take(&mut events, &query(text, 1_100));
-        assert_eq!(heard, Ok(EventOutcome::Passed(at(7, 1_100))), "{text}");
+        let outcome = take(&mut events, &query(text, 1_100));
+        assert_eq!(outcome, Ok(EventOutcome::Passed(at(7, 1_100))), "{text}");
         assert!(
             events.take_redefined() && !events.take_redefined(),
             "{text}"
@@ -418,7 +418,7 @@ fn statements_about_rights_and_programs_are_told_once() {
 
 /// A function can do anything in the SELECT that calls it.
 #[test]
-fn statements_that_may_make_a_function_are_told_once() {
+fn statements_that_may_create_a_function_are_reported_once() {
     let mut events = following();
     for (text, made) in [
         (
@@ -438,7 +438,7 @@ fn statements_that_may_make_a_function_are_told_once() {
 
 /// A text may hold a password.
 #[test]
-fn no_text_of_a_statement_is_in_what_is_told_of_its_loss() {
+fn no_statement_text_is_in_the_error() {
     for text in [
         "SET GLOBAL x = 'secret'",
         "secret",
@@ -477,7 +477,7 @@ fn statements_in_place_of_rows_are_lost() {
     assert_eq!(heard, Ok(EventOutcome::Passed(at(7, 1_100))));
 }
 
-/// Nothing that is not known is taken for nothing.
+/// Unknown statements are not ignored.
 #[test]
 fn events_that_are_not_known_are_lost() {
     let known = |kind: u8| matches!(kind, 2..=5 | 13..=19 | 23..=42 | 160..=171);
@@ -488,12 +488,12 @@ fn events_that_are_not_known_are_lost() {
     }
 }
 
-/// Where nobody wants to know, it is nothing.
+/// If edits are not recorded, the outcome has none.
 #[test]
 fn a_change_of_another_column_is_an_edit() {
     let row = |body: u8| [0, 10, 0, 0, 0, 2, 0, 0, 0, body, 0, 0, 0];
     let whole = [row(1), row(2)].concat();
-    // Of a short image: the id before, the third column behind.
+    // Of a short image: the id before, the third column after.
     let short = [0, 10, 0, 0, 0, 0, 2, 0, 0, 0];
     for (images, images_of) in [(&[7, 7], &whole[..]), (&[1, 4], &short)] {
         let heard = |noted| {
@@ -513,7 +513,7 @@ fn a_change_of_another_column_is_an_edit() {
     }
 }
 
-/// Where the columns are not known, all rows may have changed.
+/// If the columns are not known, all rows may have changed.
 #[test]
 fn changes_of_memory_are_changes_of_rows() {
     let message = [0, 5, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0];

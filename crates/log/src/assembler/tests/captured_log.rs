@@ -11,7 +11,7 @@ use crate::routes::{ColumnPosition, TableRoute, TableRoutes};
 use headwater_timeline::definition::IdType;
 use headwater_timeline::index::{BinlogPosition, TimelineId};
 
-/// Bytes of an event that the stories hold at most.
+/// Limit of an event in the captured scenarios.
 const MOST: usize = 1 << 20;
 
 /// The log of one server, in pieces.
@@ -22,7 +22,7 @@ pub(crate) struct CapturedLog {
     pub(crate) scenarios: Vec<CapturedScenario>,
 }
 
-/// What stands in the log behind some statements.
+/// The part of the log after some statements.
 pub(crate) struct CapturedScenario {
     pub(crate) name: String,
     pub(crate) events: Vec<Vec<u8>>,
@@ -70,7 +70,7 @@ impl CapturedLog {
         TransactionAssembler::starting_at(self.start, "binlog", 1_000)
     }
 
-    /// An event, and what a compressed transaction holds, as the stream's client hands them on.
+    /// Parses events and what compressed transactions contain, as the stream's client does.
     pub(crate) fn read_events(&self, bytes: &[u8]) -> Result<Vec<LogEvent>, EventError> {
         read_all(&mut EventReader::with_checksums(MOST, self.checked), bytes)
     }
@@ -83,7 +83,7 @@ impl CapturedLog {
 
 impl CapturedScenario {
     fn read(block: &str) -> CapturedScenario {
-        let mut story = CapturedScenario {
+        let mut scenario = CapturedScenario {
             name: String::new(),
             events: Vec::new(),
             expected_changes: Vec::new(),
@@ -92,14 +92,14 @@ impl CapturedScenario {
         for line in block.lines() {
             let (key, value) = line.split_once(' ').unwrap();
             match key {
-                "story" => story.name = value.to_owned(),
-                "event" => story.events.push(unhex(value)),
-                "tells" => story.expected_changes.push(value.to_owned()),
-                "at" | "end" => story.end = position(value),
+                "story" => scenario.name = value.to_owned(),
+                "event" => scenario.events.push(unhex(value)),
+                "tells" => scenario.expected_changes.push(value.to_owned()),
+                "at" | "end" => scenario.end = position(value),
                 _ => {}
             }
         }
-        story
+        scenario
     }
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn routes_with_types(id: IdType, user: IdType) -> TableRoutes {
     }
 }
 
-/// All events in these bytes, whole.
+/// Parses all events in these bytes, whole.
 fn read_all(reader: &mut EventReader, mut bytes: &[u8]) -> Result<Vec<LogEvent>, EventError> {
     let mut events = Vec::new();
     while !bytes.is_empty() || reader.is_busy() {
@@ -166,14 +166,14 @@ pub(crate) fn event(kind: u8, log_pos: u32, flags: u16, body: &[u8]) -> LogEvent
     }
 }
 
-/// An event of these bytes, whatever size they say, without a checksum.
+/// An event of these bytes, whatever their length field, without a checksum.
 pub(crate) fn unchecked(bytes: &[u8]) -> LogEvent {
     let number = |at: usize| bytes[at..at + 4].try_into().map(u32::from_le_bytes);
     let flags = u16::from_le_bytes([bytes[17], bytes[18]]);
     event(bytes[4], number(13).unwrap(), flags, &bytes[HEADER_BYTES..])
 }
 
-/// The bytes of an event with their own size in them.
+/// The bytes of an event with their own size in the length field.
 pub(crate) fn sized(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let size = u32::try_from(bytes.len()).unwrap().to_le_bytes();

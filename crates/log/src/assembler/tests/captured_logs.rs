@@ -1,4 +1,4 @@
-//! What servers logged is told as it happened.
+//! Captured logs give the changes that happened.
 
 use super::captured_log::{CapturedLog, routes};
 use crate::EventError;
@@ -6,7 +6,7 @@ use crate::assembler::{EventOutcome, LogStreamError, TransactionAssembler};
 use headwater_timeline::index::{BinlogPosition, TimelineChange, TimelineId};
 
 pub(crate) fn describe_changes(changes: &[(TimelineId, TimelineChange)]) -> Vec<String> {
-    let told = changes.iter().map(|(_, change)| match *change {
+    let texts = changes.iter().map(|(_, change)| match *change {
         TimelineChange::Posted { author, id, .. } => format!("posted {author} {id}"),
         TimelineChange::Removed {
             author: None, id, ..
@@ -21,7 +21,7 @@ pub(crate) fn describe_changes(changes: &[(TimelineId, TimelineChange)]) -> Vec<
         TimelineChange::MessagesLost => "messages lost".to_owned(),
         TimelineChange::FollowsLost => "follows lost".to_owned(),
     });
-    told.collect()
+    texts.collect()
 }
 
 fn describe_error(lost: &LogStreamError) -> String {
@@ -32,7 +32,7 @@ fn describe_error(lost: &LogStreamError) -> String {
     }
 }
 
-/// What the events tell, and the last position that they name.
+/// The outcomes of the events, and their last position.
 fn replay(
     events: &mut TransactionAssembler,
     log: &CapturedLog,
@@ -59,21 +59,21 @@ fn replay(
 }
 
 #[test]
-fn what_servers_logged_is_told_as_it_happened() {
+fn captured_logs_give_the_changes_that_happened() {
     for log in CapturedLog::all() {
         let mut events = log.assembler();
-        for story in &log.scenarios {
-            let (tells, at) = replay(&mut events, &log, &story.events);
+        for scenario in &log.scenarios {
+            let (outcomes, at) = replay(&mut events, &log, &scenario.events);
             assert_eq!(
-                tells, story.expected_changes,
+                outcomes, scenario.expected_changes,
                 "{}: {}",
-                log.name, story.name
+                log.name, scenario.name
             );
-            if tells.iter().any(|tells| tells.starts_with("lost")) {
-                // As a new stream begins.
-                events = TransactionAssembler::starting_at(story.end, "binlog", 1_000);
-            } else if !story.events.is_empty() {
-                assert_eq!(at, Some(story.end), "{}: {}", log.name, story.name);
+            if outcomes.iter().any(|tells| tells.starts_with("lost")) {
+                // As a new stream starts.
+                events = TransactionAssembler::starting_at(scenario.end, "binlog", 1_000);
+            } else if !scenario.events.is_empty() {
+                assert_eq!(at, Some(scenario.end), "{}: {}", log.name, scenario.name);
             }
         }
     }
@@ -87,8 +87,8 @@ fn a_two_phase_transaction_prepared_out_of_sight_is_lost_when_it_is_committed() 
         let prepared = story("a two-phase transaction of another table").unwrap();
         let committed = story("it is committed").unwrap();
         let mut events = TransactionAssembler::starting_at(prepared.end, "binlog", 1_000);
-        let (tells, _) = replay(&mut events, &log, &committed.events);
-        assert_eq!(tells, ["lost xa"], "{}", log.name);
+        let (outcomes, _) = replay(&mut events, &log, &committed.events);
+        assert_eq!(outcomes, ["lost xa"], "{}", log.name);
     }
 }
 
@@ -97,9 +97,9 @@ fn a_transaction_of_too_many_rows_is_lost() {
     for log in CapturedLog::all() {
         let story = log.scenarios.iter().find(|story| story.name == "messages");
         let mut events = TransactionAssembler::starting_at(log.start, "binlog", 1);
-        let (tells, _) = replay(&mut events, &log, &story.unwrap().events);
+        let (outcomes, _) = replay(&mut events, &log, &story.unwrap().events);
         let said = format!("lost: {}", LogStreamError::TooLarge(1));
-        assert_eq!(tells, [said], "{}", log.name);
+        assert_eq!(outcomes, [said], "{}", log.name);
     }
 }
 
@@ -109,13 +109,13 @@ fn an_event_without_its_checksum_is_lost() {
         .into_iter()
         .filter(CapturedLog::is_checked)
     {
-        for story in &log.scenarios {
-            let mut bytes = story.events.last().cloned().unwrap_or_default();
+        for scenario in &log.scenarios {
+            let mut bytes = scenario.events.last().cloned().unwrap_or_default();
             if let Some(last) = bytes.last_mut() {
                 *last ^= 1;
                 let read = log.read_events(&bytes);
                 let lost = matches!(read, Err(EventError::Checksum));
-                assert!(lost, "{}: {}: {read:?}", log.name, story.name);
+                assert!(lost, "{}: {}: {read:?}", log.name, scenario.name);
             }
         }
     }

@@ -1,35 +1,36 @@
-//! No bytes make the feed panic or run for ever, with checksums or without.
+//! No bytes make the feed panic or loop forever, with checksums or without.
 
 use super::captured_log::{CapturedLog, routes, sized, unchecked};
 use crate::assembler::TransactionAssembler;
 use crate::event_reader::HEADER_BYTES;
 use crate::fuzzing;
 
-/// Where the kind stands in an event's header.
+/// The offset of the type in an event's header.
 const KIND: usize = 4;
 const KINDS: [u8; 14] = [2, 4, 16, 19, 23, 24, 25, 30, 31, 32, 38, 39, 40, 162];
 
-/// Each event of each log, spoilt in every way of `spoil`, and what stands behind it, as far as that goes.
+/// Corrupts each event of each log in every way of `spoil`, and processes the events after it, as far as that works.
 fn spoil(spoil: impl Fn(&[u8], &mut dyn FnMut(&[u8]))) {
     let mut count = 0;
     for log in CapturedLog::all() {
         let mut events = log.assembler();
-        for story in &log.scenarios {
-            for (number, bytes) in story.events.iter().enumerate() {
+        for scenario in &log.scenarios {
+            for (number, bytes) in scenario.events.iter().enumerate() {
                 spoil(log.without_checksum(bytes), &mut |spoilt| {
                     count += 1;
                     let mut events = events.clone();
-                    let mut heard = events.process(&unchecked(spoilt), &routes());
-                    for bytes in &story.events[number + 1..] {
-                        if heard.is_err() {
+                    let mut outcome = events.process(&unchecked(spoilt), &routes());
+                    for bytes in &scenario.events[number + 1..] {
+                        if outcome.is_err() {
                             break;
                         }
-                        heard = events.process(&unchecked(log.without_checksum(bytes)), &routes());
+                        outcome =
+                            events.process(&unchecked(log.without_checksum(bytes)), &routes());
                     }
                 });
                 for event in log.read_events(bytes).unwrap() {
                     if events.process(&event, &routes()).is_err() {
-                        events = TransactionAssembler::starting_at(story.end, "binlog", 1_000);
+                        events = TransactionAssembler::starting_at(scenario.end, "binlog", 1_000);
                     }
                 }
             }
@@ -74,7 +75,7 @@ fn an_event_with_bytes_too_many_is_read_or_refused() {
 }
 
 #[test]
-fn an_event_that_says_to_be_of_another_kind_is_read_or_refused() {
+fn an_event_with_another_type_is_read_or_refused() {
     spoil(|bytes, take| {
         for kind in KINDS.into_iter().chain(160..=172) {
             let mut bytes = bytes.to_vec();
@@ -99,23 +100,28 @@ fn the_fuzz_target_does_not_fail_on_captured_bytes() {
     }
 }
 
-/// Behind the body, where it has a checksum; and nothing but the checksum's own doing.
+/// After the body, if it has a checksum; only the checksum itself may detect it.
 #[test]
 fn a_changed_byte_does_not_pass_where_there_are_checksums() {
     for log in CapturedLog::all()
         .into_iter()
         .filter(CapturedLog::is_checked)
     {
-        for story in &log.scenarios {
-            for bytes in &story.events {
+        for scenario in &log.scenarios {
+            for bytes in &scenario.events {
                 let whole = log.read_events(bytes).unwrap();
                 for at in 0..bytes.len() {
                     let mut spoilt = bytes.clone();
                     spoilt[at] ^= 0x40;
-                    // One that is longer than the bytes are is still waited for.
+                    // For one that is longer than its bytes, the reader still waits.
                     let read = log.read_events(&sized(&spoilt));
                     let passes = read.is_ok_and(|read| !read.is_empty() && read != whole);
-                    assert!(!passes || spoilt[4] == 15, "{}: {}", log.name, story.name);
+                    assert!(
+                        !passes || spoilt[4] == 15,
+                        "{}: {}",
+                        log.name,
+                        scenario.name
+                    );
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What the beginning of a statement proves, where the rest is not there or cannot be read.
+//! What the beginning of a statement proves, if the remainder is missing or unreadable.
 
 use proptest::prelude::*;
 
@@ -51,7 +51,7 @@ const PROVED: &[&str] = &[
     "CREATE OR REPLACE DATABASE other COMMENT 'long",
 ];
 
-/// Beginnings behind which a table of the timeline may be named, or that name one.
+/// Beginnings after which a table of the timeline may be named, or that name one.
 const OPEN: &[&str] = &[
     "CREATE TABLE ",
     "CREATE TABLE t",
@@ -128,7 +128,7 @@ fn what_is_made_without_a_database_is_the_timelines_own_where_it_ran() {
     }
 }
 
-/// MariaDB carries out CREATE TABLE ... SELECT of a function that writes, and logs it so.
+/// MariaDB executes CREATE TABLE ... SELECT of a function that writes, and logs it as such.
 #[test]
 fn a_table_that_a_query_may_fill_is_not_proved_by_its_name() {
     for (text, selects, harmless) in [
@@ -177,7 +177,7 @@ fn what_cannot_be_read_behind_the_head_counts_as_little_as_what_is_cut_off() {
 }
 
 #[test]
-fn nobody_makes_a_statement_unreadable_by_padding_it() {
+fn padding_does_not_make_a_statement_unreadable() {
     let long = "x' \" ` \\ [ \u{e9} ".repeat(MAX_STATEMENT_BYTES / 8);
     for text in [
         format!(
@@ -221,7 +221,7 @@ fn nobody_makes_a_statement_unreadable_by_padding_it() {
     }
 }
 
-/// One thing in a statement, spelled in some way.
+/// A part of a statement, spelled in some way.
 fn words() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let name = prop::sample::select(vec![
         "tl",
@@ -311,7 +311,7 @@ fn words() -> impl Strategy<Value = Vec<Vec<u8>>> {
     })
 }
 
-/// How much a judgement empties.
+/// How much a classification invalidates.
 fn strictness(judged: LoggedStatementClass) -> u8 {
     match judged {
         LoggedStatementClass::Harmless => 0,
@@ -320,7 +320,7 @@ fn strictness(judged: LoggedStatementClass) -> u8 {
     }
 }
 
-/// The same of what is known for certain of a whole text, in whatever way some server may have read it.
+/// The same for what is certain of a whole text, in any reading mode of a server.
 fn known(text: &[u8], schema: &str, selects: CreateSelectEffect) -> u8 {
     let routes = routes();
     let names = RoutedTableNames {
@@ -346,7 +346,7 @@ fn known(text: &[u8], schema: &str, selects: CreateSelectEffect) -> u8 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
-    /// What is missing can only make it worse: but for the new names that ALTER TABLE may give, where a table of that name was gone before.
+    /// The missing part can only make it worse, except for new names in ALTER TABLE, if a table of that name was gone before.
     #[test]
     fn a_text_that_is_cut_is_judged_no_less_strictly_than_the_whole(
         words in words(),
@@ -371,11 +371,11 @@ proptest! {
 }
 
 proptest! {
-    /// Nor is a text that is padded judged otherwise than without; behind the first quote it may be too long then.
+    /// Padding does not change the classification, unless it is after the first quote and makes the text too long.
     #[test]
     fn padding_changes_nothing(words in words(), which: u8, in_timeline: bool) {
         let schema = if in_timeline { "tl" } else { "elsewhere" };
-        // A comment as padding would end one that a word begins, as a line's end does one that begins with dashes.
+        // Padding with a comment would end one that a word begins, as a line's end does one that begins with dashes.
         let begins = words.iter().any(|word| word.starts_with(b"/*!"));
         let gap = match which % 4 {
             0 if begins => b" \t".repeat(12_000),

@@ -1,4 +1,4 @@
-//! A table of statements; and texts that a server understands to be about the tables, in whatever way it has read them.
+//! A table of statements; and texts that concern the tables for a server in some reading mode.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -13,7 +13,7 @@ fn judge(text: &[u8], schema: &str) -> LoggedStatementClass {
     LoggedStatementClass::classify(StatementText::complete(text), schema.as_bytes(), &routes())
 }
 
-/// Of each kind, statements that run in the tables' database.
+/// For each class, statements that run in the tables' database.
 const JUDGED: &[(LoggedStatementClass, &[&str])] = &[
     (
         LoggedStatementClass::Begin,
@@ -206,7 +206,7 @@ fn names_without_a_database_are_of_the_one_that_the_statement_ran_in() {
     }
 }
 
-/// Each with what a server reads that way: `SELECT 1 AS a` behind these bytes was asked of both.
+/// Each with what a server reads in that mode: `SELECT 1 AS a` after these bytes was verified on both.
 #[test]
 fn what_only_some_character_set_or_mode_reads_as_the_table_is_not_harmless() {
     for text in [
@@ -233,7 +233,7 @@ fn what_only_some_character_set_or_mode_reads_as_the_table_is_not_harmless() {
     }
 }
 
-/// A server that folds case takes the Kelvin sign for a `k`; one that does not tells `MessageAttributes` from `message`.
+/// A server that folds case takes the Kelvin sign for a `k`; one that does not distinguishes `LIKES` from `likes`.
 #[test]
 fn case_counts_where_the_server_says_so() {
     let mut routes = routes();
@@ -259,7 +259,7 @@ fn case_counts_where_the_server_says_so() {
     }
 }
 
-/// A name beyond ASCII, in whatever character set it stands in the log.
+/// A name beyond ASCII, in any character set of the log.
 #[test]
 fn names_beyond_ascii_are_found_in_every_character_set() {
     let mut routes = routes();
@@ -309,12 +309,12 @@ fn of_a_statement_that_is_cut_off_only_its_first_words_prove_anything() {
             LoggedStatementClass::Unreadable,
         ),
     ] {
-        let cut = StatementText {
+        let truncated = StatementText {
             is_complete: false,
             ..StatementText::complete(text.as_bytes())
         };
         assert_eq!(
-            LoggedStatementClass::classify(cut, b"tl", &routes()),
+            LoggedStatementClass::classify(truncated, b"tl", &routes()),
             expected,
             "{text}"
         );
@@ -326,7 +326,7 @@ fn of_a_statement_that_is_cut_off_only_its_first_words_prove_anything() {
     );
 }
 
-/// How a server has read a text, for texts that are made to be read so.
+/// How a server has read a text, for texts that are built to be read so.
 #[derive(Clone, Copy, Debug)]
 struct ServerDialect {
     space: &'static [u8],
@@ -422,7 +422,7 @@ impl ServerDialect {
 }
 
 proptest! {
-    /// Whatever stands in between, in strings and in other names, and however it was read.
+    /// Whatever stands in between, in strings and in other names, and in any reading mode.
     #[test]
     fn a_statement_about_the_tables_is_never_harmless(
         world in server_dialects(),

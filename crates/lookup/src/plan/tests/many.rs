@@ -1,4 +1,4 @@
-//! Readers who follow many on data nodes, and those whose follow list is another one each time that is asked.
+//! Readers who follow many authors on data nodes, and those whose follow list differs at each query.
 
 use super::*;
 use crate::LookupError;
@@ -69,7 +69,7 @@ fn a_reader_of_more_is_the_procedures() {
 
 /// However a lookup begins, it ends: with the page if the list stays at last, else with the procedure.
 #[test]
-fn a_follow_list_that_changes_each_time_is_asked_for_a_few_times() {
+fn a_follow_list_that_changes_each_time_is_queried_a_few_times() {
     let definition = TimelineDefinition::classic();
     for (known, bound) in [
         (false, None),

@@ -1,4 +1,4 @@
-//! Ids from memory or by lookups, and what the client is told with them.
+//! Ids from memory or by lookups, and the client's reply with them.
 
 use headwater_timeline::check::ServerProduct;
 use headwater_timeline::index::TimelinePage;
@@ -102,7 +102,7 @@ fn what_memory_has_not_got_is_looked_up() {
 }
 
 #[test]
-fn a_reader_who_follows_nobody_has_an_empty_page() {
+fn a_reader_without_follows_has_an_empty_page() {
     let mut scene = CallScenario::proven(ServerProduct::Mariadb);
     let told = scene.play(CALL, vec![NO_PAGE, answers(vec![nothing()])]);
     assert_eq!(told.last().unwrap(), "answer lookups");
@@ -114,7 +114,7 @@ fn a_lookup_that_fails_is_a_reason_and_stays_one_where_it_fails_again() {
     for (answer, expected, next) in [
         (error(1142), "relay lookup_denied", "relay lookup_denied"),
         (error(1054), "relay lookup_failed", "relay lookup_failed"),
-        // Errors of a moment: the next call may be owned.
+        // Transient errors: the next call may be served.
         (error(1205), "relay lookup_failed", "memory 7"),
         (error(1100), "relay lookup_failed", "memory 7"),
         (error(INTERRUPTED), "interrupted 1317", "memory 7"),

@@ -1,4 +1,4 @@
-//! What a call does about the rights of its procedure's definer: answered, run on the server, relayed.
+//! How a call handles the rights of its procedure's definer: served, run on the server, relayed.
 
 use headwater_timeline::check::{ParseWarnings, ServerProduct};
 
@@ -28,7 +28,7 @@ fn unproven(product: ServerProduct) -> CallScenario {
 }
 
 #[test]
-fn the_first_call_has_the_procedure_run_for_nobody_and_is_answered_as_ever() {
+fn the_first_call_runs_the_procedure_for_a_reader_without_follows() {
     let mut scene = unproven(ServerProduct::Mysql);
     let told = scene.play(
         CALL,
@@ -66,7 +66,7 @@ fn a_bounded_call_is_proved_beside_the_newest_where_all_have_one_definer() {
 }
 
 #[test]
-fn elsewhere_the_call_is_answered_with_what_its_own_run_left() {
+fn elsewhere_the_call_is_served_from_its_own_run() {
     let mut scene = unproven(ServerProduct::Mysql);
     scene.facts(|facts| facts.newest = Err(super::scenario::no_helper()));
     let left = vec![
@@ -104,7 +104,7 @@ fn mariadb_finds_as_many_rows_as_before_the_run() {
 }
 
 #[test]
-fn who_denies_is_told_apart() {
+fn denials_of_the_caller_and_the_definer_differ() {
     for (run, probe, expected, next) in [
         (1142, None, "relay definer_rights", "relay definer_rights"),
         (1449, None, "relay definer_rights", "relay definer_rights"),
@@ -139,9 +139,9 @@ fn a_run_that_read_one_table_proves_nothing_of_the_other() {
     assert_eq!(*scene.known.right.borrow(), DefinerRightProof::Unknown);
 }
 
-/// A run for nobody would have the text parsed, and a call that is relayed behind it be told nothing.
+/// A probe run would have the text parsed, and a call that is relayed after it would get no warnings.
 #[test]
-fn a_text_that_is_warned_of_runs_for_its_own_reader_alone() {
+fn a_text_with_warnings_runs_for_the_calls_own_reader_alone() {
     let mut scene = unproven(ServerProduct::Mysql);
     scene.facts(|facts| facts.parse_warnings = ParseWarnings::Alias);
     let said = rows(&[&[Some("Warning"), Some("3719"), Some("x")]]);

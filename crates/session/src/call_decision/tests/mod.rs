@@ -1,4 +1,4 @@
-//! Decisions as tables: what is known, what was asked, what the driver fetches, what is needed next.
+//! Decisions as tables: the known state, the queries, the driver's inputs, the next actions.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -57,7 +57,7 @@ fn what_the_flags_and_the_settings_say_needs_no_question() {
 }
 
 #[test]
-fn values_of_the_session_are_asked_for_and_have_to_be_numbers() {
+fn session_values_are_queried_and_must_be_numbers() {
     for (answer, expected) in [
         (rows(&[&[Some("7")]]), "memory 7"),
         (rows(&[&[None]]), "relay arguments"),
@@ -93,7 +93,7 @@ fn variables_may_stand_for_parameters() {
 }
 
 #[test]
-fn where_the_session_may_be_elsewhere_its_settings_are_asked_for_first() {
+fn settings_are_queried_first_where_the_database_is_uncertain() {
     for (database, expected) in [
         (Some("tl"), "memory 7"),
         (Some("other"), "check other"),
@@ -109,9 +109,9 @@ fn where_the_session_may_be_elsewhere_its_settings_are_asked_for_first() {
     }
 }
 
-/// Asked alone, the settings have warnings on MySQL, behind which memory answers nobody.
+/// Queried alone, the settings cause warnings on MySQL, after which memory answers no call.
 #[test]
-fn a_verdict_that_is_due_again_says_where_the_session_is() {
+fn an_expired_verdict_still_proves_the_database() {
     let mut scene = CallScenario::proven(ServerProduct::Mysql);
     scene.session.state = SessionState::new(Some(b"tl".to_vec()));
     scene.flags(2);
@@ -141,7 +141,7 @@ fn settings_that_change_the_procedure_are_a_reason() {
 }
 
 #[test]
-fn a_name_in_front_counts_and_another_database_is_relayed() {
+fn a_qualifier_counts_and_another_database_is_relayed() {
     for (text, expected) in [
         ("CALL tl.fetch_timeline_ids(7)", "memory 7"),
         ("CALL `tl`.`fetch_timeline_ids`(7)", "memory 7"),
@@ -179,7 +179,7 @@ fn the_verdict_is_fetched_where_none_counts() {
 }
 
 #[test]
-fn a_session_that_sees_too_little_is_not_asked_again_at_once() {
+fn a_session_that_sees_too_little_is_not_queried_again_at_once() {
     let mut scene = CallScenario::proven(ServerProduct::Mariadb);
     scene.known.verdict.take();
     let blind = || {

@@ -1,4 +1,4 @@
-//! What is proved before an answer, in which write, and what its answers lead to.
+//! The proofs before an answer, the write that each is in, and the results of their replies.
 
 use headwater_timeline::check::{ParseWarnings, ProcedureStatus, ServerProduct};
 
@@ -47,7 +47,7 @@ fn a_session_of_which_nothing_is_known_proves_everything_in_one_write() {
     let standing = &scene.session.state;
     assert!(standing.are_settings_proven() && standing.are_tables_proven());
     assert_eq!(scene.session.tables.result, TableRowCount::Absent);
-    // From here on nothing is asked.
+    // From here on nothing is queried.
     assert_eq!(scene.play(CALL, vec![LIKELY]), ["memory 7", "page"]);
 }
 
@@ -85,7 +85,7 @@ fn a_right_is_seen_again_after_its_time() {
 }
 
 #[test]
-fn a_session_that_idles_soon_is_heard_of_sooner() {
+fn a_short_idle_timeout_has_earlier_contacts() {
     let mut scene = CallScenario::proven(ServerProduct::Mysql);
     let idles = scenario::settings_for(std::time::Duration::from_secs(5));
     scene.session.state.settings_proved(idles);
@@ -163,7 +163,7 @@ fn a_database_that_is_another_one_by_now_is_not_answered_for() {
 }
 
 #[test]
-fn warnings_of_the_text_are_had_again_behind_all_else() {
+fn parse_warnings_are_repeated_as_the_last_step() {
     let mut scene = CallScenario::proven(ServerProduct::Mysql);
     scene.facts(|facts| facts.parse_warnings = ParseWarnings::Alias);
     scene.executed_another();
@@ -201,7 +201,7 @@ fn warnings_that_cannot_be_had_again_are_left_to_the_server_once() {
 }
 
 #[test]
-fn where_there_is_no_procedure_the_tables_are_asked_and_not_memory() {
+fn without_a_procedure_the_tables_are_queried_and_not_memory() {
     let mut scene = CallScenario::proven(ServerProduct::Mysql);
     scene.facts(|facts| facts.newest = Ok(ProcedureStatus::Absent));
     let told = scene.play(CALL, vec![]);

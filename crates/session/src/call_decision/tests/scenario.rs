@@ -1,4 +1,4 @@
-//! A session in its command phase, what all sessions know, and a driver that fetches what it is told to.
+//! A session in its command phase, shared knowledge, and a driver that fetches what it is told to.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ops::DerefMut;
@@ -25,7 +25,7 @@ use crate::settings_probe::SessionSettings;
 
 pub(super) const IDENTITY: &str = "server";
 
-/// What all sessions know.
+/// Shared knowledge.
 pub(super) struct ScenarioKnowledge {
     definitions: Vec<TimelineDefinition>,
     pub(super) verdict: RefCell<Option<Arc<DefinitionVerdict>>>,
@@ -115,7 +115,7 @@ impl CallKnowledge for ScenarioKnowledge {
     }
 }
 
-/// A session, and what all know.
+/// A session, and the shared knowledge.
 pub(super) struct CallScenario {
     pub(super) session: CommandPhase,
     pub(super) known: ScenarioKnowledge,
@@ -123,7 +123,7 @@ pub(super) struct CallScenario {
     pub(super) now: Instant,
     /// The last need, whole.
     pub(super) last: Option<CallAction>,
-    /// While a page is looked for, the log tells of a function.
+    /// While a page is requested, the log contains a function.
     pub(super) doubts: bool,
 }
 
@@ -237,7 +237,7 @@ impl CallScenario {
         }
     }
 
-    /// Has the decision take these in, one behind the other; what it needed, in words.
+    /// Passes these inputs to the decision; returns its actions as text.
     pub(super) fn play(&mut self, text: &str, inputs: Vec<CallInput>) -> Vec<String> {
         self.play_asked(self.asked(text), inputs)
     }
@@ -290,7 +290,7 @@ fn said(need: &CallAction) -> String {
     }
 }
 
-/// Settings under which calls may be owned, of a session that idles for so long at most.
+/// Settings under which calls may be served, with this `wait_timeout`.
 pub(super) fn settings_for(wait_timeout: Duration) -> SessionSettings {
     SessionSettings {
         server: IDENTITY.into(),
@@ -354,7 +354,7 @@ pub(super) fn settings(database: Option<&str>) -> QueryReply {
 pub(super) fn settings_with(database: Option<&str>, other: &[(&str, &str)]) -> QueryReply {
     let query =
         crate::settings_probe::settings_query(crate::settings_probe::ProbedServer::of(true));
-    // The identity's own expression has commas and variables in it, and so have the two that stand for what plans follow.
+    // The identity's own expression has commas and variables in it, as do the two digests of settings that plans depend on.
     let (front, _) = query.split_once(",CRC32(").unwrap();
     let (_, back) = query.rsplit_once(",@@sql_mode").unwrap();
     let front = front.split(",@@");

@@ -1,11 +1,11 @@
-//! Pages of rows that are kept.
+//! Pages of cached rows.
 
 use super::*;
 use crate::cached_rows::{MessageObservation, RowOutcome};
 
 const NARROWED: &str = "run SELECT";
 
-/// A session whose statement was narrowed once, so that its rows are kept.
+/// A session whose statement was narrowed once, so that its rows are cached.
 fn filled() -> FeedScenario {
     let mut scene = FeedScenario::learned(JOINED);
     scene.policy.rows = true;
@@ -27,7 +27,7 @@ fn paged() -> FeedInput {
     }))
 }
 
-/// The needs of one more statement behind the candidates.
+/// The actions of one more statement after the candidates.
 fn needs(scene: &mut FeedScenario, fetched: Vec<FeedInput>) -> Vec<String> {
     let fetched = std::iter::once(named(&[9, 8], false)).chain(fetched);
     let mut needs = scene.play(JOINED, fetched.collect());
@@ -41,21 +41,21 @@ fn narrows(scene: &mut FeedScenario) -> bool {
 }
 
 #[test]
-fn a_page_of_kept_rows_is_told_without_a_question() {
+fn a_page_of_cached_rows_needs_no_query() {
     let mut scene = filled();
     assert_eq!(
         needs(&mut scene, vec![paged()]),
         ["page of [9, 8] 0 2", "tell what was kept"]
     );
     let told = scene.told.take().unwrap();
-    // Two rows behind the columns, so the end has the fifth number.
+    // Two rows after the columns, so the end has the fifth number.
     let end = [7, 0, 0, 5, 0xfe, 0, 0, 2, 0, 0, 0];
     assert_eq!(told, [&b"front"[..], &end].concat());
     assert_eq!(scene.session.take_found_rows(), Some(5));
 }
 
 #[test]
-fn what_is_missing_is_asked_of_the_server() {
+fn missing_rows_are_queried_from_the_server() {
     let mut scene = filled();
     let fetched = vec![
         FeedInput::CachedPage(None),
@@ -75,7 +75,7 @@ fn what_is_doubted_while_a_page_is_looked_for_is_proved_anew() {
     scene.doubts = true;
     let told = needs(&mut scene, vec![FeedInput::CachedPage(None)]);
     assert!(asks(&told[1..]), "{told:?}");
-    // Behind a narrowed answer as well.
+    // After a narrowed reply as well.
     let mut scene = filled();
     scene.doubts = true;
     scene.policy.rows = false;
@@ -89,7 +89,7 @@ fn a_session_is_answered_for_as_long_as_its_right_counts() {
     let mut scene = filled();
     scene.now += Duration::from_secs(2);
     assert!(narrows(&mut scene));
-    // Another session's right says nothing of it.
+    // Another session's right proves nothing about it.
     let mut scene = filled();
     let other = FeedScenario::learned(JOINED);
     scene.session = other.session;
@@ -124,7 +124,7 @@ fn sessions_whose_rows_may_be_others_are_not_answered_so() {
 }
 
 #[test]
-fn other_streams_of_the_log_have_rows_of_their_own() {
+fn each_generation_of_the_log_has_its_own_rows() {
     let mut scene = filled();
     let found = CandidateSet {
         ids: vec![9, 8],
@@ -140,7 +140,7 @@ fn other_streams_of_the_log_have_rows_of_their_own() {
 }
 
 #[test]
-fn a_session_is_heard_of_before_the_server_ends_it() {
+fn the_server_is_contacted_before_it_ends_an_idle_session() {
     let mut scene = filled();
     scene.session.state.settings_proved(SessionSettings {
         wait_timeout: Duration::from_millis(10),
@@ -151,7 +151,7 @@ fn a_session_is_heard_of_before_the_server_ends_it() {
 }
 
 #[test]
-fn what_an_answer_says_of_each_message_is_kept_behind_its_proof() {
+fn the_outcome_for_each_message_is_cached_after_the_freshness_proof() {
     let mut scene = FeedScenario::learned(JOINED);
     scene.policy.rows = true;
     let mut decision = FeedDecision::new([b"\x03", JOINED.as_bytes()].concat(), scene.policy);
@@ -193,9 +193,9 @@ fn what_an_answer_says_of_each_message_is_kept_behind_its_proof() {
 const CHOSEN: &str = "SELECT m.id FROM message m JOIN follower f ON f.author = m.author WHERE f.reader = 7 AND f.author > 3 \
                       ORDER BY m.id DESC LIMIT 2";
 
-/// What was said of edges before candidates were taken may not hold any more behind that.
+/// Replies about edges from before the candidates were named may no longer hold after that.
 #[test]
-fn which_authors_count_is_asked_anew_with_each_look_for_candidates() {
+fn author_lists_are_queried_again_with_each_candidate_lookup() {
     let mut scene = FeedScenario::learned(CHOSEN);
     scene.policy.rows = true;
     let round = |unchanged| {

@@ -1,4 +1,4 @@
-//! Decisions about executions of statements that were prepared.
+//! Decisions about executions of prepared statements.
 
 mod cached_columns;
 
@@ -15,7 +15,7 @@ const GIVEN: &str =
     "SELECT id FROM message WHERE author IN (?, ?) AND id <= ? ORDER BY id DESC LIMIT 2";
 /// The client's statement.
 const ITS: u32 = 5;
-/// The first one of Headwater's own.
+/// The first internal statement.
 const OWN: u32 = 6;
 
 /// LONG.
@@ -26,7 +26,7 @@ fn long(value: i32) -> [u8; 4] {
     value.to_le_bytes()
 }
 
-/// What an execution says: which statement, and its parameters.
+/// The contents of an execution: its statement and parameters.
 pub(super) fn shown(payload: &[u8]) -> String {
     let id = statement_id(payload).unwrap();
     let count = |count: usize| {
@@ -83,7 +83,7 @@ impl FeedScenario {
         );
     }
 
-    /// One whose statements are asked with candidates, but for the first.
+    /// A session that narrows all its statements but the first.
     fn executed(text: &str, values: &[i32]) -> FeedScenario {
         let mut scene = FeedScenario::prepared(text);
         let mut fetched = vec![named(&[9, 8], false), reply(0x4203, 2)];
@@ -137,7 +137,7 @@ impl FeedScenario {
         self.decide(decision, "", fetched)
     }
 
-    /// What goes to the server where the client executes with numbers, whose types it has told before, and that is relayed.
+    /// The server's packet of a relayed execution with numbers, whose types the client has sent before.
     fn relayed(&mut self, values: &[i32]) -> Option<Vec<u8>> {
         let payload = untyped(values);
         let capabilities = self.session.capabilities;
@@ -155,7 +155,7 @@ fn untyped(values: &[i32]) -> Vec<u8> {
     payload
 }
 
-/// The server has prepared a statement of Headwater's own.
+/// The server has prepared an internal statement.
 fn own(statement: u32) -> FeedInput {
     FeedInput::Reply(InternalReply {
         bytes: Some(vec![0]),
@@ -232,9 +232,9 @@ fn parameters_of_a_list_go_with_it_and_ids_fill_the_lists_size() {
     );
 }
 
-/// The client tells types once, and relies on them later.
+/// The client sends types once, and relies on them later.
 #[test]
-fn types_that_the_server_has_not_seen_are_told_to_it_when_they_are_needed() {
+fn types_that_the_server_has_not_seen_are_sent_when_it_needs_them() {
     let mut scene = FeedScenario::executed(READER, &[7, 2]);
     assert_eq!(scene.relayed(&[7, 2]), None);
     let [candidates, rows, unchanged] = narrowed();
@@ -244,7 +244,7 @@ fn types_that_the_server_has_not_seen_are_told_to_it_when_they_are_needed() {
     let told = scene.relayed(&[4, 2]).unwrap();
     assert_eq!(shown(&told), "execute 5 [(4), (2)]");
     assert_eq!(scene.relayed(&[4, 2]), None);
-    // So they are where the server's own answer is learned from.
+    // They also go along where the server's own reply is sampled.
     scene.execute(&[7, 2], narrowed().into());
     let known = template(READER);
     scene.known.0 = super::super::TemplateLookup::Ready(known);
@@ -253,7 +253,7 @@ fn types_that_the_server_has_not_seen_are_told_to_it_when_they_are_needed() {
     assert_eq!(scene.relayed(&[4, 2]), None);
 }
 
-/// It is not looked at, but for what it relies on.
+/// It is not read, except for the types that it relies on.
 #[test]
 fn an_execution_that_is_too_long_brings_types_that_the_server_has_not_seen() {
     let limits = crate::machine::tests::LIMITS;
@@ -275,7 +275,7 @@ fn an_execution_that_is_too_long_brings_types_that_the_server_has_not_seen() {
     let typed = [&long[..11], &[1], LONG, LONG, &long[12..]].concat();
     assert_eq!([sent, rest.to_vec()].concat(), packet::encode_first(&typed));
     scene.session.server(b"\x07\0\0\x01\0\0\0\x02\0\0\0");
-    // The server has them now, and what else it has nobody can tell.
+    // The server has them now; what else it has is unknown.
     let mut client = |input: &[u8]| scene.session.client(input, limits, &mut |_| panic!());
     assert!(matches!(client(&packet), ClientStep::Pass(length) if length.get() == packet.len()));
     let needs = scene.execute(&[7, 2], vec![]);
@@ -428,7 +428,7 @@ fn what_cannot_be_prepared_is_tried_three_times() {
 
 /// Drivers prepare, execute and close the same text again and again.
 #[test]
-fn own_statements_outlive_the_clients_and_end_with_changes_of_tables() {
+fn internal_statements_outlive_the_clients_and_end_with_changes_of_tables() {
     let mut scene = FeedScenario::executed(READER, &[7, 2]);
     let [candidates, rows, unchanged] = narrowed();
     scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
@@ -450,7 +450,7 @@ fn own_statements_outlive_the_clients_and_end_with_changes_of_tables() {
 }
 
 #[test]
-fn texts_have_own_statements_apart() {
+fn each_text_has_its_own_internal_statements() {
     let mut scene = FeedScenario::executed(READER, &[7, 2]);
     let [candidates, rows, unchanged] = narrowed();
     scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
@@ -461,7 +461,7 @@ fn texts_have_own_statements_apart() {
 }
 
 #[test]
-fn no_more_than_eight_are_kept_and_the_one_used_last_stays() {
+fn at_most_eight_internal_statements_stay_open_and_the_one_used_last_is_among_them() {
     let mut scene = FeedScenario::executed(READER, &[7, 2]);
     scene.policy.candidates = 900;
     let mut needs = Vec::new();
@@ -481,9 +481,9 @@ fn no_more_than_eight_are_kept_and_the_one_used_last_stays() {
     assert!(needs[1].starts_with("close [7], prepare "), "{needs:?}");
 }
 
-/// To a client of MariaDB the statement that it prepared last has a second name.
+/// To a MariaDB client its last prepared statement has a second id.
 #[test]
-fn no_name_of_the_client_means_one_of_headwaters_own() {
+fn no_id_of_the_client_denotes_an_internal_statement() {
     let mut scene = FeedScenario::executed(READER, &[7, 2]);
     assert_eq!(scene.step(u32::MAX), "Pass(9)");
     let [candidates, rows, unchanged] = narrowed();
@@ -498,14 +498,14 @@ fn no_name_of_the_client_means_one_of_headwaters_own() {
     // To the server there is one again.
     scene.prepare(READER, ITS);
     assert_eq!(scene.step(u32::MAX), "Pass(9)");
-    // That Headwater's own could not be prepared made it forget that.
+    // The failed PREPARE of the internal statement made the server forget it.
     let fetched = vec![named(&[9, 8, 7], true), ended(error(1461))];
     scene.execute(&[7, 2], fetched);
     assert_eq!(scene.step(u32::MAX), "ReplaceStatementId(5)");
 }
 
 #[test]
-fn columns_of_another_number_than_the_client_was_told_are_the_servers_to_tell() {
+fn a_changed_column_count_is_relayed() {
     let mut scene = FeedScenario::executed(READER, &[7, 2]);
     let current = scene.session.state.current();
     let text = PreparedText::new(
@@ -527,7 +527,7 @@ fn columns_of_another_number_than_the_client_was_told_are_the_servers_to_tell() 
     assert_eq!(needs.last().unwrap(), "relay columns_differ");
 }
 
-/// What was prepared keeps the settings of then: nothing is prepared beside it under others.
+/// A prepared statement retains the settings of its PREPARE: no narrowed one is prepared under others.
 #[test]
 fn what_was_prepared_under_other_settings_is_the_servers() {
     let under = |rows: &[u8]| SessionSettings {
@@ -636,7 +636,7 @@ fn types_of_an_execution_that_failed_are_not_known() {
     assert_ne!(scene.execute_packet(&numbers, Vec::new()), relayed);
     failed(&mut scene);
     assert_ne!(scene.execute_packet(&numbers, Vec::new()), relayed);
-    // Those that the server has not seen are told once more.
+    // Those that the server has not seen are sent again.
     scene.session.prepared_mut().executed_locally(ITS);
     assert_eq!(scene.relayed(&[7, 2]), Some(typed.clone()));
     failed(&mut scene);
@@ -644,9 +644,9 @@ fn types_of_an_execution_that_failed_are_not_known() {
     assert_eq!(scene.relayed(&[7, 2]), None);
 }
 
-/// MySQL refuses such a packet, and leaves what was before: nothing is asked in front of it, and of none behind an error.
+/// MySQL refuses such a packet, and keeps what was before: no query precedes it, nor any execution after an error.
 #[test]
-fn what_may_be_refused_has_no_question_in_front() {
+fn no_query_precedes_an_execution_that_may_be_refused() {
     let mut scene = FeedScenario::executed(READER, &[7, 2]);
     scene.session.state.command_relayed(StatementEffects {
         settings: true,
@@ -667,7 +667,7 @@ fn what_may_be_refused_has_no_question_in_front() {
     assert_eq!(scene.execute(&[7, 2], Vec::new()), relayed);
 }
 
-/// What would have been learned from it is not certain: then the execution goes on as the server has to have it.
+/// The sample would be uncertain: so the execution is relayed with the types that the server needs.
 #[test]
 fn types_that_were_put_in_and_not_sent_are_put_in_again() {
     let mut scene = FeedScenario::proven(READER);

@@ -1,4 +1,4 @@
-//! A session, what is known of templates, and a driver that has each answer ready.
+//! A session, known templates, and a driver with all replies ready.
 
 use super::*;
 
@@ -100,11 +100,11 @@ pub(super) struct FeedScenario {
     pub(super) known: TemplateKnowledge,
     pub(super) policy: FeedPolicy,
     pub(super) now: Instant,
-    /// What the client was told last.
+    /// What the client received last.
     pub(super) told: Option<Vec<u8>>,
-    /// What is learned from.
+    /// The last sample.
     pub(super) lesson: Option<MetadataSample>,
-    /// Behind the next page that is looked for in vain, the log has told of a function.
+    /// After the next page that is not cached, the log contains a function.
     pub(super) doubts: bool,
 }
 
@@ -145,7 +145,7 @@ impl FeedScenario {
         scene
     }
 
-    /// All that has to be known of the session is proven, now.
+    /// Proves all that must be known of the session, now.
     pub(super) fn prove(&mut self) {
         let standing = &mut self.session.state;
         standing.settings_proved(settings());
@@ -155,7 +155,7 @@ impl FeedScenario {
         });
     }
 
-    /// Has all but the first statement of its form asked with candidates.
+    /// Narrows all statements of its form but the first.
     pub(super) fn learned(text: &str) -> FeedScenario {
         let mut scene = FeedScenario::proven(text);
         let told = scene.play(text, vec![named(&[9, 8], false), reply(0x4203, 2)]);
@@ -163,7 +163,7 @@ impl FeedScenario {
         scene
     }
 
-    /// The needs, one behind the other, where these are fetched.
+    /// The actions, one after the other, with these inputs.
     pub(super) fn play(&mut self, text: &str, fetched: Vec<FeedInput>) -> Vec<String> {
         let payload = [b"\x03", text.as_bytes()].concat();
         self.decide(FeedDecision::new(payload, self.policy), text, fetched)
@@ -188,7 +188,7 @@ impl FeedScenario {
                 assert!(fetched.is_empty(), "{needs:?}");
                 match need {
                     FeedAction::Reply(told) => {
-                        // As whoever keeps its rows does.
+                        // As the row cache does.
                         if let Some(fill) = &told.fill {
                             let _ = fill.cache_key();
                         }
@@ -282,7 +282,7 @@ pub(super) fn reply(flags: u16, rows: u64) -> FeedInput {
     reply_of(flags, rows, 2)
 }
 
-/// With these status flags behind it.
+/// With these status flags after it.
 pub(super) fn reply_of(flags: u16, rows: u64, status: u8) -> FeedInput {
     let mut definition = b"id\x0c?\0\x14\0\0\0\x08".to_vec();
     definition.extend_from_slice(&flags.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What either side may say until the client is in, or is not.
+//! What either side may send until the login succeeds or fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::super::tests::{ExpectedState, ExpectedStep, client, server};
@@ -229,9 +229,9 @@ fn the_server_asks_and_ends_the_dialogue() {
     }
 }
 
-/// The replies could not be told apart from those to later commands.
+/// The replies could not be distinguished from those to later commands.
 #[test]
-fn behind_a_command_that_went_ahead_nothing_is_read() {
+fn nothing_is_read_after_a_command_sent_ahead() {
     let ok = encoded(2, OK);
     let command = encoded(0, b"\x0e");
     let (_, next) = AuthenticationCase::default().state().client(&command);
@@ -243,7 +243,7 @@ fn behind_a_command_that_went_ahead_nothing_is_read() {
 }
 
 #[test]
-fn nobody_is_led_past_us() {
+fn no_client_is_redirected_past_headwater() {
     let ok = b"\0\0\0\x02\x40\0\0\0\x1a\0\x18\x0credirect_url\x0amysql://a/";
     let with = encoded(2, ok);
     let expected = ExpectedStep::Replace(with.len(), encoded(2, OK));

@@ -21,7 +21,7 @@ fn with_legs(legs: TlsPolicy) -> SessionPolicy {
     SessionPolicy { tls: legs, ..WAYS }
 }
 
-/// Behind a greeting that shows all that the server can do.
+/// After a greeting that shows all that the server can do.
 fn awaiting(ways: SessionPolicy) -> Box<ResponseState> {
     let greeting = ServerGreeting::parse(&greeting()).unwrap();
     let shown = greeting.capabilities;
@@ -41,7 +41,7 @@ fn pumped(bytes: &[u8]) -> (ExpectedStep, ExpectedState) {
     (ExpectedStep::Pass(bytes.len()), ExpectedState::Pump)
 }
 
-/// Plays what the client says against what is told about it, and what comes of it.
+/// Compares the steps for the client's packets with the expected ones.
 fn play(what: &str, ways: SessionPolicy, turns: &[(Vec<u8>, (ExpectedStep, ExpectedState))]) {
     let mut state = LoginTransition::from(awaiting(ways));
     for (input, expected) in turns {
@@ -53,7 +53,7 @@ fn play(what: &str, ways: SessionPolicy, turns: &[(Vec<u8>, (ExpectedStep, Expec
 }
 
 #[test]
-fn a_login_goes_on_as_it_is_and_what_is_none_goes_on_unread() {
+fn a_login_is_relayed_unchanged_and_other_packets_unread() {
     let whole = encoded(1, &login(LOGIN_FLAGS));
     let ahead = [&whole[..], b"\x05\0\0\0\x03DO 1"].concat();
     let old = encoded(1, b"\x05\0\0\0\0root\0\0");
@@ -199,7 +199,7 @@ fn who_evades_what_is_set_is_refused() {
 }
 
 #[test]
-fn the_server_is_asked_for_the_frames_of_its_own_leg() {
+fn the_servers_leg_requests_its_own_compression() {
     let asks = encoded(1, &login(LOGIN_FLAGS | ZLIB));
     let plain = encoded(1, &login(LOGIN_FLAGS));
     let never = ServerCompression::Never;

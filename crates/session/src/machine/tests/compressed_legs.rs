@@ -1,4 +1,4 @@
-//! Legs that differ: which numbers each side is told, however the bytes are cut.
+//! Legs that differ: the numbers that each side receives, however the bytes are cut.
 
 use super::*;
 use crate::compression_frames::{ClientCompression, ServerCompression};
@@ -23,7 +23,7 @@ fn world(compression: CompressionPolicy) -> MachineHarness {
         ..WAYS
     };
     world.machine = SessionMachine::new(LIMITS, ways);
-    world.server_says(&encoded(0, &greeting()));
+    world.server_sends(&encoded(0, &greeting()));
     world
 }
 
@@ -33,8 +33,8 @@ fn logged_in(compression: CompressionPolicy, flags: u32) -> MachineHarness {
     if flags & ZSTD != 0 {
         login.push(7);
     }
-    world.client_says(&encoded(1, &login));
-    world.server_says(&encoded(2, OK));
+    world.client_sends(&encoded(1, &login));
+    world.server_sends(&encoded(2, OK));
     world.to_client.clear();
     world.to_server.clear();
     world
@@ -54,7 +54,7 @@ fn numbers(bytes: &mut Vec<u8>) -> Vec<u8> {
 
 use headwater_wire::packet;
 
-/// One turn: what is said, and what numbers it has behind.
+/// One round: the bytes sent, and their numbers after renumbering.
 struct DialogueRound<'a> {
     client: Vec<u8>,
     server: Vec<u8>,
@@ -67,10 +67,10 @@ fn hold(compression: CompressionPolicy, flags: u32, turns: &[DialogueRound<'_>])
         let mut world = logged_in(compression, flags);
         for (number, turn) in turns.iter().enumerate() {
             for piece in turn.client.chunks(size) {
-                world.client_says(piece);
+                world.client_sends(piece);
             }
             for piece in turn.server.chunks(size) {
-                world.server_says(piece);
+                world.server_sends(piece);
             }
             let what = format!("turn {number} in pieces of {size}");
             assert_eq!(world.to_server.len(), turn.client.len(), "{what}");
@@ -88,7 +88,7 @@ fn packets(numbers: &[u8], payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_plain_client_is_told_one_number_behind_the_other() {
+fn a_plain_client_receives_consecutive_numbers() {
     let more = b"\0\0\0\x0a\0\0\0";
     let file = [encoded(2, b"1\n2\n"), encoded(3, b"")].concat();
     hold(
@@ -139,7 +139,7 @@ fn a_plain_client_is_told_one_number_behind_the_other() {
                 to_server: &[1],
                 to_client: &[3],
             },
-            // Unasked: nothing was flushed since, so the server's number is the packet's.
+            // Without a command: nothing was flushed since, so the server's number is the packet's.
             DialogueRound {
                 client: Vec::new(),
                 server: encoded(0, ERR),
@@ -151,13 +151,13 @@ fn a_plain_client_is_told_one_number_behind_the_other() {
 }
 
 #[test]
-fn a_plain_server_is_told_one_number_behind_the_other() {
+fn a_plain_server_receives_consecutive_numbers() {
     let file = [encoded(9, b"1\n2\n"), encoded(0, b""), query("DO 2")].concat();
     hold(
         CLIENT_ALONE,
         ZLIB,
         &[
-            // Nobody reads the numbers of frames' packets: a command may have any.
+            // Neither side checks the numbers of packets in frames: a command may have any.
             DialogueRound {
                 client: [encoded(5, b"\x03DO 1"), encoded(0, b"\x0e")].concat(),
                 server: [encoded(1, OK), encoded(1, OK)].concat(),
@@ -193,7 +193,7 @@ fn a_plain_server_is_told_one_number_behind_the_other() {
 }
 
 #[test]
-fn a_command_of_three_parts_is_answered_with_the_number_behind_them() {
+fn a_command_of_three_parts_is_answered_with_the_number_after_them() {
     for (compression, flags, said) in [
         (SERVER_ALONE, 0, [0, 1, 2]),
         (CLIENT_ALONE, ZLIB, [0, 7, 7]),
@@ -205,20 +205,20 @@ fn a_command_of_three_parts_is_answered_with_the_number_behind_them() {
             for (part, seq) in said.iter().enumerate() {
                 command[part * (HEADER_BYTES + packet::MAX_BODY) + 3] = *seq;
             }
-            // A command ahead of it, and one behind.
+            // A command before it, and one after.
             let both = [query("DO 1"), command, query("DO 2")].concat();
             for piece in both.chunks(size) {
-                world.client_says(piece);
+                world.client_sends(piece);
             }
             assert_eq!(numbers(&mut world.to_server), [0, 0, 1, 2, 0]);
-            world.server_says(&packets(&[1, 3, 1], OK));
+            world.server_sends(&packets(&[1, 3, 1], OK));
             assert_eq!(numbers(&mut world.to_client), [1, 3, 1]);
         }
     }
 }
 
 #[test]
-fn the_servers_login_says_what_its_leg_is_to_be() {
+fn the_login_for_the_server_has_its_legs_compression() {
     let ways = |login: &[u8]| {
         let flags = u32::from_le_bytes(*login[HEADER_BYTES..].first_chunk().unwrap());
         flags & (ZLIB | ZSTD)
@@ -247,11 +247,11 @@ fn the_servers_login_says_what_its_leg_is_to_be() {
         if asked & ZSTD != 0 {
             login.push(7);
         }
-        world.client_says(&encoded(1, &login));
+        world.client_sends(&encoded(1, &login));
         assert_eq!(ways(&world.to_server), sent, "{server:?}");
         let sent_whole = packet::complete_payload(&world.to_server).unwrap();
         assert_eq!(sent_whole.len() + HEADER_BYTES, world.to_server.len());
-        world.server_says(&encoded(2, OK));
+        world.server_sends(&encoded(2, OK));
         let agreed = world
             .machine
             .take_compression_frames()
@@ -261,33 +261,33 @@ fn the_servers_login_says_what_its_leg_is_to_be() {
     }
 }
 
-/// What a client says ahead of the end of its login is in frames already, or is not: it waits.
+/// Commands sent before the login has ended may or may not be in frames: they wait.
 #[test]
 fn commands_sent_ahead_wait_until_the_login_has_ended() {
     let mut world = world(SERVER_ALONE);
     let ahead = [encoded(1, &login(LOGIN_FLAGS)), query("SELECT a FROM t")].concat();
-    world.client_says(&ahead);
+    world.client_sends(&ahead);
     assert_eq!(numbers(&mut world.to_server), [1]);
-    world.server_says(&encoded(2, OK));
+    world.server_sends(&encoded(2, OK));
     assert_eq!(numbers(&mut world.to_server), [0]);
     assert!(world.machine.commands().is_some());
 }
 
 #[test]
-fn a_binary_log_goes_on_and_what_else_cannot_be_followed_is_refused() {
+fn a_binary_log_is_relayed_and_other_unfollowable_replies_are_refused() {
     let dump = b"\x12\x04\0\0\0\0\0\x01\0\0\0binlog.000001";
     for (compression, flags, heard) in [
         (SERVER_ALONE, 0, [1, 2, 3]),
         (CLIENT_ALONE, ZLIB, [1, 5, 0]),
     ] {
         let mut world = logged_in(compression, flags);
-        world.client_says(&encoded(0, dump));
-        world.server_says(&packets(&[1, 5, 0], b"\0\0\0\0\0event"));
+        world.client_sends(&encoded(0, dump));
+        world.server_sends(&packets(&[1, 5, 0], b"\0\0\0\0\0event"));
         assert_eq!(numbers(&mut world.to_client), heard);
         assert!(world.machine.commands().is_none());
 
         let mut world = logged_in(compression, flags);
-        world.client_says(&encoded(0, b"\x20clone"));
+        world.client_sends(&encoded(0, b"\x20clone"));
         let step = world.machine.server(&encoded(1, OK));
         let ServerStep::Refuse(error) = step else {
             panic!("{step:?}");
@@ -298,7 +298,7 @@ fn a_binary_log_goes_on_and_what_else_cannot_be_followed_is_refused() {
     }
 }
 
-/// Who was offered something else than the server has, and logs in unreadably, would not be understood.
+/// A client that was offered other algorithms than the server's, and whose login cannot be read, would not be understood.
 #[test]
 fn a_login_that_cannot_be_read_is_refused_where_it_asks_for_frames() {
     for (flags, refused) in [(ZLIB, true), (0, false)] {
@@ -313,25 +313,25 @@ fn a_login_that_cannot_be_read_is_refused_where_it_asks_for_frames() {
     }
 }
 
-/// Servers in frames go on from the number of frames, which are the client's own where both sides have them.
+/// Servers in frames continue from the frame number, which is the client's own where both sides have frames.
 #[test]
 fn where_both_sides_have_frames_the_server_counts_those_of_the_client() {
     for size in [1, 2, 3, 4, 5, 7, 1 << 20] {
         let mut world = logged_in(CompressionPolicy::MIRROR, ZLIB);
         world.more_frames = 3;
-        world.client_says(&encoded(0, b"\x0e"));
+        world.client_sends(&encoded(0, b"\x0e"));
         for piece in encoded(4, OK).chunks(size) {
-            world.server_says(piece);
+            world.server_sends(piece);
         }
         assert_eq!(numbers(&mut world.to_client), [1]);
-        // A file comes in as many frames as it goes on in; what the server says behind it is counted anew.
-        world.client_says(&query(LOCAL));
-        world.server_says(&encoded(5, b"\xfbx"));
+        // A file leaves in as many frames as it comes in; the server's next reply is renumbered.
+        world.client_sends(&query(LOCAL));
+        world.server_sends(&encoded(5, b"\xfbx"));
         assert_eq!(numbers(&mut world.to_client), [2]);
         world.more_frames = 0;
-        world.client_says(&[encoded(3, b"word"), encoded(4, b"")].concat());
+        world.client_sends(&[encoded(3, b"word"), encoded(4, b"")].concat());
         for piece in encoded(9, OK).chunks(size) {
-            world.server_says(piece);
+            world.server_sends(piece);
         }
         assert_eq!(numbers(&mut world.to_client), [9]);
     }

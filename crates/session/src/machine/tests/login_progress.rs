@@ -1,5 +1,5 @@
-//! Whatever pieces the bytes come in, and whether they go straight on or are kept first, the same bytes go on and the machine ends
-//! in the same state.
+//! The same bytes are relayed and the machine ends in the same state, in whatever pieces the bytes come, and whether they are passed
+//! through or held first.
 
 use super::*;
 use crate::compression_frames::{ClientCompression, ServerCompression};
@@ -32,7 +32,7 @@ fn compressed(clients: ClientCompression, server: ServerCompression) -> SessionP
     }
 }
 
-/// The conversation, whose client asks for these flags besides, and more turns behind it.
+/// The conversation, whose client also requests these flags, and more rounds after it.
 fn scene(
     what: &'static str,
     ways: SessionPolicy,
@@ -112,10 +112,10 @@ fn play(
     world.keeps = keeps;
     for (client, server) in &scene.turns {
         for piece in cut(client) {
-            world.client_says(&piece);
+            world.client_sends(&piece);
         }
         for piece in cut(server) {
-            world.server_says(&piece);
+            world.server_sends(&piece);
         }
     }
     assert!(world.client_in.is_empty() && world.server_in.is_empty());
@@ -151,9 +151,9 @@ proptest! {
     }
 }
 
-/// What was decided of the bytes behind those that went straight on is said once, however long it takes to be asked for.
+/// The step after bytes that were passed through is returned once, however late it is requested.
 #[test]
-fn what_is_behind_the_bytes_that_go_straight_on_is_said_once() {
+fn the_step_after_passed_through_bytes_is_returned_once() {
     let mut world = MachineHarness::logged_in();
     let close = encoded(0, b"\x19\x01\0\0\0");
     let call = query("CALL fetch_timeline_ids(5)");

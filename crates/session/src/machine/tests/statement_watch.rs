@@ -1,4 +1,4 @@
-//! SELECTs are noted where somebody wants to know, and nowhere else.
+//! SELECTs are watched only where a consumer wants them.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ const FEED: &str = "SELECT a FROM t WHERE b IN (1, 2) ORDER BY a DESC LIMIT 5";
 fn watching() -> MachineHarness {
     let mut world = MachineHarness::new();
     world.machine.watch();
-    world.server_says(&encoded(0, &greeting()));
-    world.client_says(&encoded(1, &login(LOGIN_FLAGS)));
-    world.server_says(&encoded(2, OK));
+    world.server_sends(&encoded(0, &greeting()));
+    world.client_sends(&encoded(1, &login(LOGIN_FLAGS)));
+    world.server_sends(&encoded(2, OK));
     world
 }
 
@@ -40,21 +40,21 @@ fn a_text_is_noted_with_its_rows_once_its_reply_has_ended() {
     let mut world = watching();
     let now = now();
     let later = now + Duration::from_secs(1);
-    world.client_says(&[query("SELECT 1"), query(FEED)].concat());
+    world.client_sends(&[query("SELECT 1"), query(FEED)].concat());
     sent(&mut world, now);
-    world.client_says(&query(FEED));
+    world.client_sends(&query(FEED));
     sent(&mut world, later);
     assert_eq!(seen(&mut world), []);
     for _ in 0..3 {
-        world.server_says(&rows());
+        world.server_sends(&rows());
     }
     let noted = |at| (FEED.to_owned(), at, 1, false);
     assert_eq!(seen(&mut world), [noted(now), noted(later)]);
     assert_eq!(seen(&mut world), []);
-    // One that failed took no time that says anything.
-    world.client_says(&query(FEED));
+    // The time of a failed one means nothing.
+    world.client_sends(&query(FEED));
     sent(&mut world, now);
-    world.server_says(&encoded(1, ERR));
+    world.server_sends(&encoded(1, ERR));
     assert_eq!(seen(&mut world), []);
 }
 
@@ -62,26 +62,26 @@ fn a_text_is_noted_with_its_rows_once_its_reply_has_ended() {
 fn an_execution_is_noted_by_the_text_that_was_prepared() {
     let mut world = watching();
     let now = now();
-    world.client_says(&encoded(0, format!("\x16{FEED}").as_bytes()));
+    world.client_sends(&encoded(0, format!("\x16{FEED}").as_bytes()));
     sent(&mut world, now);
     let prepared = [
         encoded(1, b"\0\x07\0\0\0\x01\0\0\0\0\0\0"),
         encoded(2, b"\x03def\0\0\0\x01a\0\x0c\x2d\0\x04\0\0\0\xfd\0\0\0\0\0"),
     ];
-    world.server_says(&prepared.concat());
+    world.server_sends(&prepared.concat());
     for id in [7, 8] {
-        world.client_says(&encoded(0, &[0x17, id, 0, 0, 0, 0, 1, 0, 0, 0]));
+        world.client_sends(&encoded(0, &[0x17, id, 0, 0, 0, 0, 1, 0, 0, 0]));
         sent(&mut world, now);
-        world.server_says(&rows());
+        world.server_sends(&rows());
     }
     assert_eq!(seen(&mut world), [(FEED.to_owned(), now, 1, true)]);
 }
 
 #[test]
-fn nothing_is_noted_unasked() {
+fn nothing_is_watched_without_a_consumer() {
     let mut world = MachineHarness::logged_in();
-    world.client_says(&query(FEED));
+    world.client_sends(&query(FEED));
     sent(&mut world, now());
-    world.server_says(&rows());
+    world.server_sends(&rows());
     assert_eq!(seen(&mut world), []);
 }

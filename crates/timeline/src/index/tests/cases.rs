@@ -44,30 +44,30 @@ fn ids_come_in_any_order_and_more_than_once() {
     assert_eq!(index.message_count(), 4);
 }
 
-/// What comes is not there before, and what goes is: else something was changed that was not told.
+/// An item that comes was absent, and one that goes was present; otherwise the log lacks a change.
 #[test]
 fn a_change_that_cannot_have_happened_is_noticed() {
     let mut index = filled(&[(1, &[50, 60])]);
-    let mut told = |change: TimelineChange, upto| {
+    let mut apply = |change: TimelineChange, upto| {
         index.apply(&[change], at(upto));
         index.take_contradiction()
     };
     for (upto, change) in (1..).zip([posted(1, 60), removed(Some(1), 55)]) {
-        assert_eq!(told(change, upto), Some(change));
+        assert_eq!(apply(change, upto), Some(change));
     }
     let (reader, author) = (1, 1);
     let followed = TimelineChange::Followed { reader, author };
-    assert_eq!(told(followed, 3), Some(followed));
+    assert_eq!(apply(followed, 3), Some(followed));
     let unfollowed = TimelineChange::Unfollowed { reader, author: 9 };
-    assert_eq!(told(unfollowed, 4), Some(unfollowed));
-    // An author who is not here, or a row image that does not say whose it was: nothing is known.
+    assert_eq!(apply(unfollowed, 4), Some(unfollowed));
+    // The author is not in memory, or the row image has no author: nothing is known.
     for (upto, change) in (5..).zip([
         posted(8, 60),
         removed(None, 50),
         posted(1, 50),
         removed(Some(1), 60),
     ]) {
-        assert_eq!(told(change, upto), None);
+        assert_eq!(apply(change, upto), None);
     }
     assert_eq!(index.contradiction_count(), 4);
 }
@@ -156,7 +156,7 @@ fn tombstones_are_swept_away() {
     for step in 0..20 {
         index.apply(&[], at(2_000 + step));
     }
-    // A load that began after the sweep does not keep it.
+    // A load that began after the sweep does not prolong it.
     assert!(index.sweep.is_none());
     assert_eq!(index.tombstones.len(), 0);
     assert_eq!(index.message_count(), 30_000 - 1_025);
@@ -175,7 +175,7 @@ fn a_load_from_before_keeps_tombstones_until_there_are_too_many() {
         index.apply(&[], at(2 + step));
     }
     assert_eq!(index.tombstones.len(), 0);
-    // Too late: it was given up.
+    // Too late: the load was abandoned.
     index.accept_author_rows(ask.ticket, vec![10], Some(0), at(1));
     assert_eq!(index.author_count(), 1);
     assert!(index.begin_author_load(2, None, 5).is_some());
@@ -211,7 +211,7 @@ fn a_load_is_void_after_too_many_changes() {
     assert!(index.begin_author_load(8, Some(5), 5).is_some());
 }
 
-/// In the other log a position may be less than any before, and one that a load waits for may have gone by.
+/// In another log a position may be less than any before, and the position that a load waits for may have passed.
 #[test]
 fn behind_a_resumption_what_was_valid_is_and_what_was_not_is_gone() {
     let mut index = TimelineIndex::<u64>::new(1 << 20);
@@ -223,11 +223,11 @@ fn behind_a_resumption_what_was_valid_is_and_what_was_not_is_gone() {
     assert_eq!(index.page(1, None, 5).unwrap().ids, [9, 7]);
     let late = index.begin_reader_load(3).unwrap();
     index.accept_reader_rows(late, vec![2], at(150));
-    let asked = index.begin_author_load(4, None, 5).unwrap();
+    let request = index.begin_author_load(4, None, 5).unwrap();
     index.suspend();
     index.resume(at(10));
     assert_eq!(index.page(1, None, 5).unwrap().ids, [9, 7]);
-    index.accept_author_rows(asked.ticket, vec![1], Some(0), at(5));
+    index.accept_author_rows(request.ticket, vec![1], Some(0), at(5));
     index.apply(&[], at(200));
     assert!(
         !index.has_reader(3),
@@ -236,7 +236,7 @@ fn behind_a_resumption_what_was_valid_is_and_what_was_not_is_gone() {
     assert_eq!((index.reader_count(), index.author_count()), (1, 1));
 }
 
-/// What came from another server answers nothing until the one that is there now has said the same, or something else.
+/// Entries from another server serve nothing until the current one confirms or contradicts them.
 #[test]
 fn beside_another_server_each_entry_is_confirmed_by_its_rows() {
     let mut index = filled(&[(1, &[10, 40]), (2, &[20]), (3, &[30])]);
@@ -245,7 +245,7 @@ fn beside_another_server_each_entry_is_confirmed_by_its_rows() {
     assert!(!index.has_reader(1) && index.page_of(&[1], None, 2).is_err());
     assert_eq!(index.newest_messages(&[2, 3], ALL), Err(vec![2, 3]));
     assert_eq!((index.reader_count(), index.author_count()), (1, 3));
-    // The log goes on meanwhile, and what it tells is no contradiction.
+    // The log continues meanwhile, and its changes are no contradiction.
     index.apply(&[posted(1, 10), posted(3, 35)], at(4));
     assert_eq!(index.take_contradiction(), None);
 

@@ -133,7 +133,7 @@ fn newest(
     }
 }
 
-/// Does it, and tells of it as the log does.
+/// Performs the write, and appends the changes that the log contains.
 fn perform(messages: &mut MessageRows, write: &KeyedWrite, changes: &mut Vec<TimelineChange>) {
     let removed = |id: u64, old: Option<(u64, u64)>, named: bool| match old {
         Some((author, key)) if named => Some(TimelineChange::Removed {
@@ -238,7 +238,7 @@ impl KeyedServer {
         let cut = since + cut % (self.latest() - since + 1);
         let valid_from = at(cut + later % (self.latest() - cut + 1));
         let mut rows = of(&self.history[cut].0, ask.author, ask.below);
-        // The more are here, the more are asked for.
+        // The more are in memory, the more are requested.
         let limit = limit.max(ask.above);
         let down_to = (rows.len() < limit).then_some(KeyedMessage::LEAST);
         rows.truncate(limit);
@@ -293,7 +293,7 @@ impl KeyedServer {
         Ok(())
     }
 
-    /// What is asked for is enough in the end.
+    /// The requested loads suffice in the end.
     fn arrives(&mut self) -> Result<(), TestCaseError> {
         self.index.budget = 1 << 24;
         for (upper, most) in [(None, 3), (Some(KeyedMessage { key: 2, id: 9 }), 60)] {

@@ -10,7 +10,7 @@ mod property;
 use super::*;
 use crate::AuthorHead;
 
-/// The n-th place in the log.
+/// The n-th position in the log.
 fn at(number: usize) -> BinlogPosition {
     let number = number as u64;
     BinlogPosition {

@@ -63,11 +63,11 @@ impl TablesModel {
             ids.map(move |id| (id, author))
         };
         let all = authors.iter().flat_map(of);
-        let mut found: Vec<(u64, u64)> = all.filter(|(id, _)| *id >= range.lower).collect();
-        found.sort_unstable_by(|a, b| b.cmp(a));
-        let all = found.len() < range.limit;
-        found.truncate(range.limit);
-        let (items, authors) = found.into_iter().unzip();
+        let mut rows: Vec<(u64, u64)> = all.filter(|(id, _)| *id >= range.lower).collect();
+        rows.sort_unstable_by(|a, b| b.cmp(a));
+        let all = rows.len() < range.limit;
+        rows.truncate(range.limit);
+        let (items, authors) = rows.into_iter().unzip();
         NewestMessages {
             items,
             authors,
@@ -145,7 +145,7 @@ impl ServerModel {
         }
     }
 
-    /// The index goes on beside another server, which has the same log, and whose tables differ by these writes.
+    /// The index moves to another server with the same log, whose tables differ by these writes.
     pub(super) fn move_to(&mut self, drift: &[TableWrite]) {
         self.follow_log(usize::MAX);
         self.index.resume_unconfirmed(at(self.reached));
@@ -188,7 +188,7 @@ impl ServerModel {
             self.reached += 1;
             self.index.apply(&self.log[self.reached], at(self.reached));
             assert_eq!(self.index.position(), at(self.reached));
-            // Nothing is called a contradiction that is none.
+            // No possible change is counted as a contradiction.
             let untrue: u64 = self.untrue[..=self.reached].iter().sum();
             assert!(self.index.contradiction_count() <= untrue);
         }
@@ -221,15 +221,15 @@ impl ServerModel {
     }
 
     /// A load ends, having read the tables somewhere between its beginning and now.
-    pub(super) fn finish(&mut self, which: usize, cut: usize, later: usize, limit: usize) {
+    pub(super) fn finish(&mut self, which: usize, moment: usize, later: usize, limit: usize) {
         if self.pending_loads.is_empty() {
             return;
         }
-        let asked = self.pending_loads.remove(which % self.pending_loads.len());
-        let cut = asked.since + cut % (self.latest() - asked.since + 1);
-        let valid_from = at(cut + later % (self.latest() - cut + 1));
-        let tables = &self.history[cut];
-        let compared = match asked.request {
+        let load = self.pending_loads.remove(which % self.pending_loads.len());
+        let read_at = load.since + moment % (self.latest() - load.since + 1);
+        let valid_from = at(read_at + later % (self.latest() - read_at + 1));
+        let tables = &self.history[read_at];
+        let compared = match load.request {
             ModelLoad::Reader(ticket, reader) => {
                 let rows = tables.authors(reader);
                 self.index.accept_reader_rows(ticket, rows, valid_from)
@@ -268,7 +268,7 @@ impl ServerModel {
         }
     }
 
-    /// Begins what a page lacks.
+    /// Begins the loads that a page lacks.
     pub(super) fn begin(
         &mut self,
         reader: u64,

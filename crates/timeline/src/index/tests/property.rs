@@ -15,14 +15,14 @@ enum ScenarioStep {
     FollowLog(usize),
     BeginReader(u64),
     BeginAuthor(u64, Option<u64>, usize),
-    /// What a page lacks is begun.
+    /// Begins the loads that a page lacks.
     Begin(u64, Option<u64>, usize),
     Finish(usize, usize, usize, usize),
     GiveUp(usize),
     Clear,
-    /// The stream is lost, and goes on where the index stands.
+    /// The stream is lost, and resumes at the index's position.
     Resume,
-    /// It goes on beside another server, whose rows differ by this.
+    /// The index moves to another server, whose rows differ by this.
     Move(Vec<TableWrite>),
     Budget(usize),
 }
@@ -139,7 +139,7 @@ fn check_newest(world: &ServerModel) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What is asked for is enough in the end.
+/// The requested loads suffice in the end.
 fn arrives(world: &mut ServerModel) -> Result<(), TestCaseError> {
     world.index.budget = 1 << 24;
     for reader in 0..READERS {
@@ -160,7 +160,7 @@ fn arrives(world: &mut ServerModel) -> Result<(), TestCaseError> {
     arrives_for_authors(world)
 }
 
-/// The same where nobody's follow list is asked for.
+/// The same without any reader's follow list.
 fn arrives_for_authors(world: &mut ServerModel) -> Result<(), TestCaseError> {
     for (upper, lower, most) in [(None, 0, 3), (Some(25), 0, 60), (Some(33), 12, 60)] {
         let range = MessageRange {

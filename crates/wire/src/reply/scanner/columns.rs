@@ -1,24 +1,24 @@
-//! Definitions of columns, for sessions whose client keeps them: MariaDB tells such a client each of them once.
+//! Captures column definitions, for sessions whose client caches them: MariaDB sends such a client each of them once.
 
 use crate::capability::Capabilities;
 use crate::command::Command;
 
-/// Definitions of one statement that take more bytes are not kept.
+/// Longer definitions of a statement are not captured.
 const MAX_CAPTURED_BYTES: usize = 64 * 1024;
 
-/// What a reply has told of its columns.
+/// The column definitions of a reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SentColumnDefinitions {
-    /// Nothing: the client has what it was told before.
+    /// None were sent: the client's earlier ones apply.
     #[default]
     Nothing,
     /// The payload of each definition.
     Each(Vec<Vec<u8>>),
-    /// More than is kept.
+    /// More bytes than are captured.
     TooLong,
 }
 
-/// What is kept of a reply.
+/// The definitions captured from one reply.
 #[derive(Debug, Clone)]
 pub(super) struct ColumnCapture {
     enabled: bool,
@@ -38,14 +38,14 @@ impl ColumnCapture {
         }
     }
 
-    /// Definitions follow.
+    /// Starts a new list: definitions follow.
     pub(super) fn begin(&mut self) {
         if self.enabled {
             (self.definitions, self.bytes) = (SentColumnDefinitions::Each(Vec::new()), 0);
         }
     }
 
-    /// A piece of one.
+    /// Adds a piece of a definition.
     pub(super) fn push_piece(&mut self, piece: &[u8], end: bool) {
         let SentColumnDefinitions::Each(each) = &mut self.definitions else {
             return;

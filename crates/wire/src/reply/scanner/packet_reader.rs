@@ -1,4 +1,4 @@
-//! Reads the packets that decide how a reply goes on.
+//! Reads the packets that decide how a reply continues.
 
 use super::{ReplyPhase, ReplyScanner, ScannedPiece};
 use crate::capability::Capabilities;
@@ -12,7 +12,7 @@ use crate::status;
 const PROGRESS_REPORT_CODE: [u8; 2] = [0xFF, 0xFF];
 
 impl ReplyScanner {
-    /// Reads a whole packet, or as much of it as is held.
+    /// Reads a complete packet, or as much of it as is held.
     pub(super) fn read<'a>(&mut self, payload: &[u8]) -> ScannedPiece<'a> {
         let event = match payload {
             [ERR, a, b, ..] if [*a, *b] == PROGRESS_REPORT_CODE && self.reports_progress() => None,
@@ -42,7 +42,7 @@ impl ReplyScanner {
         }
     }
 
-    /// The end is certain here, whatever the packet says.
+    /// The end is certain here, whatever the packet contains.
     fn single_packet(&mut self, payload: &[u8]) -> ReplyEvent {
         let outcome = match payload.first() {
             Some(&OK) => OkPacket::parse(payload, self.capabilities).map(ReplyOutcome::Ok),
@@ -57,7 +57,7 @@ impl ReplyScanner {
         self.responses = self.responses.saturating_add(1);
         let ended = match payload.first() {
             Some(&OK) => OkPacket::parse(payload, self.capabilities),
-            // SHUTDOWN as a statement is answered so.
+            // The reply to SHUTDOWN as a statement.
             Some(&EOF) => OkPacket::parse_end(payload, self.capabilities),
             Some(&LOCAL_INFILE) => return Some(ReplyEvent::ClientData),
             _ => return self.result_set(payload).err().map(|_| self.give_up()),
@@ -68,7 +68,7 @@ impl ReplyScanner {
         }
     }
 
-    /// The last packet of a chain speaks for all of them: `use a; select 1` names its database in the first.
+    /// The last packet of a chain represents them all: `use a; select 1` names its database in the first.
     fn response_ended(&mut self, mut packet: OkPacket) -> Option<ReplyEvent> {
         if packet.truncated || packet.schema.is_some() {
             self.schema_unknown = packet.truncated;
@@ -113,7 +113,7 @@ impl ReplyScanner {
         }
     }
 
-    /// Without DEPRECATE_EOF an EOF follows, even behind no definitions at all.
+    /// Without DEPRECATE_EOF an EOF follows, even if there are no definitions.
     fn columns_complete(&mut self) {
         self.phase = if self.deprecate_eof() {
             ReplyPhase::Rows
@@ -163,14 +163,13 @@ impl ReplyScanner {
         None
     }
 
-    /// The current packet of a prepared statement's reply defines a column: they come behind all of its parameters, and in front of an
-    /// EOF.
+    /// True if the current packet of a prepared statement's reply defines a column. Columns come after all parameters, and before an EOF.
     pub(super) fn defines_column(&self) -> bool {
         let ReplyPhase::Definitions { left, head } = self.phase else {
             return false;
         };
-        let behind = u64::from(!self.deprecate_eof());
-        left > behind && left <= u64::from(head.columns) + behind
+        let eof_packets = u64::from(!self.deprecate_eof());
+        left > eof_packets && left <= u64::from(head.columns) + eof_packets
     }
 
     fn prepared_head(&self, payload: &[u8]) -> Result<(PrepareOkPacket, bool), MalformedPacket> {
@@ -198,7 +197,7 @@ impl ReplyScanner {
         Ok((head, defined))
     }
 
-    /// The end of a packet that nobody reads.
+    /// Handles the end of a packet that is not read.
     pub(super) fn packet_skipped<'a>(&mut self) -> ScannedPiece<'a> {
         match self.phase {
             ReplyPhase::Text => ScannedPiece::Event(self.done(ReplyOutcome::Text)),
@@ -216,8 +215,8 @@ impl ReplyScanner {
         }
     }
 
-    /// Every packet of the dialogue but OK and ERR asks the client: an AuthSwitchRequest, AuthMoreData, the next
-    /// factor, or what MariaDB's plugins send bare.
+    /// Every packet of the dialogue except OK and ERR expects an answer of the client: an AuthSwitchRequest, AuthMoreData, the
+    /// next factor, or the bare packets of MariaDB's plugins.
     fn login(&mut self, payload: &[u8]) -> ReplyEvent {
         match payload.first() {
             Some(&OK) => match OkPacket::parse(payload, self.capabilities) {

@@ -1,4 +1,4 @@
-//! Clients that keep what they were told of columns.
+//! Clients that cache column definitions.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn definition(flags: u16) -> Vec<u8> {
     definition
 }
 
-/// A session whose client keeps what it was told of columns: of its statement those of these flags.
+/// A session whose client caches column definitions: of its statement, those with these flags.
 fn keeping(flags: Option<u16>) -> FeedScenario {
     let mut scene = FeedScenario::proven(READER);
     let cached = Capabilities::MARIADB_CACHE_METADATA;
@@ -35,7 +35,7 @@ fn keeping(flags: Option<u16>) -> FeedScenario {
 }
 
 impl FeedScenario {
-    /// The next execution goes on as it is, and the server tells nothing of its columns.
+    /// The next execution is relayed unchanged, and the server sends no columns.
     fn taught(&mut self) {
         let needs = self.execute(&[7, 2], vec![named(&[9, 8], false)]);
         assert_eq!(needs.last().unwrap(), "relay to be learned from");
@@ -69,7 +69,7 @@ fn with_columns(flags: Option<u16>) -> FeedInput {
     })
 }
 
-/// The reply to the preparation of a statement of Headwater's own, with this column.
+/// The reply to the PREPARE of an internal statement, with this column.
 fn own_of(flags: u16) -> FeedInput {
     let head = b"\0\x06\0\0\0\x01\0\0\0\0\0\0";
     let (mut bytes, seq) = (Vec::new(), 1);
@@ -88,11 +88,11 @@ const KEY: u16 = 0x4203;
 const NO_KEY: u16 = 1;
 
 #[test]
-fn a_client_that_keeps_columns_is_not_told_them_again() {
+fn a_client_that_caches_columns_does_not_receive_them_again() {
     let mut scene = keeping(Some(KEY));
     let found = || named(&[9, 8], false);
     scene.taught();
-    // Its own columns have other key flags, be they told when it is prepared or when it is executed.
+    // Its columns have other key flags, whether sent at PREPARE or at execution.
     for said in [None, Some(KEY), Some(NO_KEY), None] {
         let mut fetched = vec![found(), own_of(NO_KEY), with_columns(said)];
         if scene.session.prepared_mut().has_internal() {
@@ -109,11 +109,11 @@ fn a_client_that_keeps_columns_is_not_told_them_again() {
 }
 
 #[test]
-fn a_client_that_has_other_columns_than_the_server_would_tell_is_told_by_the_server() {
+fn a_client_with_outdated_columns_is_relayed() {
     let found = || named(&[9, 8], false);
     let mut scene = keeping(Some(KEY));
     scene.taught();
-    // The server has told that client other ones since.
+    // The server has sent that client other ones since.
     let statements = scene.session.prepared_mut();
     statements.receive_columns(ITS, SentColumnDefinitions::Each(vec![definition(NO_KEY)]));
     scene.taught();
