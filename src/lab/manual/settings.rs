@@ -1,4 +1,4 @@
-//! The book's page of settings: headwater.example.toml, whose values a test holds to the defaults, beside the flags of `serve`.
+//! The book's page of settings: headwater.example.toml, whose values a test compares with the defaults, beside the flags of `serve`.
 
 use std::fmt::Write as _;
 
@@ -7,14 +7,15 @@ const EXAMPLE_SETTINGS: &str = include_str!("../../../headwater.example.toml");
 const PAGE_HEAD: &str = "\
 # Settings
 
-Every key of the settings file of `headwater serve --config FILE`, with its default, and the flag and environment variable that mean the
-same. Flags go before the environment, and that before the file. A key that does not exist is an error, and so is a wrong type. `headwater check`
-takes the same settings. All of them are read at the start. `headwater reload` and SIGHUP read the\nfile again, with certificates and keys; [some settings need a restart](operations.md#change-settings).
+Every key of the settings file of `headwater serve --config FILE`, with its default and its flag. The flag's environment variable is `HEADWATER_` and the
+flag's name in capitals: `HEADWATER_TLS_OWN_FILE` for `--tls-own-file`. Flags override the environment, which overrides the file. Unknown keys and wrong
+types are errors. `headwater check` takes the same settings. `headwater reload` and SIGHUP read the file again, with certificates and keys;
+[some settings need a restart](operations.md#change-settings).
 
-This page is written from the code: `make settings` renews it.
+`make settings` writes this page from the code.
 ";
 
-/// Flags that are not called as their key is.
+/// Flags whose name differs from their key.
 const RENAMED_FLAGS: &[(&str, &str)] = &[
     ("accelerate", "relay-only"),
     ("index.preload", "preload"),
@@ -23,13 +24,10 @@ const RENAMED_FLAGS: &[(&str, &str)] = &[
     ("upstream_tls.mode", "upstream-tls"),
 ];
 
-/// What ends a key's name says what its value is counted in.
-const UNITS: &[(&str, &str)] = &[("_ms", "ms"), ("_s", "s"), ("_bytes", "bytes")];
-
-/// A section of the example, as far as it is read.
+/// A section of the example file.
 #[derive(Debug, Default)]
 struct SettingsSection {
-    /// With its brackets; empty: above all sections.
+    /// With brackets; empty for the keys above all sections.
     heading: String,
     comment: Vec<String>,
     keys: Vec<SettingsKey>,
@@ -39,7 +37,7 @@ struct SettingsSection {
 struct SettingsKey {
     name: String,
     value: String,
-    /// There is none by default, and the example shows one.
+    /// The section does not exist by default; the example shows one.
     shown_only: bool,
     comment: Vec<String>,
 }
@@ -47,25 +45,22 @@ struct SettingsKey {
 /// The page, with the flags of this subcommand.
 pub(super) fn page(serve: &clap::Command) -> String {
     let mut page = PAGE_HEAD.to_owned();
-    let mut told = Vec::new();
+    let mut documented = Vec::new();
     for section in sections(EXAMPLE_SETTINGS) {
-        section.write(&mut page, serve, &mut told);
+        section.write(&mut page, serve, &mut documented);
     }
-    page.push_str(
-        "\n## Flags without a key\n\n| flag | environment | what it does |\n|---|---|---|\n",
-    );
+    page.push_str("\n## Flags without a key\n\n| flag | effect |\n|---|---|\n");
     for flag in serve.get_arguments() {
         let Some(name) = flag
             .get_long()
-            .filter(|name| !told.contains(&(*name).to_owned()))
+            .filter(|name| !documented.contains(&(*name).to_owned()))
         else {
             continue;
         };
         let text = flag.get_help().map(ToString::to_string);
         let _ = writeln!(
             page,
-            "| `--{name}` | {} | {} |",
-            environment(flag),
+            "| `--{name}` | {} |",
             table_cell(&text.unwrap_or_default())
         );
     }
@@ -73,19 +68,19 @@ pub(super) fn page(serve: &clap::Command) -> String {
 }
 
 impl SettingsSection {
-    /// `[limits]` is `limits`, and what stands above all sections is nothing.
+    /// `limits` for `[limits]`; empty above all sections.
     fn name(&self) -> &str {
         self.heading.trim_matches(['[', ']'])
     }
 
-    fn write(&self, page: &mut String, serve: &clap::Command, told: &mut Vec<String>) {
+    fn write(&self, page: &mut String, serve: &clap::Command, documented: &mut Vec<String>) {
         match self.heading.as_str() {
             "" => page.push_str("\n## Above all sections\n\n"),
             heading => {
                 let _ = write!(page, "\n## {heading}\n\n");
             }
         }
-        // Prose, and behind it an example, if there is one: it begins at the first line that is no sentence.
+        // Prose, then possibly an example, which begins after the first empty line.
         let example = self.comment.iter().position(String::is_empty);
         let (text, example) = self.comment.split_at(example.unwrap_or(self.comment.len()));
         if !text.is_empty() {
@@ -97,7 +92,7 @@ impl SettingsSection {
         if self.keys.is_empty() {
             return;
         }
-        page.push_str("| key | default | unit | flag | environment | what it is |\n|---|---|---|---|---|---|\n");
+        page.push_str("| key | default | flag | meaning |\n|---|---|---|---|\n");
         let mut before: Option<&SettingsKey> = None;
         for key in &self.keys {
             let name = match self.name() {
@@ -105,16 +100,14 @@ impl SettingsSection {
                 section => format!("{section}.{}", key.name),
             };
             let flag = flag(serve, &name);
-            told.extend(flag.and_then(clap::Arg::get_long).map(str::to_owned));
+            documented.extend(flag.and_then(clap::Arg::get_long).map(str::to_owned));
             let _ = writeln!(
                 page,
-                "| `{}` | {} | {} | {} | {} | {} |",
+                "| `{}` | {} | {} | {} |",
                 key.name,
                 key.default(),
-                unit(&name),
                 flag.and_then(clap::Arg::get_long)
                     .map_or_else(String::new, |flag| format!("`--{flag}`")),
-                flag.map_or_else(String::new, environment),
                 key.text(before, flag),
             );
             before = Some(key);
@@ -125,12 +118,12 @@ impl SettingsSection {
 impl SettingsKey {
     fn default(&self) -> String {
         match self.shown_only {
-            true => format!("not set (for example `{}`)", self.value),
+            true => format!("none; such as `{}`", self.value),
             false => format!("`{}`", self.value),
         }
     }
 
-    /// Keys that stand together have one text, at the first of them; those that the section explains have their flag's.
+    /// Adjacent keys share one text, at the first of them; keys that the section explains have their flag's text.
     fn text(&self, before: Option<&SettingsKey>, flag: Option<&clap::Arg>) -> String {
         let before = before.filter(|before| !before.comment.is_empty());
         let help = flag.and_then(clap::Arg::get_help);
@@ -143,7 +136,7 @@ impl SettingsKey {
     }
 }
 
-/// The example's sections in their order. A comment belongs to the key or the section below it.
+/// The example's sections in order. A comment belongs to the key or section after it.
 fn sections(example: &str) -> Vec<SettingsSection> {
     let mut sections = vec![SettingsSection::default()];
     let mut comment: Vec<String> = Vec::new();
@@ -160,7 +153,7 @@ fn sections(example: &str) -> Vec<SettingsSection> {
             line
         };
         let text = std::mem::take(&mut comment);
-        // The file's own head stands above all of it, and is no key's.
+        // The file's head comment belongs to no key.
         if line.is_empty() {
             continue;
         } else if line.starts_with('[') {
@@ -180,7 +173,7 @@ fn sections(example: &str) -> Vec<SettingsSection> {
             });
         }
     }
-    // What the end shows is a section that nobody has by default.
+    // The commented section at the end does not exist by default.
     let heading = comment.iter().find(|line| line.starts_with("[["));
     if let Some(heading) = heading.cloned() {
         sections.push(SettingsSection {
@@ -200,17 +193,7 @@ fn flag<'a>(serve: &'a clap::Command, key: &str) -> Option<&'a clap::Arg> {
         .find(|flag| flag.get_long() == Some(&named))
 }
 
-fn environment(flag: &clap::Arg) -> String {
-    flag.get_env()
-        .map_or_else(String::new, |name| format!("`{}`", name.to_string_lossy()))
-}
-
-fn unit(key: &str) -> &'static str {
-    let unit = UNITS.iter().find(|(end, _)| key.ends_with(end));
-    unit.map_or("", |(_, unit)| unit)
-}
-
-/// One paragraph, without flag and variable in brackets: they have columns of their own.
+/// One paragraph, without the flag and variable in brackets.
 fn sentences(lines: &[String]) -> String {
     let mut text = lines.join(" ");
     while let Some(begin) = text.find(" (--") {
@@ -263,6 +246,12 @@ mod tests {
             let rows = page.matches(&format!("| `--{flag}` |")).count();
             assert_eq!(rows, 1, "--{flag} has {rows} rows");
         }
+        for flag in serve().get_arguments() {
+            if let (Some(flag), Some(variable)) = (flag.get_long(), flag.get_env()) {
+                let expected = format!("HEADWATER_{}", flag.to_uppercase().replace('-', "_"));
+                assert_eq!(variable.to_str(), Some(&*expected));
+            }
+        }
         for (key, flag) in RENAMED_FLAGS {
             assert!(keys.contains(&(*key).to_owned()), "{key}");
             let there = serve()
@@ -273,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_the_default_the_flag_the_variable_and_the_text() {
+    fn a_row_has_the_default_the_flag_and_the_text() {
         let page = page(&serve());
         for row in [
-            "| `listen` | `\"127.0.0.1:3307\"` |  | `--listen` | `HEADWATER_LISTEN` | Address on which MySQL clients connect. |",
-            "| `accelerate` | `true` |  | `--relay-only` | `HEADWATER_RELAY_ONLY` | ",
-            "| `user` | not set (for example `\"headwater\"`) |  | `--service-user` | `HEADWATER_SERVICE_USER` | Account with which",
-            "| `drain_ms` | `10000` | ms |  |  | Time that ",
-            "| `wait_ms` | `50` | ms |  |  | So long a call waits until memory has caught up",
+            "| `listen` | `\"127.0.0.1:3307\"` | `--listen` | Address on which MySQL clients connect. |",
+            "| `accelerate` | `true` | `--relay-only` | ",
+            "| `user` | none; such as `\"headwater\"` | `--service-user` | Account with which",
+            "| `drain_ms` | `10000` |  | Time for ",
+            "| `wait_ms` | `50` |  | Time that a call waits for memory to catch up",
         ] {
             assert!(page.contains(row), "no {row} in {page}");
         }
@@ -293,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_belongs_to_what_stands_below_it() {
+    fn a_comment_belongs_to_the_next_key_or_section() {
         let text = "# The head.\n\n# One.\n# More (--a, B).\na = 1\n\n# A section.\n#[b]\n#c = \"x\"\nd_ms = 2\n";
         let read = sections(text);
         assert_eq!(read.len(), 2);
@@ -303,6 +292,5 @@ mod tests {
             ("b", &["A section.".to_owned()][..])
         );
         assert!(read[1].keys[0].shown_only && !read[1].keys[1].shown_only);
-        assert_eq!(unit("b.d_ms"), "ms");
     }
 }
