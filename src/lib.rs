@@ -1,7 +1,7 @@
 //! Headwater: a MySQL proxy that answers timeline procedures itself and relays everything else.
 //!
-//! Code without IO is in packages under `crates/`, re-exported here: [`wire`], [`sql`], [`timeline`] with [`index`], [`statement`],
-//! [`source`] (lookups), and the protocol half of [`session`]. The modules here do IO.
+//! Code without IO is in packages under `crates/`, re-exported here: [`wire`], [`sql`], [`timeline`], [`statement`],
+//! [`lookup`], and the protocol half of [`session`]. The modules here do IO.
 //!
 //! | module | what it is | ring |
 //! |---|---|---|
@@ -69,9 +69,8 @@ pub mod version;
 pub use headwater_cluster as cluster;
 pub use headwater_feed as feed;
 pub use headwater_log as log;
-pub use headwater_lookup as source;
+pub use headwater_lookup as lookup;
 pub use headwater_sql as sql;
 pub use headwater_statement as statement;
 pub use headwater_timeline as timeline;
-pub use headwater_timeline::index;
 pub use headwater_wire as wire;

@@ -4,8 +4,8 @@ use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
 
+use crate::lookup::lookup::LookupResult;
 use crate::session::shared_state::SharedState;
-use crate::source::lookup::LookupResult;
 
 /// Counts of comparisons; empty if nothing is compared.
 #[derive(Debug, Default, Serialize)]

@@ -9,9 +9,9 @@ use crate::account::{AccountConnection, AccountError, ConnectionPurpose};
 use crate::binlog::privilege::RequiredPrivilege;
 use crate::binlog::{Binlog, CachedTimeline, PageResidency};
 use crate::clock;
+use crate::lookup::lookup::LookupResult;
 use crate::session::shared_state::SharedState;
 use crate::shadow::procedure_call;
-use crate::source::lookup::LookupResult;
 use crate::timeline::check::DefinitionVerdict;
 use crate::timeline::definition::{ProcedureForm, TimelineDefinition};
 

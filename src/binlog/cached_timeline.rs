@@ -10,11 +10,11 @@ use lru::LruCache;
 use super::MemorySuspension;
 use super::timeline_memory::TimelineMemory;
 use crate::clock;
-use crate::index::TimelineId;
 use crate::log::timeline_tables::TimelineTables;
-use crate::source::backlog::BacklogRequest;
-use crate::source::id_density::IdDensity;
+use crate::lookup::backlog::BacklogRequest;
+use crate::lookup::id_density::IdDensity;
 use crate::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::timeline::index::TimelineId;
 
 /// A timeline's index, and the tables it is filled from.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use super::cached_timeline::CachedTimeline;
 use super::load::LoadRequest;
 use super::timeline_memory::TimelineMemory;
 use super::{Binlog, ReplicationMark};
-use crate::index::{KeyedMessage, MessageRange, NewestMessages, WindowItem};
+use crate::timeline::index::{KeyedMessage, MessageRange, NewestMessages, WindowItem};
 
 /// Which messages are requested, and of which authors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ impl Binlog {
     ) -> bool {
         let state = self.state();
         let following = &state.following;
-        following.may_serve(timeline.id())
+        following.is_proven_for(timeline.id())
             && following.leaves_unchanged(mark, timeline.id(), readers, Some(authors))
     }
 }

@@ -18,10 +18,10 @@ use super::row_decoding::{all_numbers, first_text};
 use super::{Binlog, control_connection};
 use crate::account::{AccountConnection, AccountError, ConnectionPurpose};
 use crate::clock;
-use crate::index::BinlogPosition;
 use crate::log::queue::CommitWatermark;
 use crate::log::replication_state::{ReplicationState, StreamGeneration};
 use crate::sql::quoted;
+use crate::timeline::index::BinlogPosition;
 
 /// The server renews the list only when it was not read for a tenth of a second: clients that poll it together must poll less often.
 const POLL_INTERVAL: Duration = Duration::from_millis(125);

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::index::LoadComparison;
+use crate::timeline::index::LoadComparison;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ComparedIndexEntry {

@@ -14,12 +14,12 @@ use super::server_facts::ServerFacts;
 use super::{Binlog, commit_fence};
 use crate::account::{AccountConnection, AccountError, ConnectionPurpose};
 use crate::clock;
-use crate::index::{BinlogPosition, TimelineId};
 use crate::log::evidence::{ObservedRows, TableRowKey};
 use crate::log::proof::{FreshnessProof, ProbeResult, ProofInput, ProofStep};
 use crate::log::queue::RowProbe;
 use crate::log::replication_state::StreamGeneration;
 use crate::sync::MutexGuard;
+use crate::timeline::index::{BinlogPosition, TimelineId};
 
 /// Concurrent proofs of a prover.
 pub(super) const WORKERS: usize = 2;

@@ -8,11 +8,11 @@ use super::row_decoding::text;
 use super::{Binlog, replica_id, stream};
 use crate::account::binlog_stream::BinlogDumpRequest;
 use crate::account::{AccountConnection, AccountError, ConnectionPurpose};
-use crate::index::BinlogPosition;
 use crate::log::assembler::transaction_start;
 use crate::log::event_reader::{BodyRetention, TRANSACTION_PAYLOAD};
 use crate::log::gtid::{CommittedGtid, GtidSet};
 use crate::log::replication_state::StreamGeneration;
+use crate::timeline::index::BinlogPosition;
 
 /// One of a file's first events lists the transactions in the files before it.
 const FIRST_EVENTS: usize = 8;

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use super::error::BinlogError;
 use super::{Binlog, BinlogState};
 use crate::clock;
-use crate::index::{BinlogPosition, TimelineChange, TimelineId};
 use crate::log::evidence::TableRowKey;
 use crate::log::queue::CommitWatermark;
 use crate::log::replication_state::{StreamGeneration, TransactionRelease};
+use crate::timeline::index::{BinlogPosition, TimelineChange, TimelineId};
 
 impl Binlog {
     /// Applies a watermark that does not come from a proof, if it belongs to the same stream.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use headwater_rows::template::{ResultEnvelope, TemplateCache};
+use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
 use headwater_rows::{CachedRow, MessageKey};
 use headwater_session::cached_rows::{CacheFill, MessageObservation, RowOutcome};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
@@ -37,7 +37,7 @@ struct InterleavingScenario {
     binlog: Arc<Binlog>,
     place: Arc<CachedTimeline>,
     generation: StreamGeneration,
-    kept: Arc<TemplateCache>,
+    kept: Arc<CacheKeyTable>,
     /// How many transactions are readable on the server.
     committed: AtomicU64,
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Binlog, BinlogState};
 use crate::clock;
-use crate::index::BinlogPosition;
+use crate::timeline::index::BinlogPosition;
 
 /// Recorded by the stream, the provers and the writer.
 #[derive(Debug, Default)]

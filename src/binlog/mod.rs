@@ -67,16 +67,16 @@ use self::resumption::{ResumeCheckpoint, StreamEnd};
 use self::server_facts::ServerFacts;
 use crate::account::UpstreamAccount;
 use crate::clock;
-use crate::index::{TimelineId, TimelinePage};
 use crate::latency::LatencyHistogram;
 use crate::log::joined_table::JoinedTable;
 pub use crate::log::replication_state::ReplicationMark;
 use crate::log::replication_state::{ReplicationState, StreamGeneration};
 use crate::log::timeline_tables::TimelineTables;
-use crate::source::backlog::BacklogRequest;
+use crate::lookup::backlog::BacklogRequest;
 use crate::sql::NameCase;
 use crate::sync::{Mutex, MutexGuard, RwLock};
 use crate::timeline::definition::TimelineDefinition;
+use crate::timeline::index::{TimelineId, TimelinePage};
 
 /// The most timelines in memory; calls of others are served by lookups.
 pub const MAX_TIMELINES: usize = 64;
@@ -162,7 +162,7 @@ struct BinlogState {
 impl BinlogState {
     /// True if this timeline can be served from memory; with `identity`, in a session with that server.
     fn may_answer(&self, timeline: &CachedTimeline, identity: Option<&[u8]>) -> bool {
-        self.following.may_serve(timeline.id())
+        self.following.is_proven_for(timeline.id())
             && self.server.as_ref().is_some_and(|server| {
                 identity.is_none_or(|identity| server.identity.as_bytes() == identity)
             })
@@ -421,7 +421,7 @@ impl Binlog {
         identity: Option<&[u8]>,
         (reader, bound, n): (u64, Option<u64>, usize),
     ) -> PageResidency {
-        if !self.is_followed(timeline, identity) {
+        if !self.state().may_answer(timeline, identity) {
             return PageResidency::No;
         }
         if timeline.index().has_reader(reader) {
@@ -463,7 +463,7 @@ impl Binlog {
             if !proved && !self.prove().await {
                 return None;
             }
-            if !self.is_followed(timeline, identity) {
+            if !self.state().may_answer(timeline, identity) {
                 return None;
             }
             let page = timeline.index().page(reader, bound, n);
@@ -518,10 +518,6 @@ impl Binlog {
             done,
         })
         .await
-    }
-
-    fn is_followed(&self, timeline: &CachedTimeline, identity: Option<&[u8]>) -> bool {
-        self.state().may_answer(timeline, identity)
     }
 
     /// As [`Self::mark`], if this timeline can be served from memory in a session with that server.
@@ -664,7 +660,7 @@ impl Binlog {
         if state.checkpoint.is_some() && state.following.is_suspended() {
             return;
         }
-        let (suspended, server) = (state.following.suspend_memory(), state.server.clone());
+        let (suspended, server) = (state.following.suspend(), state.server.clone());
         let (Some(suspended), Some(server)) = (suspended, server) else {
             drop(state);
             return self.discard_memory();
@@ -719,7 +715,7 @@ impl Binlog {
     pub fn discard_memory(&self) {
         let mut state = self.state();
         state.checkpoint = None;
-        state.following.suspend();
+        state.following.discard();
         for timeline in self.cached_timelines() {
             timeline.index_mut().clear();
         }

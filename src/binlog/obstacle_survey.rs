@@ -8,10 +8,10 @@ use super::row_decoding::text;
 use super::server_facts::{self, BinlogObstacle, is_denial};
 use crate::account::binlog_stream::BinlogDumpRequest;
 use crate::account::{AccountConnection, AccountError, ConnectionPurpose, UpstreamAccount};
-use crate::index::TimelineId;
 use crate::log::event_reader::BodyRetention;
 use crate::log::timeline_tables::{TimelineSchema, TimelineTables};
 use crate::timeline::definition::TimelineDefinition;
+use crate::timeline::index::TimelineId;
 
 /// The first event describes the log itself.
 const MOST_BYTES: usize = 1024 * 1024;

@@ -10,9 +10,9 @@ use super::Binlog;
 use super::cached_timeline::CachedTimeline;
 use super::load::LoadRequest;
 use super::timeline_memory::TimelineMemory;
-use crate::index::TimelinePage;
 use crate::log::timeline_tables::TimelineTables;
 use crate::timeline::definition::TimelineDefinition;
+use crate::timeline::index::TimelinePage;
 
 /// Some authors' part of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Skips transactions that memory has already, in the log of another server than the one it was filled from.
 
-use crate::index::BinlogPosition;
 use crate::log::assembler::TransactionAssembler;
 use crate::log::gtid::CommittedGtid;
 use crate::log::resume_search::{HistoryMismatch, ResumeSearch, TransactionMembership};
 use crate::log::routes::TableRoutes;
+use crate::timeline::index::BinlogPosition;
 
 /// Decides which transactions of a stream are applied.
 #[derive(Debug)]

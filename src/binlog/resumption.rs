@@ -18,7 +18,6 @@ use super::row_decoding::text;
 use super::server_facts::ServerFacts;
 use super::{Binlog, foreign_keys};
 use crate::account::{AccountConnection, AccountError};
-use crate::index::{BinlogPosition, TimelineId};
 use crate::log::applied_gtids::AppliedGtids;
 use crate::log::assembler::file_number;
 use crate::log::gtid::{CommittedGtid, GtidSet};
@@ -26,6 +25,7 @@ use crate::log::replication_state::SuspendedMemory;
 use crate::log::resume_search::ResumeSearch;
 use crate::log::routes::TableRoute;
 use crate::log::timeline_tables::TimelineTables;
+use crate::timeline::index::{BinlogPosition, TimelineId};
 
 /// The first position of any log.
 const FIRST_POSITION: BinlogPosition = BinlogPosition {

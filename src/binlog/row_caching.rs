@@ -11,8 +11,8 @@ use headwater_session::cached_rows::CacheFill;
 use super::cached_timeline::CachedTimeline;
 use super::candidates::{CandidateMessages, CandidateRequest};
 use super::{Binlog, BinlogState, ReplicationMark};
-use crate::index::{BinlogPosition, TimelineChange, TimelineId};
 use crate::log::edits::RowEdits;
+use crate::timeline::index::{BinlogPosition, TimelineChange, TimelineId};
 
 /// Attempts to build a page while the log receives changes.
 const TRIES: usize = 3;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::obstacle::BinlogObstacle;
 use crate::account::{AccountConnection, AccountError};
-use crate::index::{BinlogPosition, TimelineId};
 use crate::log::assembler::file_number;
 use crate::log::evidence::{MessageAttributes, ObservedRows, RowState, TableRole, TableRowKey};
+use crate::timeline::index::{BinlogPosition, TimelineId};
 use crate::timeline::{KeyType, key};
 use crate::wire::resultset::{ResultRow, ResultSet};
 

@@ -16,10 +16,10 @@ use crate::account::binlog_stream::BinlogDumpRequest;
 use crate::account::{AccountConnection, AccountError, ConnectionPurpose};
 use crate::binlog::load::LoadRequest;
 use crate::clock;
-use crate::index::TimelineId;
 use crate::log::assembler::{EventOutcome, LogStreamError, TransactionAssembler};
 use crate::log::replication_state::StreamGeneration;
 use crate::log::routes::{TableRoute, TableRoutes};
+use crate::timeline::index::TimelineId;
 
 /// Interval of the server's heartbeats while it sends nothing else.
 const HEARTBEAT: Duration = Duration::from_millis(500);

@@ -1,10 +1,10 @@
 //! A timeline's index, ordered by ids or by keys and ids.
 
-use crate::index::{
+use crate::lookup::backlog::BacklogRequest;
+use crate::timeline::index::{
     AuthorLoadRequest, BinlogPosition, KeyedMessage, LoadComparison, LoadTicket, MessageRange,
     MissingEntries, NewestMessages, TimelineChange, TimelineIndex, TimelinePage, WindowItem,
 };
-use crate::source::backlog::BacklogRequest;
 
 #[derive(Debug)]
 pub(super) enum TimelineMemory {

@@ -22,7 +22,7 @@ pub use service_connection::{
 
 use crate::clock;
 use crate::limits::ProcessLimits;
-use crate::source::hints::LookupHints;
+use crate::lookup::hints::LookupHints;
 use crate::statement::{StatementClass, StatementClassifier};
 use crate::timeline::check::{DefinitionVerdict, RelayReason};
 use crate::timeline::definition::{DefinitionId, TimelineDefinition};

@@ -13,9 +13,9 @@ use crate::feed::FeedDefinition;
 use crate::feed::binding::FeedColumnTypes;
 use crate::feed::catalogue::DatabaseCatalogue;
 use crate::feed::table_check::{self, FeedObstacle};
-use crate::index::TimelineId;
 use crate::log::timeline_tables::{self, KeyColumnDefinition, TimelineSchema};
 use crate::timeline::definition::{FollowerTable, IdType, MessageTable};
+use crate::timeline::index::TimelineId;
 
 /// The most tables read in one database.
 const MOST_TABLES: usize = 1_000;

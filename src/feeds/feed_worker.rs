@@ -24,8 +24,8 @@ use crate::feed::table_check;
 use crate::feed::template::{OutcomeCounters, TableName};
 use crate::feed::words::StatementWords;
 use crate::feed::{FeedDefinition, FeedId, NarrowingRefusal, Template, shape};
-use crate::index::TimelineId;
 use crate::log::joined_table::JoinedTable;
+use crate::timeline::index::TimelineId;
 
 /// The most tables that are logged as invisible.
 const MOST_UNSEEN: usize = 100;

@@ -148,7 +148,7 @@ impl Session {
         waits: WaitingPacket,
         mut decision: FeedDecision,
     ) -> Result<(), SessionEnd> {
-        if let Some(relay_reason) = self.judge_unnamed(&decision) {
+        if let Some(relay_reason) = self.classify_unmatched(&decision) {
             return self.relay_feed(waits, relay_reason, Some(&decision));
         }
         let mut input = FeedInput::Begin;
@@ -173,7 +173,7 @@ impl Session {
                 _ => matches!(need, FeedAction::RelaySampled(_)),
             };
             // A hidden table has other columns.
-            if learns && !self.prove_trust().await {
+            if learns && !self.prove_no_functions().await {
                 input = FeedInput::Unchanged(false);
                 if let FeedAction::RelaySampled(_) = need {
                     return self.relay_feed(waits, Some(FeedRelayReason::Changed), Some(&decision));
@@ -235,7 +235,7 @@ impl Session {
 
     /// Handles a statement that names no known feed's messages. `None`: it names some. Else it is relayed; the inner value is the reason,
     /// if it would belong to a feed that no setting names.
-    fn judge_unnamed(&mut self, decision: &FeedDecision) -> Option<Option<FeedRelayReason>> {
+    fn classify_unmatched(&mut self, decision: &FeedDecision) -> Option<Option<FeedRelayReason>> {
         let feeds = Arc::clone(self.shared.feeds.as_ref()?);
         let commands = self.machine.commands()?;
         let text = decision.text(commands.capabilities)?;
@@ -362,7 +362,7 @@ impl Session {
             mark,
         } = named_for;
         let unchanged = binlog.unchanged(&timeline, mark, &readers, &authors).await;
-        let unchanged = unchanged && self.confirm_trust(true);
+        let unchanged = unchanged && self.confirm_no_functions(true);
         self.proved_since = unchanged.then_some((timeline, mark));
         unchanged
     }
@@ -401,10 +401,10 @@ impl Session {
             rows.page(of, listed_ids, named.is_complete, part, front)
         };
         let candidate_request = candidate_query(&request.candidates);
-        let proves = binlog.must_prove(self.server_was_queried) || self.relies_on_trust();
+        let proves = binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
         let page = binlog.cached_page(&timeline, &identity, &candidate_request, proves, make);
         let page = page.await?;
-        self.confirm_trust(proves).then(|| page_reply(page))
+        self.confirm_no_functions(proves).then(|| page_reply(page))
     }
 
     /// Caches the rows of an answer, after its proof.

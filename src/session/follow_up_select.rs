@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use headwater_rows::PageSource;
-use headwater_rows::template::{TemplateCache, TemplateCaches};
+use headwater_rows::template::{CacheKeyTable, CacheKeyTables};
 
 use super::call_decision::{FollowUpPageRequest, FollowUpReply, ServedFollowUp};
 use super::feed_statements::page_reply;
@@ -26,7 +26,7 @@ use crate::wire::reply::ReplyOutcome;
 #[derive(Debug)]
 pub struct FollowUpTemplates {
     section: RowsSection,
-    templates: TemplateCaches,
+    templates: CacheKeyTables,
 }
 
 /// Texts of follow-up SELECTs whose rows are cached.
@@ -38,18 +38,18 @@ impl FollowUpTemplates {
     pub fn new(section: RowsSection) -> FollowUpTemplates {
         FollowUpTemplates {
             section,
-            templates: TemplateCaches::new(TEMPLATE_CAPACITY),
+            templates: CacheKeyTables::new(TEMPLATE_CAPACITY),
         }
     }
 
     /// The cached rows for this text, about messages of this table; `None`: its rows are never cached.
     #[must_use]
-    pub fn cached_rows(
+    pub fn cache_keys(
         &self,
         database: &str,
         table: &str,
         text: &str,
-    ) -> Option<Arc<TemplateCache>> {
+    ) -> Option<Arc<CacheKeyTable>> {
         let template = || [database, "\0", text].concat();
         let keeps = self.section.caches(database, table);
         keeps.then(|| self.templates.cache_for(template().as_bytes()))
@@ -225,11 +225,11 @@ impl Session {
                 rows.page(of, &served.ids, served.whole, part, front)
             };
             let proves = !self.is_proved() && binlog.must_prove(self.server_was_queried);
-            let proves = proves || self.relies_on_trust();
+            let proves = proves || self.assumes_no_functions();
             page = binlog
                 .read_consistently(timeline, identity, proves, make)
                 .await;
-            page = page.filter(|_| self.confirm_trust(proves));
+            page = page.filter(|_| self.confirm_no_functions(proves));
         }
         served.note_page_attempt(page.is_some());
         let paged = page_reply(page?);

@@ -28,13 +28,13 @@ impl Session {
     }
 
     /// True if a statement of the session may have run a function created just before it: only a proof can exclude it.
-    pub(super) fn relies_on_trust(&mut self) -> bool {
+    pub(super) fn assumes_no_functions(&mut self) -> bool {
         let commands = self.machine.commands();
         commands.is_some_and(|commands| commands.state.assumes_no_functions())
     }
 
     /// True if none has. `proved`: the log has been received up to a moment after them all. Otherwise their effects are in doubt.
-    pub(super) fn confirm_trust(&mut self, proved: bool) -> bool {
+    pub(super) fn confirm_no_functions(&mut self, proved: bool) -> bool {
         let created = self.created_functions();
         let unchanged = created == self.trusted_function_count;
         let Some(commands) = self.machine.commands() else {
@@ -55,14 +55,14 @@ impl Session {
     }
 
     /// As [`Self::confirm_trust`], with a new proof.
-    pub(super) async fn prove_trust(&mut self) -> bool {
-        if !self.relies_on_trust() {
+    pub(super) async fn prove_no_functions(&mut self) -> bool {
+        if !self.assumes_no_functions() {
             return true;
         }
         let proved = match self.shared.binlog.clone() {
             Some(binlog) => binlog.prove().await,
             None => false,
         };
-        proved && self.confirm_trust(true)
+        proved && self.confirm_no_functions(true)
     }
 }

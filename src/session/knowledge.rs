@@ -5,13 +5,13 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 use std::time::Instant;
 
-use headwater_rows::template::TemplateCache;
+use headwater_rows::template::CacheKeyTable;
 
 use super::call_decision::CallKnowledge;
 use super::definer_rights::CallStrategy;
 use super::shared_state::SharedState;
 use crate::catalogue::{DefinerRights, DefinitionEpoch};
-use crate::source::hints::LookupHints;
+use crate::lookup::hints::LookupHints;
 use crate::timeline::ProcedureForm;
 use crate::timeline::check::{DefinitionVerdict, RelayReason};
 use crate::timeline::definition::{DefinitionId, TimelineDefinition};
@@ -114,9 +114,9 @@ impl CallKnowledge for SharedCallKnowledge<'_> {
         self.rights(definition, database).run_was_denied(form);
     }
 
-    fn cached_rows(&self, database: &str, table: &str, text: &str) -> Option<Arc<TemplateCache>> {
+    fn cache_keys(&self, database: &str, table: &str, text: &str) -> Option<Arc<CacheKeyTable>> {
         let tails = self.shared.follow_ups.as_ref();
-        tails.and_then(|tails| tails.cached_rows(database, table, text))
+        tails.and_then(|tails| tails.cache_keys(database, table, text))
     }
 
     fn hints(&self) -> impl DerefMut<Target = LookupHints> {

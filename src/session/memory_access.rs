@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::call_decision::{AnsweredCall, TimelineRequest};
 use super::state::{RequestedPage, Session};
 use crate::binlog::{CachedTimeline, PageResidency};
-use crate::index::TimelinePage;
 use crate::shadow::ComparedAnswer;
 use crate::spread::SpreadMemory;
 use crate::timeline::definition::TimelineDefinition;
+use crate::timeline::index::TimelinePage;
 
 impl Session {
     /// Whether the page is likely to be in memory, and whether the answer is to be compared.
-    pub(super) async fn look_up_page(&mut self, request: TimelineRequest) -> (PageResidency, bool) {
+    pub(super) async fn probe_page(&mut self, request: TimelineRequest) -> (PageResidency, bool) {
         self.requested_node_page = None;
         if request.spread {
             self.requested_page = None;
@@ -78,24 +78,24 @@ impl Session {
     }
 
     /// Loads the page that was looked up last.
-    pub(super) async fn load_page(&mut self, likely: PageResidency) -> Option<TimelinePage> {
+    pub(super) async fn page_from_memory(&mut self, likely: PageResidency) -> Option<TimelinePage> {
         if let Some(request) = self.requested_node_page.take() {
             let server = self.server_identity()?;
             let (spread, definition, database) = self.timeline_of(&request)?;
             let page = (request.reader, request.bound, request.n);
             let page = spread.page(definition, database, &server, page).await?;
-            return self.confirm_trust(true).then_some(page);
+            return self.confirm_no_functions(true).then_some(page);
         }
         let binlog = self.shared.binlog.clone()?;
         let server = self.server_identity()?;
-        let proves = binlog.must_prove(self.server_was_queried) || self.relies_on_trust();
+        let proves = binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
         let RequestedPage {
             timeline, request, ..
         } = self.requested_page.as_ref()?;
         let page = (request.reader, request.bound, request.n);
         let page = binlog.page(timeline, Some(&server), page, proves, likely);
         let page = page.await?;
-        self.confirm_trust(proves).then_some(page)
+        self.confirm_no_functions(proves).then_some(page)
     }
 
     /// Has the procedure check the answer, if that was decided before it.

@@ -50,15 +50,15 @@ impl Session {
                     definition,
                     database,
                 } => CallInput::Checked(self.check(definition, &database).await),
-                CallAction::Memory(page_request) => {
-                    let (likely, compared) = self.look_up_page(page_request).await;
+                CallAction::ProbeMemory(page_request) => {
+                    let (likely, compared) = self.probe_page(page_request).await;
                     memory = likely;
-                    CallInput::Likely {
+                    CallInput::Probed {
                         likely: likely != PageResidency::No,
                         compared,
                     }
                 }
-                CallAction::Page => CallInput::Page(self.load_page(memory).await),
+                CallAction::Page => CallInput::Page(self.page_from_memory(memory).await),
                 CallAction::Relay(reason) => return self.relay_call(decision, reason).await,
                 CallAction::Interrupted(error) => return self.interrupt(decision, &error),
                 CallAction::Answer(answered) => {

@@ -174,16 +174,16 @@ impl Session {
                     definition,
                     database,
                 } => call_decision::CallInput::Checked(self.check(definition, &database).await),
-                call_decision::CallAction::Memory(page_request) => {
-                    let (likely, _) = self.look_up_page(page_request).await;
+                call_decision::CallAction::ProbeMemory(page_request) => {
+                    let (likely, _) = self.probe_page(page_request).await;
                     memory = likely;
-                    call_decision::CallInput::Likely {
+                    call_decision::CallInput::Probed {
                         likely: likely != PageResidency::No,
                         compared: false,
                     }
                 }
                 call_decision::CallAction::Page => {
-                    call_decision::CallInput::Page(self.load_page(memory).await)
+                    call_decision::CallInput::Page(self.page_from_memory(memory).await)
                 }
                 call_decision::CallAction::Relay(reason) => {
                     break StatementExplanation::from_cause(self.cause_of_call(reason, number));

@@ -20,8 +20,8 @@ use crate::account::{AccountConnection, AccountError, ConnectionPurpose, Upstrea
 use crate::binlog::{Binlog, CachedTimeline, PageResidency, ReplicationMark};
 use crate::catalogue::MOST_DEFINITIONS;
 use crate::clock;
+use crate::lookup::lookup::LookupResult;
 use crate::session::session_counters::COMPARED;
-use crate::source::lookup::LookupResult;
 use crate::timeline::definition::{DefinitionId, ProcedureForm, TimelineDefinition};
 use page_pacing::PageComparisonPacing;
 

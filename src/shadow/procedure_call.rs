@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use crate::account::{AccountConnection, AccountError, ConnectionPurpose, UpstreamAccount};
 use crate::binlog::CachedTimeline;
-use crate::source::lookup::LookupResult;
+use crate::lookup::lookup::LookupResult;
 use crate::sql::quoted;
 use crate::timeline::AuthorHead;
 use crate::timeline::definition::{ProcedureForm, TimelineDefinition};

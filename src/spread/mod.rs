@@ -30,8 +30,8 @@ use self::spread_survey::{ObservedMap, ReusableConnection, SpreadRefusal};
 use crate::account::UpstreamAccount;
 use crate::binlog::{Binlog, FreshnessSection};
 use crate::clock;
-use crate::index::TimelinePage;
 use crate::timeline::definition::TimelineDefinition;
+use crate::timeline::index::TimelinePage;
 use crate::tls::UpstreamTlsSection;
 
 const MOST_TIMELINES: usize = 64;

@@ -8,8 +8,8 @@ use futures_util::future::join_all;
 use super::SpreadPageRequest;
 use super::partition_map::PartitionMap;
 use crate::binlog::{Binlog, CachedTimeline, PartialPageRequest, ReplicationMark};
-use crate::index::TimelinePage;
 use crate::timeline::AuthorHead;
+use crate::timeline::index::TimelinePage;
 
 /// A timeline's locations, valid while these streams are followed.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use headwater_rows::template::TemplateCache;
+use headwater_rows::template::CacheKeyTable;
 use headwater_timeline::index::TimelineId;
 
 use crate::binding::FeedColumnTypes;
@@ -36,7 +36,7 @@ pub struct Template {
     /// Every table that the statement names.
     pub tables: Vec<TableName>,
     /// The rows of its statements, where they are cached.
-    pub row_cache: Arc<TemplateCache>,
+    pub row_cache: Arc<CacheKeyTable>,
     /// The timelines of joined rows, as [`crate::row_dependencies::RowDependencies::joined_rows`] orders them.
     pub joined_timelines: Arc<[TimelineId]>,
     /// The timelines of readers' rows in the tables of author lists, as [`crate::row_dependencies::RowDependencies::lists`] orders them.

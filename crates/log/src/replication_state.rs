@@ -161,7 +161,7 @@ impl ReplicationState {
 
     /// True if pages of a timeline may be served, once freshness is proved.
     #[must_use]
-    pub fn may_serve(&self, timeline_id: TimelineId) -> bool {
+    pub fn is_proven_for(&self, timeline_id: TimelineId) -> bool {
         self.phase == StreamPhase::Proven && !self.suspect && self.is_streamed(timeline_id)
     }
 
@@ -257,7 +257,7 @@ impl ReplicationState {
     }
 
     /// Suspends the stream, and returns what is applied so that it can be resumed; `None` if there is no stream.
-    pub fn suspend_memory(&mut self) -> Option<SuspendedMemory> {
+    pub fn suspend(&mut self) -> Option<SuspendedMemory> {
         if self.phase == StreamPhase::Suspended {
             return None;
         }
@@ -274,7 +274,7 @@ impl ReplicationState {
                 .collect(),
             applied_gtids,
         };
-        self.suspend();
+        self.discard();
         Some(memory)
     }
 
@@ -290,7 +290,7 @@ impl ReplicationState {
     }
 
     /// Suspends the stream and discards what it received.
-    pub fn suspend(&mut self) {
+    pub fn discard(&mut self) {
         self.generation.0 += 1;
         self.phase = StreamPhase::Suspended;
         self.queue = TransactionQueue::default();

@@ -49,7 +49,7 @@ const RETRY_INTERVAL: u64 = 16;
 
 /// The state of one template: see the module.
 #[derive(Debug)]
-pub struct TemplateCache {
+pub struct CacheKeyTable {
     /// The template's own number.
     pub template: u64,
     entries: Mutex<LruCache<Box<[u8]>, CacheKeyEntry>>,
@@ -60,10 +60,10 @@ pub struct TemplateCache {
     consecutive_misses: AtomicU32,
 }
 
-impl Default for TemplateCache {
+impl Default for CacheKeyTable {
     fn default() -> Self {
         // Limited here, since `LruCache::new` allocates its full capacity at once.
-        TemplateCache {
+        CacheKeyTable {
             template: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             entries: Mutex::new(LruCache::unbounded()),
             shared_envelopes: Mutex::default(),
@@ -73,7 +73,7 @@ impl Default for TemplateCache {
     }
 }
 
-impl Drop for TemplateCache {
+impl Drop for CacheKeyTable {
     fn drop(&mut self) {
         let count = lock(&self.entries).len();
         TOTAL_KEYS.fetch_sub(count, Ordering::Relaxed);
@@ -84,7 +84,7 @@ impl Drop for TemplateCache {
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 static TOTAL_KEYS: AtomicUsize = AtomicUsize::new(0);
 
-impl TemplateCache {
+impl CacheKeyTable {
     /// The cache key for these literals and settings, and the result-set envelope of this kind, if known.
     #[must_use]
     pub fn lookup(&self, key: &[u8], kind: usize) -> Option<(CacheKey, Arc<ResultEnvelope>)> {
@@ -178,26 +178,26 @@ impl TemplateCache {
 
 /// Templates by their text: the most recently used ones.
 #[derive(Debug)]
-pub struct TemplateCaches {
-    caches: Mutex<LruCache<Box<[u8]>, Arc<TemplateCache>>>,
+pub struct CacheKeyTables {
+    caches: Mutex<LruCache<Box<[u8]>, Arc<CacheKeyTable>>>,
 }
 
-impl TemplateCaches {
+impl CacheKeyTables {
     /// Holds at most this many templates.
     #[must_use]
-    pub fn new(most: NonZeroUsize) -> TemplateCaches {
-        TemplateCaches {
+    pub fn new(most: NonZeroUsize) -> CacheKeyTables {
+        CacheKeyTables {
             caches: Mutex::new(LruCache::new(most)),
         }
     }
 
     /// The state of the template with this text.
-    pub fn cache_for(&self, text: &[u8]) -> Arc<TemplateCache> {
+    pub fn cache_for(&self, text: &[u8]) -> Arc<CacheKeyTable> {
         let mut caches = lock(&self.caches);
         if let Some(known) = caches.get(text) {
             return Arc::clone(known);
         }
-        let new = Arc::new(TemplateCache::default());
+        let new = Arc::new(CacheKeyTable::default());
         caches.put(text.into(), Arc::clone(&new));
         new
     }
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn an_envelope_is_known_once_a_reply_of_its_kind_was_recorded() {
-        let cache = TemplateCache::default();
+        let cache = CacheKeyTable::default();
         let (few, many) = (3, 4);
         assert_eq!(cache.lookup(b"a", few), None);
         let number = cache.record_envelope(b"a", few, envelope(1));
@@ -239,7 +239,7 @@ mod tests {
         assert!(Arc::ptr_eq(&of(b"a"), &of(b"b")));
         // Another template's cache key.
         assert_ne!(
-            TemplateCache::default().record_envelope(b"a", few, envelope(1)),
+            CacheKeyTable::default().record_envelope(b"a", few, envelope(1)),
             number
         );
         assert_eq!(cache.record_envelope(b"a", few, envelope(9)), number);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn cache_keys_evict_each_other() {
-        let cache = TemplateCache::default();
+        let cache = CacheKeyTable::default();
         let few = 3;
         for number in 0..MAX_KEYS as u64 + 10 {
             cache.record_envelope(&number.to_le_bytes(), few, envelope(1));
@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn one_in_a_thousand_is_relayed_and_all_but_one_in_sixteen_after_misses() {
-        let cache = TemplateCache::default();
-        let tried = |cache: &TemplateCache| (0..5_000).filter(|_| cache.should_try()).count();
+        let cache = CacheKeyTable::default();
+        let tried = |cache: &CacheKeyTable| (0..5_000).filter(|_| cache.should_try()).count();
         assert_eq!(tried(&cache), 4_995);
         (0..MISS_LIMIT).for_each(|_| cache.record_attempt(false));
         assert!(tried(&cache) < 5_000 / 15);

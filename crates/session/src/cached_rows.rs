@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use headwater_rows::template::{ResultEnvelope, TemplateCache};
+use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
 use headwater_rows::{CacheKey, CachedRow, MessageKey};
 use headwater_wire::packet;
 use headwater_wire::reply::ReplyOutcome;
@@ -29,7 +29,7 @@ pub struct CachedPage {
 #[derive(Clone, Debug)]
 pub struct CacheFill {
     /// The template's cache.
-    pub cache: Arc<TemplateCache>,
+    pub cache: Arc<CacheKeyTable>,
     /// The cache key: literals and settings.
     pub key: Vec<u8>,
     /// The kind of envelope.

@@ -7,8 +7,8 @@ use crate::binlog::comparisons::ComparedIndexEntry;
 use crate::binlog::error::BinlogError;
 use crate::binlog::row_decoding::numbers;
 use crate::binlog::timeline_memory::MissingMessages;
-use crate::index::{AuthorLoadRequest, BinlogPosition, KeyedMessage, WindowItem};
 use crate::log::timeline_tables::NewestMessagesRequest;
+use crate::timeline::index::{AuthorLoadRequest, BinlogPosition, KeyedMessage, WindowItem};
 use crate::timeline::{KeyType, key};
 use crate::wire::resultset::ResultSet;
 

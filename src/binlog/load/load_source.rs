@@ -14,10 +14,10 @@ use crate::binlog::comparisons::ComparedIndexEntry;
 use crate::binlog::error::BinlogError;
 use crate::binlog::row_decoding::{all_numbers, log_end, number_lists};
 use crate::binlog::timeline_memory::{MissingMessages, TimelineMemory};
-use crate::index::{BinlogPosition, LoadComparison, LoadTicket};
 use crate::log::assembler::LogStreamError;
 use crate::log::replication_state::StreamGeneration;
-use crate::source::backlog::BacklogRequest;
+use crate::lookup::backlog::BacklogRequest;
+use crate::timeline::index::{BinlogPosition, LoadComparison, LoadTicket};
 use crate::wire::resultset::ResultSet;
 
 pub(super) const AUTHORS_PER_QUERY: usize = 128;

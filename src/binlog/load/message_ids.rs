@@ -7,7 +7,7 @@ use crate::binlog::comparisons::ComparedIndexEntry;
 use crate::binlog::error::BinlogError;
 use crate::binlog::row_decoding::{all_numbers, number_lists};
 use crate::binlog::timeline_memory::MissingMessages;
-use crate::index::AuthorLoadRequest;
+use crate::timeline::index::AuthorLoadRequest;
 
 /// Ids per query for an author whose ids are too dense for a range, or too far apart.
 const IDS_PER_AUTHOR: usize = 4_096;

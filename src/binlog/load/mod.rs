@@ -32,11 +32,11 @@ use super::timeline_memory::MissingMessages;
 use crate::account::{AccountConnection, ConnectionPurpose};
 use crate::binlog::row_decoding::all_numbers;
 use crate::clock;
-use crate::index::{KeyedMessage, TimelineId, WindowItem};
 use crate::log::joined_table::JoinedTable;
 use crate::log::replication_state::StreamGeneration;
-use crate::source::backlog::{BacklogRequest, PageBacklog, PreloadProgress};
-use crate::source::id_density::IdDensity;
+use crate::lookup::backlog::{BacklogRequest, PageBacklog, PreloadProgress};
+use crate::lookup::id_density::IdDensity;
+use crate::timeline::index::{KeyedMessage, TimelineId, WindowItem};
 
 /// A load request. `done` receives whether the entries are resident.
 #[derive(Debug)]
@@ -487,7 +487,7 @@ impl LoadWorker {
             return;
         };
         if let Some(timeline) = self.timeline(number) {
-            if !self.binlog.is_followed(&timeline, None) {
+            if !self.binlog.state().may_answer(&timeline, None) {
                 self.backlog.postpone(clock::now());
                 return;
             }

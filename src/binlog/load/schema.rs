@@ -7,10 +7,10 @@ use crate::binlog::error::BinlogError;
 use crate::binlog::foreign_keys;
 use crate::binlog::resumption;
 use crate::binlog::row_decoding::texts;
-use crate::index::TimelineId;
 use crate::log::joined_table::JoinedTable;
 use crate::log::replication_state::StreamGeneration;
 use crate::log::routes::TableRoute;
+use crate::timeline::index::TimelineId;
 
 /// Reads the columns' positions. The stream follows the tables already: a change of them restarts everything. False if the tables do not
 /// exist.

@@ -117,7 +117,7 @@ impl ProofWorld {
 
     /// The stream begins at the end of the log, some of which may not be readable yet.
     fn begin(&mut self) {
-        self.following.suspend();
+        self.following.discard();
         let routes = TableRoutes {
             routes: vec![route()],
             caseless: false,
@@ -586,20 +586,20 @@ fn freshness_is_of_its_stream_and_of_its_time() {
     );
     following.adopt_routes();
     assert!(
-        !following.may_serve(TIMELINE),
+        !following.is_proven_for(TIMELINE),
         "nothing is known of what was before"
     );
     assert!(following.confirm_start(generation));
-    assert!(following.may_serve(TIMELINE) && !following.may_serve(TimelineId(1)));
+    assert!(following.is_proven_for(TIMELINE) && !following.is_proven_for(TimelineId(1)));
     let now = start();
     assert!(following.record_proof(generation, now, false));
-    assert!(!following.may_serve(TIMELINE), "the last proof failed");
+    assert!(!following.is_proven_for(TIMELINE), "the last proof failed");
     assert!(following.record_proof(generation, now, true));
     assert!(following.was_fresh(Duration::from_secs(1), now + Duration::from_millis(900)));
     assert!(!following.was_fresh(Duration::from_secs(1), now + Duration::from_millis(1_100)));
     let mark = following.mark().unwrap();
     assert!(following.leaves_unchanged(mark, TIMELINE, &[1], None));
-    following.suspend();
+    following.discard();
     assert!(
         !following.record_proof(generation, now, true),
         "it is about another stream"

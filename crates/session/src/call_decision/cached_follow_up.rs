@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headwater_rows::CacheKey;
-use headwater_rows::template::{ResultEnvelope, TemplateCache};
+use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
 use headwater_statement::{FollowUpForm, FollowUpSelect};
 use headwater_timeline::TimelineDefinition;
 use headwater_timeline::check::DefinitionFacts;
@@ -19,7 +19,7 @@ use crate::commands::CommandPhase;
 /// What the cached rows of a follow-up SELECT depend on.
 #[derive(Debug)]
 pub(super) struct FollowUpCacheScope {
-    rows: Arc<TemplateCache>,
+    rows: Arc<CacheKeyTable>,
     /// The cache key, without the text and the messages.
     key: Vec<u8>,
     database: String,
@@ -52,7 +52,7 @@ impl FollowUpCacheScope {
         let follow = state.row_settings().filter(|_| !state.reads_a_snapshot())?;
         let database = std::str::from_utf8(state.database()?).ok()?;
         let table = &definition.message.table;
-        let rows = knowledge.cached_rows(database, table, follow_up.template())?;
+        let rows = knowledge.cache_keys(database, table, follow_up.template())?;
         let form = [matches!(form, FollowUpForm::BufferedList).into()];
         let envelope_key = session.envelope_key();
         Some(FollowUpCacheScope {

@@ -169,7 +169,7 @@ impl CallStage {
             (CallStage::CheckingHere(placed, epoch), CallInput::Answers(answers)) => {
                 context.session_check_ended(placed, epoch, answers)
             }
-            (CallStage::ProbingMemory(subject), CallInput::Likely { likely, compared }) => {
+            (CallStage::ProbingMemory(subject), CallInput::Probed { likely, compared }) => {
                 let subject = EligibleCall {
                     compared,
                     ..subject
@@ -195,7 +195,7 @@ impl CallStage {
             (CallStage::RunningProbe(subject, run, beside), CallInput::Answers(answers)) => {
                 context.probe_run_ended(subject, run, beside, answers)
             }
-            (CallStage::Listening(subject), CallInput::Likely { compared, .. }) => {
+            (CallStage::Listening(subject), CallInput::Probed { compared, .. }) => {
                 let subject = EligibleCall {
                     compared,
                     ..subject

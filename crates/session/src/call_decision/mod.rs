@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use headwater_lookup::hints::LookupHints;
 use headwater_lookup::lookup::LookupResult;
-use headwater_rows::template::TemplateCache;
+use headwater_rows::template::CacheKeyTable;
 use headwater_sql::NameCase;
 use headwater_statement::TimelineCall;
 use headwater_timeline::ProcedureForm;
@@ -76,8 +76,8 @@ pub enum CallAction {
         /// The database to check it in.
         database: Vec<u8>,
     },
-    /// Keep the timeline in memory from here on, and report whether the page is likely there: [`CallInput::Likely`].
-    Memory(TimelineRequest),
+    /// Keep the timeline in memory from here on, and report whether the page is likely there: [`CallInput::Probed`].
+    ProbeMemory(TimelineRequest),
     /// Prove freshness, then take the page from memory: [`CallInput::Page`].
     Page,
     /// The end: the server's own procedure runs.
@@ -129,8 +129,8 @@ pub enum CallInput {
     Flushed,
     /// See [`CallAction::Check`].
     Checked(CheckOutcome),
-    /// See [`CallAction::Memory`].
-    Likely {
+    /// See [`CallAction::ProbeMemory`].
+    Probed {
         /// The page is likely to be in memory.
         likely: bool,
         /// The answer is compared with the procedure's ([`AnsweredCall::compared_result`]).
@@ -224,7 +224,7 @@ pub trait CallKnowledge {
     /// A run of the procedure was denied.
     fn run_was_denied(&self, definition: DefinitionId, database: &[u8], form: ProcedureForm);
     /// The row cache for follow-up SELECTs of this text on this message table; `None`: their rows are never cached.
-    fn cached_rows(&self, database: &str, table: &str, text: &str) -> Option<Arc<TemplateCache>>;
+    fn cache_keys(&self, database: &str, table: &str, text: &str) -> Option<Arc<CacheKeyTable>>;
     /// The hints of earlier lookups.
     fn hints(&self) -> impl DerefMut<Target = LookupHints>;
     /// The server is a node of a Galera cluster, as the service account found.

@@ -85,7 +85,10 @@ impl<K: CallKnowledge> CallContext<'_, K> {
             return self.run_procedure(subject);
         }
         let request = self.timeline_request(&subject, false)?;
-        Ok((CallStage::Listening(subject), CallAction::Memory(request)))
+        Ok((
+            CallStage::Listening(subject),
+            CallAction::ProbeMemory(request),
+        ))
     }
 
     fn begin_run(&self) -> Result<ProcedureRun, CallRefusal> {

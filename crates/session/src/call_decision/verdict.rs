@@ -134,7 +134,7 @@ impl<K: CallKnowledge> CallContext<'_, K> {
         let request = self.timeline_request(&subject, !self.session.state.has_conditions())?;
         Ok((
             CallStage::ProbingMemory(subject),
-            CallAction::Memory(request),
+            CallAction::ProbeMemory(request),
         ))
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::user_sample::{SplitMix64, UserSample};
-use crate::index::{AuthorLoadRequest, BinlogPosition, TimelineChange, TimelineIndex};
+use crate::timeline::index::{AuthorLoadRequest, BinlogPosition, TimelineChange, TimelineIndex};
 
 /// Messages on a page.
 pub const PAGE_ROWS: usize = 20;

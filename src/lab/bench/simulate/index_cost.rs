@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::hit_simulation::{self, PAGE_ROWS};
 use super::user_sample::UserSample;
-use crate::index::{BinlogPosition, TimelineIndex};
+use crate::timeline::index::{BinlogPosition, TimelineIndex};
 
 /// The size of a filled index, by its own accounting.
 #[derive(Clone, Copy, Debug, Default, Serialize)]

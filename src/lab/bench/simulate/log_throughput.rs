@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use flate2::Crc;
 use serde::Serialize;
 
-use crate::index::{BinlogPosition, TimelineId};
 use crate::log::assembler::{EventOutcome, TransactionAssembler};
 use crate::log::event_reader::EventReader;
 use crate::log::evidence::TableRole;
 use crate::log::routes::{ColumnPosition, TableRoute, TableRoutes};
 use crate::timeline::definition::IdType;
+use crate::timeline::index::{BinlogPosition, TimelineId};
 
 /// Events of a transaction.
 const EVENTS_PER_TRANSACTION: u64 = 5;

@@ -9,11 +9,11 @@ use super::{CALL, PAGED, answers};
 use crate::call_decision::{CallInput, INTERRUPTED, ServedCallSource};
 use crate::result_table::TableRowCount;
 
-const LIKELY: CallInput = CallInput::Likely {
+const LIKELY: CallInput = CallInput::Probed {
     likely: true,
     compared: true,
 };
-const NO_PAGE: CallInput = CallInput::Likely {
+const NO_PAGE: CallInput = CallInput::Probed {
     likely: false,
     compared: false,
 };

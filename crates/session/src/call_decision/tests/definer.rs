@@ -11,11 +11,11 @@ use crate::result_table::TableRowCount;
 /// What the next call needs while nothing is proved.
 const RUN: &str = "ask CALL `tl`.`fetch_timeline_ids`(0); DO 0";
 
-const LIKELY: CallInput = CallInput::Likely {
+const LIKELY: CallInput = CallInput::Probed {
     likely: true,
     compared: false,
 };
-const LISTENED: CallInput = CallInput::Likely {
+const LISTENED: CallInput = CallInput::Probed {
     likely: false,
     compared: false,
 };

@@ -7,11 +7,11 @@ use super::{CALL, PAGED, answers};
 use crate::call_decision::{CallInput, INTERRUPTED};
 use crate::result_table::TableRowCount;
 
-const NO_PAGE: CallInput = CallInput::Likely {
+const NO_PAGE: CallInput = CallInput::Probed {
     likely: false,
     compared: false,
 };
-const LIKELY: CallInput = CallInput::Likely {
+const LIKELY: CallInput = CallInput::Probed {
     likely: true,
     compared: false,
 };

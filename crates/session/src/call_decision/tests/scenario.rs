@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headwater_lookup::hints::LookupHints;
-use headwater_rows::template::TemplateCache;
+use headwater_rows::template::CacheKeyTable;
 use headwater_sql::NameCase;
 use headwater_statement::{StatementClass, StatementEffects, classify};
 use headwater_timeline::ProcedureForm;
@@ -106,7 +106,7 @@ impl CallKnowledge for ScenarioKnowledge {
         self.right.borrow_mut().run_was_denied(Duration::ZERO);
     }
 
-    fn cached_rows(&self, _: &str, _: &str, _: &str) -> Option<Arc<TemplateCache>> {
+    fn cache_keys(&self, _: &str, _: &str, _: &str) -> Option<Arc<CacheKeyTable>> {
         None
     }
 
@@ -281,8 +281,8 @@ fn said(need: &CallAction) -> String {
         CallAction::Check { database, .. } => {
             format!("check {}", String::from_utf8_lossy(database))
         }
-        CallAction::Memory(want) if want.wants_page => format!("memory {}", want.reader),
-        CallAction::Memory(want) => format!("memory {}, not now", want.reader),
+        CallAction::ProbeMemory(want) if want.wants_page => format!("memory {}", want.reader),
+        CallAction::ProbeMemory(want) => format!("memory {}, not now", want.reader),
         CallAction::Page => "page".into(),
         CallAction::Relay(reason) => format!("relay {}", reason.label()),
         CallAction::Interrupted(error) => format!("interrupted {}", error.code),
