@@ -183,9 +183,9 @@ impl Binlog {
         authors: &[u64],
     ) -> bool {
         let state = self.state();
-        let following = &state.following;
-        following.is_proven_for(timeline.id())
-            && following.leaves_unchanged(mark, timeline.id(), readers, Some(authors))
+        let replication = &state.replication;
+        replication.is_proven_for(timeline.id())
+            && replication.leaves_unchanged(mark, timeline.id(), readers, Some(authors))
     }
 }
 

@@ -39,7 +39,7 @@ const SESSIONS_PER_QUERY: usize = 1_000;
 /// Runs until the start of the stream is proved readable, here or elsewhere.
 pub(super) async fn run(binlog: Arc<Binlog>, generation: StreamGeneration, start: BinlogPosition) {
     let (mut warned, mut waited) = (false, false);
-    let open = |following: &ReplicationState| following.is_unproven(generation);
+    let open = |replication: &ReplicationState| replication.is_unproven(generation);
     loop {
         match wait_for_commits(&binlog, open).await {
             Ok(()) => break,
@@ -67,7 +67,7 @@ pub(super) async fn run(binlog: Arc<Binlog>, generation: StreamGeneration, start
         tokio::time::sleep(RETRY_INTERVAL).await;
     }
     let mut state = binlog.state();
-    if state.following.confirm_start(generation) {
+    if state.replication.confirm_start(generation) {
         tracing::debug!(?start, "what was committed before the stream is readable");
         binlog.catch_up(&mut state);
     }
@@ -77,12 +77,12 @@ pub(super) async fn run(binlog: Arc<Binlog>, generation: StreamGeneration, start
 
 /// Proves in the background that all pending transactions are readable; one batch at a time.
 pub(super) fn release(binlog: &Arc<Binlog>, generation: StreamGeneration) {
-    let Some(end) = binlog.state().following.begin_release(generation) else {
+    let Some(end) = binlog.state().replication.begin_release(generation) else {
         return;
     };
     let binlog = Arc::clone(binlog);
     tokio::spawn(async move {
-        let open = |following: &ReplicationState| following.has_pending_below(generation, end);
+        let open = |replication: &ReplicationState| replication.has_pending_below(generation, end);
         match wait_for_commits(&binlog, open).await {
             Ok(()) => binlog.receive_watermark(generation, CommitWatermark::readable(end)),
             Err(error) => {
@@ -90,7 +90,7 @@ pub(super) fn release(binlog: &Arc<Binlog>, generation: StreamGeneration) {
                 tokio::time::sleep(RETRY_INTERVAL).await;
             }
         }
-        binlog.state().following.end_release(generation);
+        binlog.state().replication.end_release(generation);
     });
 }
 
@@ -104,17 +104,17 @@ pub(super) async fn prove_edits_readable(binlog: Arc<Binlog>) {
         tokio::time::sleep(EDIT_PROOF_DELAY).await;
         let (generation, unread) = {
             let state = binlog.state();
-            let generation = state.following.generation();
-            (generation, state.following.unread_edits(generation))
+            let generation = state.replication.generation();
+            (generation, state.replication.unread_edits(generation))
         };
         let Some(tick) = unread else {
             continue;
         };
-        let open = |following: &ReplicationState| following.unread_edits(generation).is_some();
+        let open = |replication: &ReplicationState| replication.unread_edits(generation).is_some();
         match wait_for_commits(&binlog, open).await {
             Ok(()) => binlog
                 .state()
-                .following
+                .replication
                 .mark_edits_readable(generation, tick),
             Err(error) => {
                 tracing::debug!("the list of open transactions cannot be read: {error}");
@@ -180,7 +180,7 @@ async fn poll_open_transactions(
     let own_thread = first_text(conn, "SELECT CONNECTION_ID()").await?;
     let own_thread: u64 = own_thread.parse().unwrap_or_default();
     let mut pause = POLL_INTERVAL;
-    while open(&binlog.state().following) {
+    while open(&binlog.state().replication) {
         let rows = conn.rows(OPEN_TRANSACTIONS).await?;
         // An unreadable list proves nothing.
         let listed: Vec<[u64; 2]> = all_numbers(&rows).unwrap_or_default();

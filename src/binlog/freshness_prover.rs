@@ -121,7 +121,7 @@ pub(super) async fn pump(binlog: Arc<Binlog>) {
     loop {
         tokio::time::sleep(PUMP_INTERVAL).await;
         let progress = binlog.progress.notified();
-        let due = binlog.state().following.needs_probe();
+        let due = binlog.state().replication.needs_probe();
         if due {
             binlog.prove().await;
         } else {
@@ -154,7 +154,7 @@ async fn work(
             waiting.iter().for_each(ProofRequest::begin);
         }
         let begun = clock::now();
-        let generation = binlog.state().following.generation();
+        let generation = binlog.state().replication.generation();
         let limit = Duration::from_millis(binlog.freshness.wait_ms);
         let mut proof = std::pin::pin!(prove(&binlog, generation, begun, &mut control));
         late.as_mut().reset((begun + limit).into());
@@ -164,7 +164,7 @@ async fn work(
             () = &mut late => None,
         };
         binlog.proofs.record(clock::since(begun));
-        pacing.pause_after(begun, binlog.state().following.received());
+        pacing.pause_after(begun, binlog.state().replication.received());
         drop(permit);
         report_proof(&binlog, generation, begun, in_time.as_ref(), waiting);
         if in_time.is_none() {
@@ -194,7 +194,7 @@ fn report_proof(
     };
     let changed = binlog
         .state()
-        .following
+        .replication
         .record_proof(generation, begun, proved);
     if changed {
         tracing::debug!("freshness can be proved: {proved}");
@@ -267,7 +267,7 @@ impl Binlog {
         input: ProofInput,
     ) -> ProofStep {
         let mut state = self.state();
-        let (mut need, outcome) = proof.next(input, &mut state.following, clock::now());
+        let (mut need, outcome) = proof.next(input, &mut state.replication, clock::now());
         let changed = outcome.release.is_some() || outcome.contradiction.is_some();
         let proved = matches!(need, ProofStep::Done(true));
         match outcome.release {
@@ -280,7 +280,7 @@ impl Binlog {
         }
         if proved {
             // The last change applied may have raised an alarm.
-            need = ProofStep::Done(state.following.is_proven(generation));
+            need = ProofStep::Done(state.replication.is_proven(generation));
         }
         drop(state);
         if changed {
@@ -295,8 +295,8 @@ impl Binlog {
             let progress = self.progress.notified();
             {
                 let state = self.state();
-                let following = &state.following;
-                if !following.is_current(generation) || following.received() >= end {
+                let replication = &state.replication;
+                if !replication.is_current(generation) || replication.received() >= end {
                     return;
                 }
             }
@@ -307,7 +307,7 @@ impl Binlog {
     /// Waits for progress where no rows can be probed.
     async fn wait_until_released(&self, generation: StreamGeneration, end: BinlogPosition) {
         let progress = self.progress.notified();
-        if !self.state().following.is_applied(generation, end) {
+        if !self.state().replication.is_applied(generation, end) {
             progress.await;
         }
     }

@@ -52,7 +52,7 @@ pub(super) async fn load_base_gtids(
         match read_base_gtids(&binlog, &base, start).await {
             Ok(Some(held)) => {
                 tracing::debug!("the log held these before the stream: {}", held.0);
-                binlog.state().following.set_base(generation, held);
+                binlog.state().replication.set_base(generation, held);
                 return;
             }
             Ok(None) => {

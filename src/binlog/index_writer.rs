@@ -18,7 +18,7 @@ impl Binlog {
         watermark: CommitWatermark,
     ) {
         let mut state = self.state();
-        if let Some(release) = state.following.apply_watermark(generation, watermark) {
+        if let Some(release) = state.replication.apply_watermark(generation, watermark) {
             self.apply(&mut state, &release);
         }
         drop(state);
@@ -41,7 +41,7 @@ impl Binlog {
     /// Distrusts all memory from now on; the stream restarts with this contradiction.
     pub(super) fn alarm(&self, state: &mut BinlogState, what: String) {
         self.contradictions.fetch_add(1, Ordering::Relaxed);
-        state.following.distrust();
+        state.replication.distrust();
         state.restart_reason = Some(BinlogError::Contradiction(what));
         self.routes_changed();
     }
@@ -54,12 +54,12 @@ impl Binlog {
 
     /// Applies released transactions. An impossible change raises an alarm.
     pub(super) fn apply(&self, state: &mut BinlogState, release: &TransactionRelease) {
-        if state.following.floor().is_none() {
+        if state.replication.floor().is_none() {
             return;
         }
         let mut contradiction = None;
         for timeline in self.cached_timelines() {
-            if !state.following.is_streamed(timeline.id()) {
+            if !state.replication.is_streamed(timeline.id()) {
                 continue;
             }
             let mut timeline_changes = Vec::new();
@@ -112,7 +112,7 @@ impl Binlog {
 
     /// Advances every index to the position up to which all is applied.
     pub(super) fn catch_up(&self, state: &mut BinlogState) {
-        if let Some(floor) = state.following.floor() {
+        if let Some(floor) = state.replication.floor() {
             let release = TransactionRelease {
                 transactions: Vec::new(),
                 floor,

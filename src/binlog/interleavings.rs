@@ -17,7 +17,9 @@ use super::server_facts::ServerFacts;
 use super::*;
 use crate::log::applied_gtids::AppliedGtids;
 use crate::log::edits::RowEdits;
+use crate::log::queue::CommitWatermark;
 use crate::log::routes::TableRoutes;
+use crate::timeline::index::{BinlogPosition, TimelineChange};
 use crate::tls::{TlsConnector, UpstreamTlsSection};
 
 const IDENTITY: &str = "the server";
@@ -75,12 +77,12 @@ impl InterleavingScenario {
             .push(Arc::clone(&timeline));
         let mut state = binlog.state();
         state.server = Some(Arc::new(ServerFacts::named(IDENTITY)));
-        let following = &mut state.following;
-        following.add_timeline(PLACE, []);
+        let replication = &mut state.replication;
+        replication.add_timeline(PLACE, []);
         let told_from = (&[PLACE][..], end(0));
-        let routes = TableRoutes::clone(&following.routes());
-        let generation = following.resume(end(0), routes, told_from, AppliedGtids::default());
-        assert!(following.confirm_start(generation));
+        let routes = TableRoutes::clone(&replication.routes());
+        let generation = replication.resume(end(0), routes, told_from, AppliedGtids::default());
+        assert!(replication.confirm_start(generation));
         binlog.catch_up(&mut state);
         drop(state);
         InterleavingScenario {
@@ -110,21 +112,21 @@ impl InterleavingScenario {
             let changes = vec![(PLACE, posted)];
             self.binlog
                 .receive(&mut state, end(number), changes, &edits);
-            let waiting = state.following.begin_release(self.generation).unwrap();
+            let waiting = state.replication.begin_release(self.generation).unwrap();
             drop(state);
             if !is_readable_first {
                 self.committed.store(number, Ordering::SeqCst);
             }
             self.binlog
                 .receive_watermark(self.generation, CommitWatermark::readable(waiting));
-            self.binlog.state().following.end_release(self.generation);
+            self.binlog.state().replication.end_release(self.generation);
         }
     }
 
     /// A proof: all that was readable when it began is applied. Returns the number of those transactions.
     fn prove(&self) -> u64 {
         let begun = self.committed.load(Ordering::SeqCst);
-        while self.binlog.state().following.floor() < Some(end(begun)) {
+        while self.binlog.state().replication.floor() < Some(end(begun)) {
             thread::yield_now();
         }
         begun

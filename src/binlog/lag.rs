@@ -41,7 +41,7 @@ impl LagRecord {
 
 impl BinlogState {
     pub(super) fn note_waiting(&mut self, now: Instant) {
-        self.lag.waiting_since = match self.following.pending_changes() {
+        self.lag.waiting_since = match self.replication.pending_changes() {
             0 => None,
             _ => self.lag.waiting_since.or(Some(now)),
         };
@@ -54,18 +54,20 @@ impl Binlog {
     pub fn lag(&self) -> Option<MemoryLag> {
         let now = clock::now();
         let state = self.state();
-        let following = &state.following;
+        let replication = &state.replication;
         let since = |then: Instant| now.saturating_duration_since(then);
         let received = state.lag.last_received.filter(|_| !self.is_suspended())?;
         // Before the first proof, only the received position is known.
-        let applied = following.floor().unwrap_or_else(|| following.received());
+        let applied = replication
+            .floor()
+            .unwrap_or_else(|| replication.received());
         Some(MemoryLag {
             bytes: state
                 .lag
                 .log_end
-                .max(following.received())
+                .max(replication.received())
                 .bytes_after(applied),
-            changes: following.pending_changes(),
+            changes: replication.pending_changes(),
             waiting_for: state.lag.waiting_since.map(since).unwrap_or_default(),
             silent: since(received),
         })

@@ -144,7 +144,7 @@ pub struct Binlog {
 
 #[derive(Debug)]
 struct BinlogState {
-    following: ReplicationState,
+    replication: ReplicationState,
     server: Option<Arc<ServerFacts>>,
     restart_reason: Option<BinlogError>,
     /// The base name of its log files, before the number.
@@ -162,7 +162,7 @@ struct BinlogState {
 impl BinlogState {
     /// True if this timeline can be served from memory; with `identity`, in a session with that server.
     fn may_answer(&self, timeline: &CachedTimeline, identity: Option<&[u8]>) -> bool {
-        self.following.is_proven_for(timeline.id())
+        self.replication.is_proven_for(timeline.id())
             && self.server.as_ref().is_some_and(|server| {
                 identity.is_none_or(|identity| server.identity.as_bytes() == identity)
             })
@@ -201,7 +201,7 @@ impl Binlog {
             freshness,
             limits,
             state: Mutex::new(BinlogState {
-                following: ReplicationState::new(true),
+                replication: ReplicationState::new(true),
                 server: None,
                 restart_reason: None,
                 log_base_name: String::new(),
@@ -309,7 +309,7 @@ impl Binlog {
         timelines.push(Arc::clone(&timeline));
         let number = timeline.id();
         let routes = timeline.tables.blind_routes();
-        state.following.add_timeline(number, routes);
+        state.replication.add_timeline(number, routes);
         state.restart_reason = Some(BinlogError::TimelineAdded);
         drop(timelines);
         drop(state);
@@ -351,7 +351,7 @@ impl Binlog {
             ..table
         };
         state
-            .following
+            .replication
             .add_timeline(timeline_id, [table.blind_route()]);
         all.push(Arc::new(table));
         drop(all);
@@ -488,7 +488,7 @@ impl Binlog {
     /// A mark of this moment, for [`Self::is_timeline_unchanged`]; `None` while the log is not followed.
     #[must_use]
     pub fn mark(&self) -> Option<ReplicationMark> {
-        self.state().following.mark()
+        self.state().replication.mark()
     }
 
     /// True if nothing readable before this call has changed a reader's timeline since the mark. Waits for a proof of freshness.
@@ -505,7 +505,7 @@ impl Binlog {
         let follows = timeline.index().follows(reader);
         let number = timeline.id();
         state
-            .following
+            .replication
             .leaves_unchanged(mark, number, &[reader], follows.as_deref())
     }
 
@@ -535,7 +535,7 @@ impl Binlog {
     ) -> Option<ReplicationMark> {
         let state = self.state();
         let may = state.may_answer(timeline, identity);
-        may.then(|| state.following.mark())?
+        may.then(|| state.replication.mark())?
     }
 
     /// True if a call that comes now requires a proof of freshness. `sent`: its session has sent the server anything since its last page
@@ -543,14 +543,14 @@ impl Binlog {
     #[must_use]
     pub fn must_prove(&self, sent: bool) -> bool {
         let state = self.state();
-        let following = &state.following;
+        let replication = &state.replication;
         match self.freshness.mode {
             FreshnessMode::Strict => true,
             FreshnessMode::Bounded => {
                 let within = Duration::from_millis(self.freshness.bounded_ms);
-                !following.was_fresh(within, clock::now())
+                !replication.was_fresh(within, clock::now())
             }
-            FreshnessMode::Session => sent || following.last_proof().is_none(),
+            FreshnessMode::Session => sent || replication.last_proof().is_none(),
         }
     }
 
@@ -578,7 +578,7 @@ impl Binlog {
     /// Restarts the stream, if it is still this one.
     fn restart_stream(&self, generation: StreamGeneration, why: BinlogError) {
         let mut state = self.state();
-        if state.following.generation() == generation {
+        if state.replication.generation() == generation {
             state.restart_reason = Some(why);
             drop(state);
             self.routes_changed();
@@ -657,10 +657,10 @@ impl Binlog {
     /// The stream is lost: suspends memory, which stays as it is until the next stream.
     fn suspend(&self) {
         let mut state = self.state();
-        if state.checkpoint.is_some() && state.following.is_suspended() {
+        if state.checkpoint.is_some() && state.replication.is_suspended() {
             return;
         }
-        let (suspended, server) = (state.following.suspend(), state.server.clone());
+        let (suspended, server) = (state.replication.suspend(), state.server.clone());
         let (Some(suspended), Some(server)) = (suspended, server) else {
             drop(state);
             return self.discard_memory();
@@ -715,7 +715,7 @@ impl Binlog {
     pub fn discard_memory(&self) {
         let mut state = self.state();
         state.checkpoint = None;
-        state.following.discard();
+        state.replication.discard();
         for timeline in self.cached_timelines() {
             timeline.index_mut().clear();
         }

@@ -300,11 +300,11 @@ impl Binlog {
     pub(super) fn record_stream_end(&self) {
         let mut state = self.state();
         let server = state.server.clone();
-        let server = server.filter(|_| !state.following.is_suspended());
+        let server = server.filter(|_| !state.replication.is_suspended());
         state.stream_end = server.map(|server| StreamEnd {
             server,
             base: state.log_base_name.clone(),
-            position: state.following.received(),
+            position: state.replication.received(),
         });
     }
 

@@ -69,7 +69,7 @@ impl Binlog {
         let state = self.state();
         state
             .may_answer(timeline, Some(identity))
-            .then(|| state.following.version())
+            .then(|| state.replication.version())
     }
 
     /// Caches the rows of a reply. It was requested after `mark`, and a proof has succeeded after it.
@@ -86,12 +86,13 @@ impl Binlog {
         };
         let state = self.state();
         // In another stream the table may be a different one.
-        if !state.may_answer(timeline, Some(identity)) || !state.following.is_proven_since(mark) {
+        if !state.may_answer(timeline, Some(identity)) || !state.replication.is_proven_since(mark) {
             return;
         }
-        let following = &state.following;
-        let is_same =
-            |row: MessageKey| following.is_streamed(row.0) && following.is_row_unchanged(mark, row);
+        let replication = &state.replication;
+        let is_same = |row: MessageKey| {
+            replication.is_streamed(row.0) && replication.is_row_unchanged(mark, row)
+        };
         if !fill.lists.iter().all(|reply| is_same(reply.list.whose)) {
             return;
         }
@@ -104,7 +105,7 @@ impl Binlog {
         for (observed, kept) in fill.observed_rows(answer) {
             let message = (timeline.id(), observed.id);
             let mut others = observed.joined_rows.iter().flatten();
-            if following.is_row_unchanged(mark, message) && others.all(|other| is_same(*other)) {
+            if replication.is_row_unchanged(mark, message) && others.all(|other| is_same(*other)) {
                 let link = |other: &Option<MessageKey>| {
                     other.map_or(RowLink::NONE, |other| rows.link_to(other))
                 };
@@ -144,7 +145,7 @@ impl Binlog {
         edits: &RowEdits,
     ) {
         self.invalidate_rows(edits);
-        state.following.push(end, changes, edits);
+        state.replication.push(end, changes, edits);
     }
 
     /// Invalidates the rows that the log reports as changed.

@@ -19,9 +19,9 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
         tokio::time::sleep(CHECK_INTERVAL).await;
         let (generation, server) = {
             let state = binlog.state();
-            let generation = state.following.generation();
+            let generation = state.replication.generation();
             match &state.server {
-                Some(server) if state.following.is_current(generation) => {
+                Some(server) if state.replication.is_current(generation) => {
                     (generation, Arc::clone(server))
                 }
                 _ => continue,

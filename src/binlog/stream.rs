@@ -236,23 +236,23 @@ async fn follow(
             let now = clock::now();
             state.lag.receive(now);
             if let Some(gtid) = passing.take_ended(&events) {
-                state.following.record_end(end, gtid);
+                state.replication.record_end(end, gtid);
             }
             match outcome {
                 EventOutcome::Transaction(end, changes, edits) => {
                     if passing.is_before(end) {
                         binlog.invalidate_rows(&edits);
-                        state.following.catch_up(end, &edits);
+                        state.replication.catch_up(end, &edits);
                         binlog.apply_unconfirmed(&changes, end);
                     } else {
                         binlog.receive(&mut state, end, changes, &edits);
                         state.note_waiting(now);
                     }
-                    if state.following.pending_changes() > most {
+                    if state.replication.pending_changes() > most {
                         return Err(LogStreamError::TooLarge(most).into());
                     }
                 }
-                EventOutcome::Passed(to) => state.following.advance_to(to),
+                EventOutcome::Passed(to) => state.replication.advance_to(to),
                 EventOutcome::Nothing | EventOutcome::Unfinished => {}
             }
             if passing.reach(end)? {
@@ -353,11 +353,11 @@ fn begin_stream(
             binlog.resumed.fetch_add(1, Ordering::Relaxed);
             let told_from = unconfirmed.unwrap_or(start);
             let timelines = (&*timelines, told_from);
-            state.following.resume(start, routes, timelines, applied)
+            state.replication.resume(start, routes, timelines, applied)
         }
         None => {
             state.filled_since = clock::now();
-            state.following.begin(start, routes)
+            state.replication.begin(start, routes)
         }
     };
     state.log_base_name = begins.base;
@@ -392,14 +392,14 @@ fn begin_stream(
     let version = binlog.routes_version.load(Ordering::Acquire);
     // Definitions may have changed while the log was not followed.
     binlog.changed.notify_one();
-    (generation, state.following.routes(), version)
+    (generation, state.replication.routes(), version)
 }
 
 /// Called between two transactions: from here on, row events of tables with known columns are read.
 fn adopt_routes(binlog: &Binlog) -> (Arc<TableRoutes>, u64) {
     let mut state = binlog.state();
     let version = binlog.routes_version.load(Ordering::Acquire);
-    let routes = state.following.adopt_routes();
+    let routes = state.replication.adopt_routes();
     binlog.catch_up(&mut state);
     (routes, version)
 }

@@ -39,7 +39,7 @@ impl LoadSource<'_> {
     pub(super) fn begin<T>(&self, begin: impl FnOnce(&mut TimelineMemory) -> T) -> Option<T> {
         let state = self.binlog.state();
         let base = state
-            .following
+            .replication
             .loads_from(self.generation, self.timeline.id())?;
         let mut index = self.timeline.index_mut();
         (index.position() >= base).then(|| begin(&mut index))

@@ -218,7 +218,7 @@ impl LoadWorker {
     }
 
     fn sync_generation(&mut self) {
-        let generation = self.binlog.state().following.generation();
+        let generation = self.binlog.state().replication.generation();
         if self.generation != generation {
             self.generation = generation;
             self.backlog = PageBacklog::default();
@@ -245,7 +245,7 @@ impl LoadWorker {
         let (binlog, generation) = (Arc::clone(&self.binlog), self.generation);
         tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            if binlog.state().following.is_current(generation) {
+            if binlog.state().replication.is_current(generation) {
                 let _ = binlog.loads.try_send(load);
             }
         });
@@ -258,7 +258,7 @@ impl LoadWorker {
         let server = {
             let state = self.binlog.state();
             let server = state.server.clone();
-            server.filter(|_| state.following.is_current(self.generation))
+            server.filter(|_| state.replication.is_current(self.generation))
         };
         let Some(server) = server else {
             return Ok(None);
@@ -285,7 +285,7 @@ impl LoadWorker {
     /// lifted.
     fn block_timeline(&self, timeline: &CachedTimeline, error: &BinlogError) {
         let state = self.binlog.state();
-        if state.following.is_current(self.generation) {
+        if state.replication.is_current(self.generation) {
             timeline.set_block_reason(Some(error.suspension(self.binlog.user())));
             drop(state);
             self.binlog.notify_suspension();

@@ -89,7 +89,9 @@ fn adopt_columns(
     printed: Option<String>,
 ) -> bool {
     let mut state = binlog.state();
-    let adopted = state.following.set_columns(generation, timeline_id, routes);
+    let adopted = state
+        .replication
+        .set_columns(generation, timeline_id, routes);
     if adopted {
         match printed {
             Some(printed) => binlog.table_fingerprints().insert(timeline_id, printed),
