@@ -1,4 +1,4 @@
-//! See `headwater::wire::fuzzing::reply_metadata`.
+//! See `headwater::wire::fuzzing::reply`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::wire::fuzzing::reply(data));

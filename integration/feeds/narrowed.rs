@@ -15,7 +15,7 @@ pub(crate) fn narrowed(proxy: &Proxy, client: &mut WireClient, statement: &str) 
     });
 }
 
-/// As [`narrowed_text`], where each question may have its own session.
+/// As [`narrowed`], where each question may have its own session.
 #[track_caller]
 pub(super) fn narrowed_where(proxy: &Proxy, statement: &str, mut ask: impl FnMut(&str)) {
     let never = format!("narrowed: {statement}");

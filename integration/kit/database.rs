@@ -66,7 +66,7 @@ impl Database {
         Database::named(server, unique(&format!("hw_{story}")))
     }
 
-    /// As [`FeedDatabase::empty`]; all such names are of one length.
+    /// As [`Database::empty`]; all such names are of one length.
     #[track_caller]
     pub(crate) fn padded(server: &'static Server, story: &str) -> Database {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

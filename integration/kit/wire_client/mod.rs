@@ -196,7 +196,7 @@ impl WireClient {
         self.reply(payload.first().copied().unwrap_or_default())
     }
 
-    /// Sends a command without waiting; read with [`WireClient::reply_metadata`].
+    /// Sends a command without waiting; read with [`WireClient::reply`].
     pub(crate) fn send(&mut self, payload: &[u8]) -> io::Result<()> {
         self.stream.begin_command();
         self.send_packet(0, payload)

@@ -30,7 +30,7 @@ impl WireClient {
         Ok(reply)
     }
 
-    /// As [`WireClient::reply_metadata`]; what came before an error is kept.
+    /// As [`WireClient::reply`]; what came before an error is kept.
     pub(crate) fn reply_into(&mut self, command: u8, reply: &mut Reply) -> io::Result<()> {
         match command {
             // QUIT, STMT_SEND_LONG_DATA, STMT_CLOSE
