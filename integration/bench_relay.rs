@@ -1,4 +1,4 @@
-//! The arithmetic and the table of `make bench-relay`: a bench of its own has no tests, so they are told here.
+//! The arithmetic and the table of `make bench-relay`. A bench without a harness has no tests, so they are here.
 
 #[path = "../benches/relay/score.rs"]
 #[allow(dead_code)]

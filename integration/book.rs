@@ -1,4 +1,4 @@
-//! The book: its table of contents has every page, what pages lead to is there, and each alert has its runbook.
+//! The book: its table of contents has every page, every link resolves, and each alert has its runbook.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +11,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// `docs/*.md`, and the pages beside them.
+/// `docs/*.md`, and the pages outside that folder.
 fn pages() -> Vec<String> {
     let mut pages = ["README", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG"]
         .map(|name| format!("{name}.md"))
@@ -25,7 +25,7 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// Lines that are not code.
+/// Lines outside code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut in_code = false;
     text.lines().filter(move |line| {
@@ -35,7 +35,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What stands in brackets behind brackets, `](here)`.
+/// Link targets: the text in `](here)`.
 fn links(text: &str) -> Vec<String> {
     let mut links = Vec::new();
     for line in prose(text) {
@@ -47,7 +47,7 @@ fn links(text: &str) -> Vec<String> {
     links
 }
 
-/// What each heading of a page is called in a link: letters, digits, `-` and `_` of it, and its number if it is not the first.
+/// The anchor of each heading of a page: its letters, digits, `-` and `_`, and a number if it is not the first.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for line in prose(text).filter(|line| line.starts_with('#')) {
@@ -71,7 +71,7 @@ fn numbered(anchor: &str, number: usize) -> String {
     }
 }
 
-/// Where a link of a page leads, from the root.
+/// The path of a link's target from the root.
 fn followed(page: &str, link: &str) -> PathBuf {
     let mut path = PathBuf::new();
     let folder = Path::new(page).parent().unwrap();
@@ -84,7 +84,7 @@ fn followed(page: &str, link: &str) -> PathBuf {
     path
 }
 
-/// What is wrong with the links of a page.
+/// The broken links of a page.
 fn dead(page: &str, text: &str) -> Vec<String> {
     let mut dead = Vec::new();
     for link in links(text) {
@@ -125,7 +125,7 @@ fn its_table_of_contents_has_every_page_once() {
     }
 }
 
-/// The program's own source files.
+/// The program's source files.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -137,7 +137,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What the program names of the documentation in what it says: `[page](page.md#heading)`, which is told as `docs/page.md#heading`, and the
+/// References to the documentation in the program's texts: `[page](page.md#heading)`, which is printed as `docs/page.md#heading`, and the
 /// latter itself.
 fn named(line: &str) -> Vec<String> {
     let mut named = Vec::new();
@@ -154,7 +154,7 @@ fn named(line: &str) -> Vec<String> {
     named
 }
 
-/// Whoever is told of a page has no page before him: a heading alone leads nowhere.
+/// A reader of a log line has no page open, so a heading alone leads nowhere.
 #[test]
 fn every_page_that_the_program_names_is_there() {
     let mut files = Vec::new();
@@ -164,7 +164,7 @@ fn every_page_that_the_program_names_is_there() {
     let (mut all, mut lost) = (0, Vec::new());
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
-        // Texts of tests may name what is not there.
+        // Texts of tests may name pages that do not exist.
         let code = text.split("#[cfg(test)]").next().unwrap();
         for link in code.lines().flat_map(named) {
             all += 1;

@@ -1,4 +1,4 @@
-//! The data set, the accounts and `headwater demo`: what a newcomer meets first.
+//! The data set, the accounts and `headwater demo`: a new user's first steps.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -107,7 +107,7 @@ fn the_demo_shows_a_timeline_stays_until_interrupted_and_leaves_nothing() {
     }
     assert!(shown.contains("4000 follows"), "{shown}");
 
-    // Do as we are told.
+    // Follows the printed instructions.
     let proxy: SocketAddr = after(&shown, "Headwater on ")
         .trim_end_matches(',')
         .parse()
@@ -141,7 +141,7 @@ fn load_with_accounts(server: &Server, database: &str, size: DatasetSize) {
     });
 }
 
-/// Does something as `root`.
+/// Runs statements as `root`.
 fn on_connection(server: &Server, does: impl AsyncFnOnce(&mut Conn)) {
     let addr = server.addr();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -160,7 +160,7 @@ fn on_connection(server: &Server, does: impl AsyncFnOnce(&mut Conn)) {
     });
 }
 
-/// The first word behind `mark`.
+/// The first word after `mark`.
 fn after<'a>(text: &'a str, mark: &str) -> &'a str {
     let (_, rest) = text
         .split_once(mark)

@@ -1,4 +1,4 @@
-//! Other ways in and out than a port: sockets of the machine, and the PROXY protocol.
+//! Connections other than by TCP port: Unix sockets, and the PROXY protocol.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -57,7 +57,7 @@ fn sockets_of_the_machine_lead_in_and_out() {
             let directly = printed(local(server, upstream.to_str().unwrap()), script);
             assert_eq!(printed(local(server, path), script), directly);
             assert!(directly.contains("10"), "{directly}");
-            // Each side is secure, so the password may be told, whatever the plugin.
+            // Each leg is secure, so the password may be sent, whatever the plugin.
             let mut client = local(server, path);
             client.args(["--user=local", "--password=geheim"]);
             assert!(printed(client, "SELECT CURRENT_USER()").contains("local@localhost"));
@@ -69,7 +69,7 @@ fn sockets_of_the_machine_lead_in_and_out() {
     );
 }
 
-/// The server asks the operating system who is at its socket: that is Headwater, whoever its client is.
+/// The server asks the operating system for the peer at its socket: that is Headwater, whoever its client is.
 #[test]
 fn who_comes_by_network_is_not_taken_for_the_user_that_headwater_runs_as() {
     on_servers_of_its_own(
@@ -105,7 +105,7 @@ fn who_comes_by_network_is_not_taken_for_the_user_that_headwater_runs_as() {
             proxy.wait_for_log(&format!("takes all clients for the user {user}"));
             assert_eq!(own(path), directly);
 
-            // Servers leave out quotes around a name.
+            // Servers omit the quotes around a name.
             for name in [user.clone(), format!("'{user}'")] {
                 let login = Login::default().user(&name);
                 let refused = WireClient::try_login(proxy.addr(), &login).unwrap();
@@ -128,7 +128,7 @@ fn who_comes_by_network_is_not_taken_for_the_user_that_headwater_runs_as() {
                 "{told:?}"
             );
 
-            // The login of another, and the change behind it in the same write.
+            // Another account's login, and the change of user after it in the same write.
             let plugin = guest.greeting.plugin.clone();
             let login = [
                 &0x0008_8201_u32.to_le_bytes()[..],
@@ -176,7 +176,7 @@ fn a_socket_that_nobody_listens_on_is_taken_and_another_is_not() {
     drop(proxy);
 }
 
-/// A header of the binary form, for a client at 192.0.2.7.
+/// A binary header for a client at 192.0.2.7.
 fn binary() -> Vec<u8> {
     let addresses = [192, 0, 2, 7, 127, 0, 0, 1, 0x0f, 0xa0, 0x0c, 0xeb];
     [V2, b"\x21\x11\0\x0c", &addresses].concat()
@@ -198,7 +198,7 @@ fn who_is_trusted_says_whom_it_speaks_for_and_the_server_is_told() {
             let text = b"PROXY TCP4 192.0.2.7 127.0.0.1 4000 3307\r\n".to_vec();
             for send in ["none", "v1", "v2"] {
                 if send != "none" && !mariadb {
-                    // MySQL does not take the header.
+                    // MySQL does not support the header.
                     continue;
                 }
                 let settings =
@@ -260,7 +260,7 @@ fn who_is_trusted_and_says_nothing_of_the_kind_is_let_go_and_nobody_else_is_aske
             let login = Login::default().speaking_for(&binary());
             proxy.login(&login).ok("DO 1");
 
-            // Who is not trusted is no one's speaker: the server judges what it says.
+            // Headwater does not read the header of an untrusted peer: the server judges those bytes.
             let others = "[proxy_protocol]\ntrusted = ['192.0.2.0/24', '2001:db8::/32']\n";
             let proxy = Proxy::configured(server.addr(), others, &[]);
             proxy.login(&Login::default()).ok("DO 1");

@@ -1,5 +1,5 @@
-//! Stories, each told against real servers.
-// A story fails by panicking, and reads bytes that it has just counted.
+//! Tests against real servers.
+// A test fails by panicking, and indexes bytes that it has just counted.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

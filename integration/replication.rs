@@ -1,4 +1,4 @@
-//! Replicas that have Headwater's address in the place of their source's.
+//! Replicas with Headwater's address in place of their source's.
 
 use headwater::lab::private_server::{PrivateServer, ServerKind};
 
@@ -13,7 +13,7 @@ struct Stage<'a> {
     source: &'a PrivateServer,
     replica: PrivateServer,
     proxy: Proxy,
-    /// Rows that the source has.
+    /// The number of the source's rows.
     rows: u64,
 }
 
@@ -25,7 +25,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Has it replicate in this way and in no other.
+    /// Configures the replica for this form of replication only.
     fn replicate(&self, user: &str, from: &str, options: &str) {
         let stop: &[&str] = match self.source.kind() {
             ServerKind::Mariadb => &["STOP SLAVE", "RESET SLAVE ALL"],
@@ -36,7 +36,7 @@ impl Stage<'_> {
         follow(&self.replica, self.proxy.addr().port(), user, &options);
     }
 
-    /// What the source writes, in small events and in one that takes more than a packet, is on the replica.
+    /// Writes on the source, in small events and in one of more than a packet, and waits for the rows on the replica.
     #[track_caller]
     fn arrives(&mut self) {
         let mut root = WireClient::connect(self.source.addr());
@@ -86,7 +86,7 @@ fn on_each_stage_with(settings: &str, story: impl Fn(&mut Stage<'_>)) {
                 "CREATE TABLE kept.words (n int PRIMARY KEY, word longblob)",
             ];
             for server in [stage.source, &stage.replica] {
-                // Its own, and no affair of the other's.
+                // Unlogged: each server has its own account.
                 let unlogged = [&["SET sql_log_bin = 0"], &made[..]].concat();
                 stage.sql(server, &unlogged);
             }
@@ -100,14 +100,14 @@ fn a_replica_follows_its_source_through_headwater() {
     on_each_stage(|stage| {
         stage.replicate("root", &from_now_on(stage.source), "");
         stage.arrives();
-        // From where the replica has come to, as it says itself.
+        // From the replica's own position.
         let by_id = match stage.source.kind() {
             ServerKind::Mariadb => "MASTER_USE_GTID = slave_pos",
             ServerKind::Mysql => "SOURCE_AUTO_POSITION = 1",
         };
         stage.replicate("root", by_id, "");
         stage.arrives();
-        // Who is away for a while gets the rest.
+        // A replica that reconnects gets the events it missed.
         let (stop, start) = match stage.source.kind() {
             ServerKind::Mariadb => ("STOP SLAVE", "START SLAVE"),
             ServerKind::Mysql => ("STOP REPLICA", "START REPLICA"),
@@ -143,7 +143,7 @@ fn a_replica_follows_its_source_behind_tls_and_in_frames() {
                 Some("SET GLOBAL slave_compressed_protocol = 1"),
                 "",
             ),
-            // Nothing uncompressed is allowed.
+            // Uncompressed connections are not allowed.
             ServerKind::Mysql => (
                 ", SOURCE_SSL = 1",
                 None,
@@ -163,19 +163,19 @@ fn a_replica_follows_its_source_behind_tls_and_in_frames() {
     });
 }
 
-/// The replica says on the same connection what it has got, and the source waits for that.
+/// The replica acknowledges on the same connection, and the source waits for that.
 #[test]
 fn a_semi_synchronous_replica_answers_through_headwater() {
     on_each_stage(answers);
 }
 
-/// The source counts frames, the replica packets, and both begin anew with each answer.
+/// The source counts frames, the replica packets, and both restart with each reply.
 #[test]
 fn replicas_without_frames_follow_a_source_in_frames() {
     on_each_stage_with("[compression]\nserver = 'where-offered'\n", |stage| {
         stage.replicate("root", &from_now_on(stage.source), "");
         stage.arrives();
-        // More events than there are numbers.
+        // More events than there are sequence numbers.
         let mut root = WireClient::connect(stage.source.addr());
         for _ in 0..300 {
             let n = stage.rows;
@@ -207,7 +207,7 @@ fn replicas_in_frames_follow_a_source_without() {
     });
 }
 
-/// The replica confirms what it has got.
+/// The replica acknowledges the events.
 fn answers(stage: &mut Stage<'_>) {
     let before = stage.rows;
     let (of_source, of_replica, answered): (&[&str], &[&str], _) = match stage.source.kind() {

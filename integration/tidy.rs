@@ -1,11 +1,11 @@
-//! The rings of the house: imports point inward, the inner ring does no IO, files stay small.
+//! The project's structure: imports point inward, the inner ring does no IO, files stay small.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const MAX_LINES: usize = 800;
 
-/// Packages under `crates/`, each with those that it may import.
+/// Packages under `crates/`, each with its allowed imports.
 const PURE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("sql", &[]),
@@ -30,7 +30,7 @@ const PURE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates that do IO, or wait.
+/// Crates that do IO or wait.
 const IO_CRATES: &[&str] = &[
     "tokio",
     "mio",
@@ -44,7 +44,7 @@ const IO_CRATES: &[&str] = &[
     "hyper",
 ];
 
-/// Modules of ring 0 and of ring 1; all others are ring 2. The longest name that fits a path decides.
+/// Modules of ring 0 and of ring 1; all others are ring 2. The longest matching prefix of a path decides.
 const RINGS: &[(&str, u8)] = &[
     ("wire", 0),
     ("sql", 0),
@@ -75,7 +75,7 @@ const RINGS: &[(&str, u8)] = &[
     ("upstreams", 1),
 ];
 
-/// What a ring without sockets and clocks has no use for.
+/// Names that a ring without sockets and clocks must not use.
 const IO: &[&str] = &["tokio", "std::net", "Instant", "SystemTime"];
 
 fn ring(module: &str) -> u8 {
@@ -86,11 +86,11 @@ fn ring(module: &str) -> u8 {
         .map_or(2, |(_, ring)| *ring)
 }
 
-/// What is wrong with a source file, given its module's path (`session::driver`) and text.
+/// The violations in a source file, given its module's path (`session::driver`) and text.
 fn faults(module: &str, text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let own = ring(module);
-    // Tests may look at anything; they stand at the foot of a file.
+    // Tests may import anything; they are at the end of a file.
     let code = text.split("#[cfg(test)]").next().unwrap();
     for (number, line) in code.lines().enumerate() {
         let line = line.split("//").next().unwrap();
@@ -112,7 +112,7 @@ fn faults(module: &str, text: &str) -> Vec<String> {
     faults
 }
 
-/// Modules of this crate that a line names, whole from the root.
+/// Full paths of this crate's modules that a line names.
 fn paths(module: &str, line: &str) -> Vec<String> {
     let mut found = Vec::new();
     for root in ["crate::", "headwater::", "super::"] {
@@ -146,7 +146,7 @@ fn paths(module: &str, line: &str) -> Vec<String> {
     found
 }
 
-/// `a::b` of `a::b::C`, and each of `a::{b, c}`.
+/// `a::b` of `a::b::C`, and each path of `a::{b, c}`.
 fn leaves(path: &str) -> Vec<String> {
     let end = path.find(|letter: char| !(letter.is_alphanumeric() || "_:".contains(letter)));
     let (stem, behind) = path.split_at(end.unwrap_or(path.len()));
@@ -166,7 +166,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every file of the project, whether it is known to version control or about to be.
+/// Every file of the project, tracked by git or not.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -248,7 +248,7 @@ fn pure_packages_name_nothing_that_does_io_and_import_those_above_them() {
     assert_eq!(seen.len(), PURE.len(), "{seen:?}");
 }
 
-/// A world whose time is simulated has to be the time of all.
+/// Simulated time requires that all code reads one clock.
 #[test]
 fn the_clock_is_looked_at_in_one_place() {
     for (file, text) in texts() {
@@ -267,7 +267,7 @@ fn the_clock_is_looked_at_in_one_place() {
     }
 }
 
-/// A session's fields are its driver's: what decides about it is told what it has to know.
+/// A session's fields belong to its driver: code that decides about a session gets the state it needs as arguments.
 #[test]
 fn nobody_outside_its_folder_implements_a_session() {
     for (file, text) in texts() {
@@ -311,7 +311,7 @@ fn an_import_that_points_outward_is_found() {
     }
 }
 
-/// A path counts where it is absolute: not behind a name, as in `$prefix/lib`.
+/// A path counts only if it is absolute: not after a name, as in `$prefix/lib`.
 fn holds(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -322,7 +322,7 @@ fn holds(line: &str, word: &str) -> bool {
 
 #[test]
 fn no_file_is_too_long_and_none_knows_the_machine_it_was_written_on() {
-    // In two parts, so that this file does not hold them.
+    // In two parts, so that this file does not contain them.
     let forbidden = [
         concat!("to", "do!("),
         concat!("unimple", "mented!("),
@@ -350,7 +350,7 @@ fn no_file_is_too_long_and_none_knows_the_machine_it_was_written_on() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Else a change of the code would leave `make faults` with faults that cannot be planted.
+/// Otherwise a change of the code could leave `make faults` with faults that cannot be planted.
 #[test]
 fn each_line_that_a_fault_is_planted_in_stands_once() {
     let list: toml::Table = fs::read_to_string("world/faults.toml")

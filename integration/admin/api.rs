@@ -1,4 +1,4 @@
-//! The API: what it says is so, and `docs/inspect.md` says the same of it.
+//! The API: its reports are correct, and `docs/inspect.md` documents each key.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::kit::proxy::ROOT_SERVICE;
 use crate::kit::servers::{on_each_quiet_server, on_each_server};
 
 const PAGE: &str = include_str!("../../docs/inspect.md");
-/// Those that `SHOW HEADWATER` shows as well.
+/// Tables that `SHOW HEADWATER` shows as well.
 const TABLES: [&str; 7] = [
     "status",
     "feeds",
@@ -92,7 +92,7 @@ fn what_it_says_is_so() {
         assert_eq!(tried["memory"]["from"], "memory");
         assert_eq!(tried["server"]["ids"], Value::from(vec![10]));
         assert_eq!(tried["equal"], true);
-        // Of a reader who is not in memory it is loaded, as for a call; nobody has messages up to 9.
+        // A reader who is not in memory is loaded, as for a call; no author has messages up to 9.
         let other = told(admin, &scene.trial("77"));
         assert_eq!(
             (&other["equal"], &other["memory"]["from"]),
@@ -157,14 +157,14 @@ fn what_it_says_is_so() {
             Value::from(vec![20, 10]),
             "{last}"
         );
-        // The definition is relayed now, and it was the only one.
+        // The only definition is relayed now.
         let lamp = told(admin, "/api/health");
         assert_eq!(
             (&lamp["state"], &lamp["reason"]),
             (&"relaying".into(), &"nothing_served".into()),
             "{lamp}"
         );
-        // What memory holds is wrong still: a trial says so.
+        // Memory is still wrong, and a trial reports that.
         let tried = told(admin, &scene.trial("1"));
         assert_eq!(tried["equal"], false, "{tried}");
         assert!(
@@ -194,7 +194,7 @@ fn the_lamp_names_what_cures() {
             assert_ne!(lamp["state"], "memory", "{lamp}");
             assert!(lamp["cure"].as_str().unwrap().starts_with(cure), "{lamp}");
         }
-        // A right is missing: the statement that gives it.
+        // A right is missing: the reply contains the statement that grants it.
         let mut root = server.connect();
         let user = "hw_lamp";
         root.ok(&format!("DROP USER IF EXISTS {user}@'%'"));
@@ -243,13 +243,13 @@ fn a_trial_without_the_right_to_compare_shows_memorys_page_and_names_the_right()
     });
 }
 
-/// Keys of a path's section.
+/// Keys in a path's section of the documentation.
 fn keys_in_docs(path: &str) -> BTreeSet<String> {
     let lines = PAGE.lines().skip_while(|line| path_of(line) != Some(path));
     cells(lines.skip(1))
 }
 
-/// Columns of a table of `SHOW HEADWATER`.
+/// Documented columns of a table of `SHOW HEADWATER`.
 fn columns_in_docs(table: &str) -> BTreeSet<String> {
     let table = table.to_uppercase();
     let is_its = |line: &&str| {
@@ -259,7 +259,7 @@ fn columns_in_docs(table: &str) -> BTreeSet<String> {
     cells(PAGE.lines().skip_while(|line| !is_its(line)).skip(1))
 }
 
-/// The first cells of the rows of a section's table.
+/// The first cells of the table rows in a section.
 fn cells<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let section = lines.take_while(|line| !line.starts_with('#'));
     let cells = section.filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
@@ -271,7 +271,7 @@ fn path_of(heading: &str) -> Option<&str> {
     heading.strip_prefix("## `")?.split(['`', '?']).next()
 }
 
-/// Every key, however deep.
+/// Every key at any depth.
 fn keys(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(entries) => {

@@ -1,4 +1,4 @@
-//! Somebody names a database so that it looks like lines of others: nowhere does it stand as it is.
+//! A database name forges log lines: no output contains it unescaped.
 
 use super::http::Admin;
 use crate::check::check;
@@ -16,7 +16,7 @@ message = { table = 'message', author = 'user_id' }
 follow = { table = 'follower', reader = 'user_id', author = 'follower_id' }
 ";
 
-/// Two names: with what makes lines and colours, and with every other control character that a name may hold.
+/// Two names: one with line breaks and colour codes, one with every other control character that a name may contain.
 fn names() -> [String; 2] {
     let controls: String = ('\u{1}'..='\u{1f}').chain(['\u{7f}']).collect();
     [
@@ -25,7 +25,7 @@ fn names() -> [String; 2] {
     ]
 }
 
-/// True for what would not be seen as itself.
+/// True for characters that are not visible as themselves.
 fn is_hidden(letter: char) -> bool {
     letter.is_control() && letter != '\n'
 }
@@ -56,7 +56,7 @@ fn nobody_forges_a_line_by_the_name_of_a_database() {
                     let mut client = proxy.login(&Login::default().database(&name));
                     warm(&proxy, &mut client, CALL);
                 }
-                // By itself, too, somebody names a form of a statement.
+                // A statement form contains forged text too.
                 let forged = "SELECT id AS `a\nERROR forged\u{1b}[31m` FROM message m JOIN follower f ON f.follower_id = m.user_id";
                 for name in names() {
                     let mut client = proxy.login(&Login::default().database(&name));

@@ -1,4 +1,4 @@
-//! Who may see what.
+//! Access control of the admin port.
 
 use super::http::Admin;
 use crate::kit::proxy::ROOT_SERVICE;
@@ -65,7 +65,7 @@ fn with_a_token_others_learn_no_more_than_whether_it_is_well() {
             let almost = admin.get_with(path, &shown.replace("ef\r", "eg\r"));
             assert_eq!(almost.status, 401, "{path}: {almost:?}");
         }
-        // The page has nothing of anybody's in it.
+        // The page contains no private data.
         let page = admin.get("/");
         assert_eq!(page.status, 200);
         assert!(
@@ -75,7 +75,7 @@ fn with_a_token_others_learn_no_more_than_whether_it_is_well() {
         );
         assert_eq!(admin.get("/live").status, 200);
         assert_eq!(admin.get("/ready").body, "ready\n");
-        // The reason's name, and not what names tables and accounts.
+        // Only the reason's name: its detail would name tables and accounts.
         assert_eq!(admin.get("/accelerating").body, "no_service_account\n");
         let own = admin.get_with("/accelerating", &shown);
         assert!(

@@ -1,4 +1,4 @@
-//! Health: asked for, and not remembered.
+//! Health: computed anew for each request.
 
 use nix::sys::signal::Signal;
 
@@ -18,7 +18,7 @@ fn ready_is_whether_a_client_can_log_in() {
                 Admin::beside(server.addr(), "[limits]\nsessions = 2\n", ROOT_SERVICE);
             admin.wait_for("/ready", 200, "ready\n");
             assert_eq!(admin.get("/live").body, "live\n");
-            // No room for another one.
+            // All connection permits are taken.
             let mut first = proxy.enter(&Login::default());
             let second = proxy.enter(&Login::default());
             admin.wait_for(
@@ -28,7 +28,7 @@ fn ready_is_whether_a_client_can_log_in() {
             );
             drop(second);
             admin.wait_for("/ready", 200, "ready\n");
-            // Whoever is in a transaction is let be, and nobody else is let in.
+            // On drain, a session in a transaction stays, and new connections are refused.
             first.ok("BEGIN");
             proxy.signal(Signal::SIGTERM);
             admin.wait_for("/ready", 503, "draining: ");
@@ -36,7 +36,7 @@ fn ready_is_whether_a_client_can_log_in() {
             first.ok("COMMIT");
             assert!(proxy.wait().status.success());
 
-            // The server goes, and nobody has connected since.
+            // The server is unreachable, and no client has connected since.
             let (proxy, admin) = Admin::beside(server.addr(), "", ROOT_SERVICE);
             admin.wait_for("/ready", 200, "ready\n");
             server.stop();
@@ -84,7 +84,7 @@ fn accelerating_is_whether_memory_answers() {
             admin.wait_for("/accelerating", 503, reason);
             admin.wait_for("/ready", 200, "ready\n");
         }
-        // A right is missing: the text has the statement that cures it.
+        // A right is missing: the text contains the GRANT statement that adds it.
         let account = database.account("SELECT", "");
         let user = account.user.clone();
         let flags = ["--service-user", &user];
@@ -97,7 +97,7 @@ fn accelerating_is_whether_memory_answers() {
     });
 }
 
-/// Gives an account what memory needs, and comparisons.
+/// Grants an account the rights that memory and comparisons need.
 #[track_caller]
 pub(super) fn let_follow(server: &Server, root: &mut WireClient, user: &str, name: &str) {
     let (client, slave) = match server.is_mariadb() {
@@ -113,7 +113,7 @@ pub(super) fn let_follow(server: &Server, root: &mut WireClient, user: &str, nam
     }
 }
 
-/// Nobody can be proved to be up to date whose server hangs.
+/// While a server hangs, freshness cannot be proved.
 #[test]
 fn a_server_that_hangs_is_noticed_by_a_proof_and_not_by_a_timer() {
     on_servers_of_its_own(
@@ -155,7 +155,7 @@ fn where_nobody_asked_for_a_port_one_that_is_taken_is_no_matter() {
     });
 }
 
-/// Every client would be refused by what is set about TLS: that is said, and nothing else is made up.
+/// TLS settings would refuse every client: the report says so and invents no other cause.
 #[test]
 fn nobody_is_ready_for_clients_who_all_fail_by_tls() {
     let (authority, others) = (Authority::new(), Authority::new());
@@ -176,7 +176,7 @@ fn nobody_is_ready_for_clients_who_all_fail_by_tls() {
             admin.wait_for("/ready", 503, "no_tls: TLS with the server at ");
             let up = "\nheadwater_upstream_up 1\n";
             assert!(admin.get("/metrics").body.contains(up));
-            // The service account is in the same case, and its other connections wait for nobody's lock.
+            // The service account cannot proceed either, and its other connections wait for no lock.
             admin.wait_for("/accelerating", 503, "server: ");
             for _ in 0..200 {
                 let said = admin.get("/accelerating").body;

@@ -1,4 +1,4 @@
-//! Whatever is done to the admin port, sessions do not feel it, and it answers again.
+//! Sessions are unaffected by abuse of the admin port, and the port recovers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -38,7 +38,7 @@ fn a_thousand_connections_and_half_requests_do_no_harm() {
             "{before} KiB before, {} now",
             proxy.resident_kib()
         );
-        // Those that say nothing are let go, whoever else comes is answered then.
+        // Silent connections are closed, and new ones are answered then.
         let deadline = patience();
         while admin
             .send(b"GET /live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -76,13 +76,13 @@ fn what_is_too_large_or_no_request_is_refused() {
                 .unwrap();
             let _ = socket.write_all(request.as_bytes());
             let mut reply = Vec::new();
-            // It may be reset.
+            // The connection may be reset.
             let _ = socket.read_to_end(&mut reply);
             let reply = String::from_utf8_lossy(&reply);
             let refused = reply.is_empty() || reply.starts_with("HTTP/1.1 4");
             assert!(refused, "{}: {reply}", &request[..request.len().min(60)]);
         }
-        // A long body is not waited for.
+        // The reply does not wait for a long body.
         let begun = Instant::now();
         let answer = admin.send(b"GET /live HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\nConnection: close\r\n\r\nx");
         assert!(answer.is_ok_and(|answer| answer.status == 200));

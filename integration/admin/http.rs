@@ -1,4 +1,4 @@
-//! Asks the admin port, as plainly as can be.
+//! A plain HTTP client for the admin port.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::kit::patience;
 use crate::kit::proxy::{Proxy, free_addr};
 
-/// An answer.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -15,12 +15,12 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// The admin port of a Headwater.
+/// The admin port of a Headwater process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Admin(pub(crate) SocketAddr);
 
 impl Admin {
-    /// A Headwater with one, started with these flags and this settings file.
+    /// Starts a Headwater with an admin port, these flags and this settings file.
     #[track_caller]
     pub(crate) fn beside(upstream: SocketAddr, settings: &str, flags: &[&str]) -> (Proxy, Admin) {
         let admin = free_addr();
@@ -30,7 +30,7 @@ impl Admin {
             settings,
             &[&["--admin-listen", &listen], flags].concat(),
         );
-        // It is opened behind the port for clients.
+        // The admin port opens after the client port.
         let deadline = patience();
         while TcpStream::connect(admin).is_err() {
             assert!(Instant::now() < deadline, "{}", proxy.log());
@@ -44,7 +44,7 @@ impl Admin {
         self.get_with(path, "")
     }
 
-    /// With these lines in the head as well.
+    /// GET with extra header lines.
     #[track_caller]
     pub(crate) fn get_with(self, path: &str, lines: &str) -> Answer {
         let host = if lines.contains("Host:") {
@@ -56,7 +56,7 @@ impl Admin {
         self.send(request.as_bytes()).unwrap()
     }
 
-    /// Asks that something be done, with these lines in the head as well.
+    /// POST with extra header lines.
     #[track_caller]
     pub(crate) fn post(self, path: &str, lines: &str) -> Answer {
         let request = format!(
@@ -65,7 +65,7 @@ impl Admin {
         self.send(request.as_bytes()).unwrap()
     }
 
-    /// Sends these bytes, and reads to the end.
+    /// Sends these bytes and reads to the end.
     pub(crate) fn send(self, request: &[u8]) -> io::Result<Answer> {
         let mut socket = TcpStream::connect(self.0)?;
         socket.set_read_timeout(Some(Duration::from_secs(20)))?;
@@ -85,7 +85,7 @@ impl Admin {
         })
     }
 
-    /// Asks until the answer is this one: status, and how its text begins.
+    /// Repeats the request until the response has this status and its text begins so.
     #[track_caller]
     pub(crate) fn wait_for(self, path: &str, status: u16, text: &str) {
         let deadline = patience();

@@ -1,4 +1,4 @@
-//! Lines that clients cause without end: a few are written, all are counted, and the log says how many were left out.
+//! Log lines that clients can cause without end: a few are written, all are counted, and the log has the number of suppressed lines.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ fn a_flood_of_clients_that_are_let_go_does_not_flood_the_log() {
         client
             .write_all(b"GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n")
             .unwrap();
-        // Until it is closed.
+        // Read until the connection is closed.
         let _ = client.read_to_end(&mut Vec::new());
     }
     let after = admin.get("/metrics").body;

@@ -1,4 +1,4 @@
-//! Metrics: each is explained, told as Prometheus wants it, and says what has happened.
+//! Metrics: each is documented, is exposed in Prometheus's format, and reflects what happened.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -46,14 +46,14 @@ fn every_metric_is_explained() {
     assert_eq!(rows, reasons);
 }
 
-/// Names of metrics in a text, each with what a histogram or a counter adds to it.
+/// Names of metrics in a text, including the suffixes of histograms and counters.
 fn named(text: &str) -> Vec<&str> {
     let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
     let own = |word: &&str| word.starts_with("headwater_") || word.starts_with("process_");
     words.filter(own).collect()
 }
 
-/// The board and the alerts ask for metrics that there are, and each alert has its line in the book.
+/// The dashboard and the alerts use existing metrics, and each alert has its entry in the book.
 #[test]
 fn the_board_and_the_alerts_ask_for_what_is_told() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -80,7 +80,7 @@ fn the_board_and_the_alerts_ask_for_what_is_told() {
         .filter_map(|line| line.strip_prefix("| `Headwater")?.split('`').next());
     let lines: Vec<String> = lines.map(|name| format!("Headwater{name}")).collect();
     assert_eq!(alerts.collect::<Vec<_>>(), lines);
-    // Each expression is one that Prometheus reads.
+    // Prometheus parses each expression.
     let board: serde_json::Value = serde_json::from_str(&board).unwrap();
     let mut rules = "groups:\n  - name: board\n    rules:\n".to_owned();
     for target in board["panels"]
@@ -126,7 +126,7 @@ fn promtool() -> PathBuf {
     own.unwrap_or_else(home).join("usr/bin/promtool")
 }
 
-/// What promtool has to say of a page: nothing, if all is well.
+/// Runs promtool on a page, which must print nothing.
 #[track_caller]
 fn checked(page: &str) {
     let mut promtool = Command::new(promtool())
@@ -221,7 +221,7 @@ fn metrics_say_what_has_happened() {
         );
         let resident = value(&page, "process_resident_memory_bytes");
         assert!((resident / 1_024.0 - proxy.resident_kib() as f64).abs() < 20_000.0);
-        // Behind a write memory is where the log is, once somebody asks; signs of life come all the time.
+        // After a write, the next request brings memory to the log's position; heartbeats arrive all the time.
         let mut root = database.connect();
         for id in 1_000_001..1_000_100 {
             root.ok(&format!(
@@ -246,7 +246,7 @@ fn metrics_say_what_has_happened() {
             value(&page, "headwater_binlog_silent_seconds") < 2.0,
             "{page}"
         );
-        // The same in the other form.
+        // The same metrics in OpenMetrics format.
         let open = admin.get_with("/metrics", OPENMETRICS);
         assert!(
             open.head.contains("application/openmetrics-text"),
@@ -260,7 +260,7 @@ fn metrics_say_what_has_happened() {
             ),
             3.0
         );
-        // Every metric is told at some time, and none that is not named.
+        // Each documented metric is exposed at some time, and no other is.
         for told in open
             .body
             .lines()

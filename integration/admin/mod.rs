@@ -1,4 +1,4 @@
-//! Where operators look in: what it says is so, and nothing that is done to it is felt by a session.
+//! The admin port: its reports are correct, and abuse of it does not affect sessions.
 
 mod api;
 mod forged;

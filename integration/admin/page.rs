@@ -1,4 +1,4 @@
-//! The page, in a real browser.
+//! The admin page in a real browser.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::kit::servers::{on_each_quiet_server, on_each_server};
 use crate::kit::wire_client::WireClient;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-/// Text of an element that is shown.
+/// Visible text of an element.
 const SHOWN: &str = "var shown = (id) => document.getElementById(id).innerText; ";
 
 fn address(admin: Admin) -> String {
@@ -65,7 +65,7 @@ fn it_shows_what_the_api_says_to_eyes_and_hands_of_all_kinds() {
             "{difference}"
         );
 
-        // A name is never anything but text.
+        // A name is always rendered as text.
         assert_eq!(
             browser.value("document.querySelectorAll('img, main script').length"),
             0
@@ -124,7 +124,7 @@ fn it_shows_feeds_statements_and_sessions() {
     });
 }
 
-/// Fills the form in without a mouse.
+/// Fills in the form by keyboard alone.
 fn try_by_keyboard(browser: &mut Browser, scene: &Scene) {
     let name = browser.value("document.querySelector('[name=definition]').select(); document.querySelector('[name=definition]').name");
     assert_eq!(name, "definition");
@@ -149,11 +149,11 @@ fn try_by_keyboard(browser: &mut Browser, scene: &Scene) {
     assert_eq!(ids, Value::from(vec!["10", "10"]));
 }
 
-/// The tables have the last sample's numbers, written as the page writes them.
+/// The tables show the last sample's numbers, formatted as the page formats them.
 fn rates_are_those_of_the_api(browser: &mut Browser, admin: Admin, client: &mut WireClient) {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
-        // Whenever the last sample was taken, there were calls in it.
+        // Every sample contains calls.
         for _ in 0..50 {
             client.ok("CALL fetch_timeline_ids(1)");
         }
@@ -195,7 +195,7 @@ fn looks_well_wide_and_narrow_by_day_and_by_night(browser: &mut Browser) {
             );
             assert_eq!(narrow, true, "{width}: it has to be scrolled sideways");
         }
-        // Words stand out from what is behind them, by WCAG's measure for text.
+        // Text contrasts with its background, by WCAG's measure for text.
         let worst = browser.value(
             "(() => { \
                const light = (color) => { const [r, g, b] = color.match(/[\\d.]+/g).map((it) => { it /= 255; return it <= 0.03928 ? it / 12.92 : ((it + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; }; \
@@ -224,7 +224,7 @@ fn everything_is_reached_by_tab(browser: &mut Browser) {
         "{all}.filter((it) => !reached.has(it)).map((it) => it.outerHTML).join()"
     ));
     assert_eq!(missed, "");
-    // Whoever gets there sees it.
+    // Elements that take the focus show it.
     assert_eq!(browser.value("blind"), 0);
 }
 
@@ -236,7 +236,7 @@ fn it_asks_for_the_token_and_forgets_it_with_the_tab() {
         let mut browser = Browser::open();
         browser.go(&address(admin));
         browser.wait_until("document.activeElement?.id === 'token'");
-        // Nothing was asked for that would be refused.
+        // The page makes no request that would be refused.
         assert_eq!(browser.complaints(), [""; 0]);
         assert_eq!(
             browser.value("document.getElementById('all').checkVisibility()"),
@@ -252,7 +252,7 @@ fn it_asks_for_the_token_and_forgets_it_with_the_tab() {
         browser.wait_until("document.getElementById('lamp').dataset.state === 'relaying'");
         assert!(shown(&mut browser, "text").starts_with("no_service_account: "));
         assert!(shown(&mut browser, "cure").starts_with("headwater check "));
-        // It stays with the tab, and nowhere else.
+        // The credential is stored in the tab only.
         browser.go(&address(admin));
         browser.wait_until("document.body?.dataset.heard !== undefined");
         assert_eq!(

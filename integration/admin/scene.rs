@@ -1,4 +1,4 @@
-//! A Headwater that has something to show: calls from memory, and an answer that differed from the procedure's.
+//! A Headwater with data to show: calls served from memory, and a reply that differed from the procedure's.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::kit::servers::Server;
 use crate::kit::wire_client::WireClient;
 use crate::memory::{call_until_it_differs, warm};
 
-/// A name that would run, were it ever taken for HTML.
+/// A name that would execute if it were rendered as HTML.
 pub(super) const NAME: &str = "<img src=x onerror=alert(1)>";
 
 pub(super) const STATEMENT: &str =
@@ -24,13 +24,13 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Reader 1 follows author 2, and has been answered from memory.
+    /// Reader 1 follows author 2 and has been served from memory.
     #[track_caller]
     pub(super) fn of(server: &'static Server, flags: &[&str]) -> Scene {
         Scene::with(server, flags, "")
     }
 
-    /// With a feed as well, one of whose statements was asked.
+    /// Also has a feed, one of whose statements has been run.
     #[track_caller]
     pub(super) fn with_a_feed(server: &'static Server, flags: &[&str]) -> Scene {
         let mut scene = Scene::with(server, flags, &HOME_FEED.replace("home", "<b>home</b>"));
@@ -43,7 +43,7 @@ impl Scene {
         let database = Database::classic(server, "page");
         let mut root = database.connect();
         one_message(&mut root);
-        // A busy machine has proofs come late, and here nobody minds.
+        // On a busy machine freshness proofs are late, so the waits are long.
         let waits = "[freshness]\nwait_ms = 60000\n[index]\nwait_ms = 60000\n";
         let settings = format!("{waits}[[definition]]\nname = \"{NAME}\"\n{feed}");
         let flags = [ROOT_SERVICE, flags].concat();
@@ -60,7 +60,7 @@ impl Scene {
         }
     }
 
-    /// A change that the log does not tell of makes memory wrong, and shadow finds that.
+    /// An unlogged change makes memory wrong, and the shadow comparison detects it.
     #[track_caller]
     pub(super) fn differ(&mut self) {
         self.root.ok("SET sql_log_bin = 0");
@@ -70,7 +70,7 @@ impl Scene {
         call_until_it_differs(&self.proxy, &mut self.client, "CALL fetch_timeline_ids(1)");
     }
 
-    /// The path that tries a reader here.
+    /// The API path of a trial for a reader.
     pub(super) fn trial(&self, reader: &str) -> String {
         let name = "%3Cimg+src%3Dx+onerror%3Dalert(1)%3E";
         let database = self.database.name();
@@ -78,7 +78,7 @@ impl Scene {
     }
 }
 
-/// What a path of the API says.
+/// The JSON that an API path returns.
 #[track_caller]
 pub(super) fn told(admin: Admin, path: &str) -> Value {
     let answer = admin.get(path);

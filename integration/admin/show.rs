@@ -1,4 +1,4 @@
-//! `SHOW HEADWATER ...`: what a client is told is what the admin port tells, and what it promises is what happens.
+//! `SHOW HEADWATER ...`: a client receives what the admin port reports, and the stated decision is the one that is made.
 
 use super::http::Admin;
 use crate::kit::database::Database;
@@ -9,7 +9,7 @@ use crate::memory::warm;
 
 const CALL: &str = "CALL fetch_timeline_ids(1)";
 
-/// What the first row has in this column.
+/// The given columns of the first row.
 #[track_caller]
 fn told(client: &mut WireClient, statement: &str) -> [String; 2] {
     let rows = client.rows(&format!("SHOW HEADWATER WHY FOR {statement}"));
@@ -24,13 +24,13 @@ fn tables_are_those_of_the_admin_port() {
     on_each_server(|server| {
         let database = Database::classic(server, "showtables");
         let name = database.name();
-        // Databases of other stories come and go.
+        // Databases of other tests come and go.
         let settings = format!("[[definition]]\nname = \"classic\"\ndatabase = \"{name}\"\n");
         let (proxy, admin) = Admin::beside(server.addr(), &settings, ROOT_SERVICE);
         proxy.wait_for_log(&format!("in database {name}: accelerated"));
         let mut client = proxy.login(&database.login());
         warm(&proxy, &mut client, CALL);
-        // Bytes and times go on, and a session that was answered is still busy for a moment.
+        // Byte counts and times change between requests, and a session that was answered is busy for a moment.
         let moves = |name: &str| {
             ["seconds", "bytes", "proof", "process", "binlog", "by_state"]
                 .iter()
@@ -69,7 +69,7 @@ fn tables_are_those_of_the_admin_port() {
             .rows("SHOW HEADWATER STATUS LIKE 'headwater_calls_total%\"classic\"%\"memory\"%'");
         let counted: u64 = counted[0][1].as_ref().unwrap().parse().unwrap();
         assert_eq!(counted, proxy.counts().of("calls_from_memory"));
-        // Secrets are none of it.
+        // Secrets are omitted.
         let settings = client.rows("SHOW HEADWATER SETTINGS LIKE 'service.%'");
         assert_eq!(settings[1][1].as_deref(), Some("root"), "{settings:?}");
     });
@@ -141,7 +141,7 @@ fn what_would_become_of_a_call_becomes_of_it() {
         let mut client = proxy.login(&database.login());
         let mut other = proxy.login(&database.login());
         warm(&proxy, &mut other, CALL);
-        // In whatever state the session is.
+        // The explanation holds in every session state.
         for (before, statement, reason, after) in [
             ("DO 0", CALL, "", "DO 0"),
             (
@@ -218,7 +218,7 @@ fn what_would_become_of_a_call_becomes_of_it() {
     });
 }
 
-/// To the session it is one statement more, and leaves what any SHOW leaves.
+/// To the session it counts as one statement and has the effects of any SHOW.
 #[test]
 fn it_leaves_nothing_in_the_session() {
     on_each_server(|server| {
@@ -292,7 +292,7 @@ fn who_may_not_ask_hears_it_from_the_server() {
         assert_eq!(denied.code, 1227);
         assert!(denied.message.contains("PROCESS"), "{denied:?}");
         assert_eq!(client.error("SHOW HEADWATER WHY FOR SELECT 1").code, 1227);
-        // Off, or without a service account, it is the server's mistake to find.
+        // When the feature is off or no service account is set, the server rejects the statement.
         let mut direct = WireClient::login(server.addr(), &database.login());
         let directly = direct.error("SHOW HEADWATER STATUS");
         assert_eq!(directly.code, 1064);
@@ -311,7 +311,7 @@ fn who_may_not_ask_hears_it_from_the_server() {
     });
 }
 
-/// The list of what can be asked has everything that can be, as the documentation has it.
+/// The list of statements is complete and matches the documentation.
 #[test]
 fn the_list_of_questions_is_that_of_the_documentation() {
     const PAGE: &str = include_str!("../../docs/inspect.md");

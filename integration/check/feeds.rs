@@ -1,4 +1,4 @@
-//! Whether each feed is served, and what would mend it.
+//! Whether each feed is served, and how to fix it if not.
 
 use super::{check, only_in};
 use crate::kit::database::Database;

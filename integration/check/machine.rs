@@ -1,4 +1,4 @@
-//! What on the machine itself would be in the way of `serve`, and that nothing of it is left behind.
+//! Conditions on the local machine that would stop `serve`, and the check cleans up after itself.
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -48,7 +48,7 @@ fn the_admin_port_is_tried() {
     says("HEADWATER_ADMIN_LISTEN) is taken, by a Headwater as it seems");
 }
 
-/// It would be offered to nobody, and `tls.required` would refuse everybody.
+/// TLS would be offered to no client, and `tls.required` would refuse every client.
 #[test]
 fn tls_in_front_of_a_server_without_it_is_in_the_way_and_warned_of() {
     let without = |mariadb| {
@@ -86,7 +86,7 @@ fn tls_in_front_of_a_server_without_it_is_in_the_way_and_warned_of() {
     );
 }
 
-/// A server's certificate that does not prove what it should is no fault of the account.
+/// A server certificate that fails verification is not reported as a fault of the account.
 #[test]
 fn a_wrong_ca_is_not_taken_for_a_wrong_password() {
     let (authority, others) = (Authority::new(), Authority::new());
@@ -106,7 +106,7 @@ fn a_wrong_ca_is_not_taken_for_a_wrong_password() {
                 assert!(said.contains("upstream_tls.ca"), "{said}");
                 assert!(!said.contains("service.password"), "{said}");
             }
-            // Nor is a wrong password taken for a wrong CA.
+            // A wrong password is not reported as a wrong CA either.
             let own = authority.path();
             let flags = [
                 "--upstream-tls",
@@ -136,7 +136,7 @@ fn a_port_is_tried_and_who_has_it_is_told_apart() {
             assert_eq!(checked.status, 0);
             checked.says(&format!("listen = {free} is free"));
         }
-        // Nothing was left behind.
+        // The check releases the port.
         let taken = TcpListener::bind(&free).unwrap();
         let checked = listening(&free);
         assert_eq!(checked.status, 1);

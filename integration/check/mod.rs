@@ -1,4 +1,4 @@
-//! `headwater check`: what it finds, what it says of it, and how it ends.
+//! `headwater check`: its findings, its report and its exit status.
 
 mod feeds;
 mod machine;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 use crate::kit::proxy::{headwater, settings_file};
 
-/// A report that has been read.
+/// A parsed report.
 #[derive(Debug)]
 pub(crate) struct Checked {
     status: i32,
@@ -19,7 +19,7 @@ pub(crate) struct Checked {
     said: String,
 }
 
-/// Checks this server with a settings file and further flags.
+/// Runs `check` on this server with a settings file and further flags.
 #[track_caller]
 pub(crate) fn check(server: SocketAddr, settings: &str, flags: &[&str]) -> Checked {
     let (_folder, path) = settings_file(settings);
@@ -32,7 +32,7 @@ pub(crate) fn check(server: SocketAddr, settings: &str, flags: &[&str]) -> Check
             &path,
         ])
         .args(flags)
-        // Any free one: others may listen at the usual one.
+        // Any free port: another process may listen on the default one.
         .args(if flags.contains(&"--listen") {
             &[][..]
         } else {
@@ -45,18 +45,18 @@ pub(crate) fn check(server: SocketAddr, settings: &str, flags: &[&str]) -> Check
         report: String::from_utf8(output.stdout).unwrap(),
         said: String::from_utf8(output.stderr).unwrap(),
     };
-    // Shown with a failure only.
+    // Visible only if the test fails.
     eprintln!("{}{}", checked.report, checked.said);
     checked
 }
 
-/// The settings of the classic timeline in one database alone.
+/// Settings of the classic timeline in one database only.
 fn only_in(database: &str) -> String {
     format!("[[definition]]\ndatabase = \"{database}\"\n")
 }
 
 impl Checked {
-    /// The lines under the heading that begins so.
+    /// The lines under the heading with this prefix.
     #[track_caller]
     fn part(&self, heading: &str) -> Vec<&str> {
         let mut lines = self.report.lines();
@@ -71,7 +71,7 @@ impl Checked {
             .collect()
     }
 
-    /// The statements, without what stands behind them.
+    /// The GRANT statements without the text after them.
     #[track_caller]
     fn grants(&self) -> Vec<String> {
         let lines = self.part("Grants that the service account");
@@ -79,7 +79,7 @@ impl Checked {
         lines.into_iter().map(statement).collect()
     }
 
-    /// Those that are marked.
+    /// The marked statements.
     #[track_caller]
     fn missing(&self) -> Vec<String> {
         let lines = self.part("Grants that the service account");

@@ -1,4 +1,4 @@
-//! The grants: what is printed is enough, nothing of it can be left out, and the README says the same.
+//! The grants: the printed ones suffice, none of them can be omitted, and the README lists the same.
 
 use std::time::{Duration, Instant};
 
@@ -108,7 +108,7 @@ fn to_compare_answers_the_account_is_told_to_be_let_run_the_procedures() {
     });
 }
 
-/// Nobody asked for comparisons: the right for them is offered, and its lack is no fault.
+/// Without configured comparisons, the grant for them is offered, and its absence is no fault.
 #[test]
 fn a_few_calls_are_compared_unasked_where_the_account_may_run_the_procedures() {
     on_each_quiet_server(|server| {
@@ -130,12 +130,12 @@ fn a_few_calls_are_compared_unasked_where_the_account_may_run_the_procedures() {
         let executes = |grant: &&str| grant.starts_with("GRANT EXECUTE ON PROCEDURE");
         assert!(offered.iter().all(executes), "{offered:?}");
 
-        // One in 10,000.
+        // The default rate is one in 10,000.
         let calls = |client: &mut WireClient| {
             let call = client.query_payload(CALL.as_bytes(), &[]);
             for _ in 0..100 {
                 (0..100).for_each(|_| client.send(&call).unwrap());
-                // An OK packet each.
+                // Each reply is one OK packet.
                 (0..100).for_each(|_| assert_eq!(client.read_packet().unwrap().payload[0], 0));
             }
         };
@@ -174,7 +174,7 @@ fn a_few_calls_are_compared_unasked_where_the_account_may_run_the_procedures() {
             );
             std::thread::sleep(Duration::from_millis(10));
         }
-        // The right is taken away: nothing is said of that either.
+        // After the right is revoked, nothing is reported either.
         for grant in &offered {
             let revoke = grant.replace("GRANT ", "REVOKE ").replace(" TO ", " FROM ");
             root.ok(revoke.trim_end_matches(';'));

@@ -1,4 +1,4 @@
-//! What is set on a server that should not be: all of it at once, each with the way out.
+//! Unsuitable server settings: the report lists all at once, each with its remedy.
 
 use super::{check, only_in};
 use crate::kit::proxy::ROOT_SERVICE;
@@ -21,7 +21,7 @@ fn a_server_without_a_log_is_told_to_have_one() {
             assert_eq!(found.len(), 1, "{found:?}");
             assert!(found[0].starts_with("log_bin = \"OFF\"") && found[0].contains("log_bin"));
             assert!(checked.missing().is_empty());
-            // Without memory there is no need for one.
+            // Without memory, no binary log is needed.
             let flags = [ROOT_SERVICE, &["--index-memory-bytes", "0"]].concat();
             let checked = check(server.addr(), "", &flags);
             assert_eq!(checked.status, 0);

@@ -1,4 +1,4 @@
-//! What it says without asking the server much: settings, no account, no server, and mistakes.
+//! Findings that need little from the server: settings, no account, no server, and mistakes.
 
 use std::net::SocketAddr;
 

@@ -83,7 +83,7 @@ fn every_database_with_the_tables_is_told_of() {
         let checked = check(server.addr(), &settings, ROOT_SERVICE);
         assert_eq!(checked.words(), ["memory"; 6]);
         assert_eq!(checked.grants().len(), 8);
-        // Whatever else is there, the account sees these.
+        // The account sees these, whatever other databases exist.
         let checked = check(server.addr(), "", ROOT_SERVICE);
         for database in [&one, &two] {
             checked.says(&format!("definition classic, database {}", database.name()));

@@ -1,5 +1,5 @@
-//! Linearizability on one member: writers write to members, readers call through a Headwater in front of one of them, and what that
-//! one can be seen to have must be in each answer.
+//! Linearizability on one member: writers write to members, readers call through a Headwater before one of them, and each answer must
+//! contain everything that is readable on that member.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::linear::{SHADOW, WRITERS, check_beside};
 use crate::memory::world::World;
 
-/// So long a member may need for what the writers of the attack before this one have left it to apply.
+/// The time that a member may need to apply what earlier attacks have written.
 const BACKLOG: Duration = Duration::from_secs(300);
 
 /// How many answers are checked: `HEADWATER_CHECKS`, or enough for a test.
 pub(super) fn checks() -> u64 {
-    // There are ten such attacks: `make soak` has a tenth of what it asks for checked in each.
+    // There are ten such attacks: in `make soak` each checks a tenth of the requested answers.
     how_many("HEADWATER_CHECKS", 5_000) / 10
 }
 
-/// A database of the story's own with the classic tables, once this member has it; made on that one. Returns its login.
+/// Makes a database for the test with the classic tables on one member, and waits until the other has it. Returns its login.
 #[track_caller]
 pub(super) fn classic(cluster: &Cluster, made_on: usize, there_on: usize) -> Login {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -37,7 +37,7 @@ pub(super) fn classic(cluster: &Cluster, made_on: usize, there_on: usize) -> Log
          AND ROUTINE_NAME IN ('fetch_timeline_ids', 'fetch_timeline_ids2', 'build_max_ids_of_followers')"
     );
     cluster.wait_within(BACKLOG, there_on, "what was made elsewhere", || {
-        // A busy machine has kept it silent for so long that the others gave it up.
+        // A busy machine paused the member for so long that the others expelled it.
         if matches!(
             cluster.state(there_on).as_deref(),
             Some("ERROR" | "OFFLINE")
@@ -53,8 +53,8 @@ pub(super) fn classic(cluster: &Cluster, made_on: usize, there_on: usize) -> Log
     login
 }
 
-/// Has answers checked of a Headwater in front of one member, while all `writers` are written to in turn, until most of what was to be checked
-/// came from memory.
+/// Checks answers of a Headwater before one member, while threads write to all `writers` in turn, until memory gave most of the required
+/// answers.
 #[track_caller]
 pub(super) fn attack(cluster: &Cluster, member: usize, writers: &[usize]) {
     let login = classic(cluster, writers[0], member);
@@ -64,7 +64,7 @@ pub(super) fn attack(cluster: &Cluster, member: usize, writers: &[usize]) {
         let writer = writers[number as usize % writers.len()];
         world.write_among(number, cluster.addr(writer), cluster.addr(member), &login);
     };
-    // A member that applies what others commit must not fall behind by minutes.
+    // A member that applies the commits of others must not lag by minutes.
     let world = match writers.contains(&member) {
         true => World::new(WRITERS),
         false => World::new(WRITERS).resting(Duration::from_millis(4)),

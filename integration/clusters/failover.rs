@@ -1,7 +1,6 @@
-//! The primary changes under load, in every way that it does: clients see closed sessions and nothing else, answers are right, and memory
-//! stays warm.
+//! The primary changes under load, in every way that occurs: clients see only closed sessions, answers are right, and memory stays warm.
 //!
-//! Times are told and held against wide bounds here, since everything runs on one machine; what they are is measured by `make soak`.
+//! These tests print times and check them against wide bounds, since everything runs on one machine; `make soak` measures them.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -22,9 +21,9 @@ use crate::kit::wire_client::{Login, WireClient};
 
 const GOES_ON: &str = "memory goes on with the log of this server";
 const ANEW: &str = "memory is filled anew beside this server";
-/// A replica that has applied nothing for so long has no more to apply.
+/// A replica that has applied nothing for this long has nothing more to apply.
 const STUCK: Duration = Duration::from_secs(10);
-/// Behind a promotion.
+/// Times after a promotion.
 const OWNED_WITHIN: Duration = Duration::from_secs(20);
 const REMEMBERED_WITHIN: Duration = Duration::from_secs(40);
 
@@ -48,14 +47,14 @@ fn options(mariadb: bool) -> &'static [&'static str] {
     }
 }
 
-/// Members that have lost nothing when they are started again.
+/// Options of members that lose no commit at a restart.
 const GROUP: &[&str] = &[
     "--max-connections=1500",
     "--sync-binlog=1",
     "--innodb-flush-log-at-trx-commit=1",
 ];
 
-/// In front of these servers, in this order.
+/// Starts Headwater before these servers, in this order.
 fn in_front_of(servers: &[SocketAddr]) -> Proxy {
     let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
     let mut flags = ROOT_SERVICE.to_vec();
@@ -67,7 +66,7 @@ fn in_front_of(servers: &[SocketAddr]) -> Proxy {
     Proxy::start_with(&flags, &[])
 }
 
-/// A primary, and a replica that has all that was acknowledged (semi-synchronous replication).
+/// A primary, and a replica that has every acknowledged commit (semi-synchronous replication).
 struct Pair<'a> {
     primary: &'a mut PrivateServer,
     replica: PrivateServer,
@@ -127,14 +126,14 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// The replica has all that it was sent, follows nobody, and takes writes. Returns when it did.
+    /// Waits until the replica has applied what it received, stops replication, and makes it writable. Returns the time of the promotion.
     fn promote(&self) -> Instant {
         let mut root = WireClient::connect(self.replica.addr());
         let word = match self.replica.kind() {
             ServerKind::Mariadb => "SLAVE",
             ServerKind::Mysql => "REPLICA",
         };
-        // First: who writes past read_only is acknowledged nothing any more that would not be applied.
+        // This comes first: a client that may write despite read_only then gets no acknowledgement for a commit that the replica lacks.
         root.ok(&format!("STOP {word} IO_THREAD"));
         self.wait_for_replica(&mut root);
         root.ok(&format!("STOP {word}"));
@@ -143,15 +142,15 @@ impl<'a> Pair<'a> {
         Instant::now()
     }
 
-    /// Until it has applied all that it has received, or, where it has received a part of a transaction only, nothing is applied any more.
-    /// What its thread is said to do is not enough: a busy machine may not have woken it yet.
+    /// Waits until the replica has applied all that it received, or applies nothing more because it received only a part of a transaction.
+    /// The reported state of its thread is not enough: a busy machine may not have woken it yet.
     #[track_caller]
     fn wait_for_replica(&self, root: &mut WireClient) {
         let deadline = patience();
         let (mut before, mut since) = (None, Instant::now());
         loop {
             let now = root.rows("SHOW REPLICA STATUS").remove(0);
-            // The source's file and position, as they were read and as they are applied.
+            // The source's file and position, as received and as applied.
             let [read, applied] = [[5, 6], [9, 21]].map(|at| at.map(|at: usize| now[at].clone()));
             if read == applied {
                 return;
@@ -207,7 +206,7 @@ fn kill(pid: Option<u32>) {
     kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).unwrap();
 }
 
-/// The old primary refuses writes, the other one has all that it has, and takes them.
+/// The old primary refuses writes, the replica catches up, and then takes writes.
 #[test]
 fn a_switch_is_planned_under_load() {
     on_servers_of_its_own(options, |primary| {
@@ -226,13 +225,13 @@ fn a_switch_is_planned_under_load() {
         in_time(&report, &pair.proxy);
         is_warm(&pair.proxy);
         traffic.ends_on(pair.replica.addr());
-        // That it is read-only.
+        // The error for a read-only server.
         let told = traffic.errors();
         assert!(told.keys().all(|code| *code == 1290), "{told:?}");
     });
 }
 
-/// A cluster, with a Headwater in front of all members, whose first is the primary.
+/// A cluster, and a Headwater before all its members. The first member is the primary.
 struct Group {
     cluster: Cluster,
     login: Login,
@@ -271,7 +270,7 @@ fn the_primary_of_a_group_changes_under_load() {
     };
     let traffic = Traffic::new(&group.proxy, &group.login);
     let cluster = &mut group.cluster;
-    // Planned.
+    // A planned switch.
     let report = traffic.through(true, || {
         cluster.set_as_primary(1);
         Instant::now()
@@ -279,7 +278,7 @@ fn the_primary_of_a_group_changes_under_load() {
     eprintln!("planned: {report:?}");
     in_time(&report, &group.proxy);
     is_warm(&group.proxy);
-    // Killed.
+    // The primary is killed.
     let mut primary = 1;
     let report = traffic.through(true, || {
         cluster.wait_for_silent(AT_ONCE);
@@ -293,7 +292,7 @@ fn the_primary_of_a_group_changes_under_load() {
     cluster.restart(1);
     cluster.wait_until_it_serves(1);
     cluster.wait_for_silent(PATIENT);
-    // The network of the primary is cut: it is silent, the others go on, and it comes back to find itself expelled.
+    // A network partition: the primary is silent, the others continue, and it returns to find itself expelled.
     let cut = primary;
     let report = traffic.through(true, || {
         cluster.wait_for_silent(AT_ONCE);
@@ -318,7 +317,7 @@ fn the_primary_of_a_group_changes_under_load() {
     assert!(told.keys().all(|code| expected.contains(code)), "{told:?}");
 }
 
-/// The primary has lost the others: what it shows may be old by now, and nothing new can be written to it.
+/// The primary has lost the others: its data may be old, and it cannot commit. Headwater leads no client to it.
 #[test]
 fn a_primary_that_has_lost_its_group_is_nobodys() {
     let Some(mut group) = Group::start(Form::SinglePrimary, GROUP) else {
@@ -369,7 +368,7 @@ fn a_node_of_a_galera_cluster_is_lost_under_load() {
     });
     eprintln!("joined again: {report:?}");
     in_time(&report, &group.proxy);
-    // Two are gone at once: no quorum. Errors are the node's own.
+    // Two nodes fail at once: no quorum. The errors are the node's own.
     let report = traffic.through(true, || {
         cluster.kill(1);
         cluster.kill(2);
@@ -382,12 +381,12 @@ fn a_node_of_a_galera_cluster_is_lost_under_load() {
     eprintln!("two gone: {report:?}");
     traffic.ends_on(cluster.addr(0));
     let told = traffic.errors();
-    // Not ready; a deadlock is what a write set that was refused is called.
+    // Not ready; a deadlock is the error for a refused write set.
     let expected = [1047, 1213, 1180];
     assert!(told.keys().all(|code| expected.contains(code)), "{told:?}");
 }
 
-/// Nobody follows a server that comes back with what nobody else has.
+/// Headwater does not use a returned server as the primary if it has transactions that no other has.
 #[test]
 fn an_old_primary_that_comes_back_with_more_is_not_followed() {
     on_servers_of_its_own(options, |primary| {
@@ -405,7 +404,7 @@ fn an_old_primary_that_comes_back_with_more_is_not_followed() {
             ServerKind::Mysql => "SET GLOBAL rpl_semi_sync_source_enabled = 0",
         });
         root.ok("INSERT INTO message (id, user_id, body) VALUES (4000000, 1, 'nobody has it')");
-        // Both take writes.
+        // Both servers take writes.
         let report = traffic.through(false, || {
             thread::sleep(Duration::from_secs(2));
             Instant::now()
@@ -421,7 +420,7 @@ fn an_old_primary_that_comes_back_with_more_is_not_followed() {
     });
 }
 
-/// All are gone for a while, and there again.
+/// All servers are down for a while, and return.
 #[test]
 fn all_servers_are_gone_for_a_while() {
     on_servers_of_its_own(options, |primary| {

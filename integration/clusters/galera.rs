@@ -16,7 +16,7 @@ use crate::memory::warm;
 /// ER_UNKNOWN_COM_ERROR: WSREP has not yet prepared node for application use.
 const NOT_READY: u16 = 1047;
 
-/// One cluster for all stories, one after the other: each leaves all three nodes serving.
+/// One cluster for all tests, which run one after the other: each leaves all three nodes serving.
 pub(super) fn cluster() -> Option<Shared> {
     static CLUSTER: OnceLock<Option<Mutex<Cluster>>> = OnceLock::new();
     let turn = turn();
@@ -26,7 +26,7 @@ pub(super) fn cluster() -> Option<Shared> {
     Some(Shared::new(cluster, turn))
 }
 
-/// Settings of all nodes.
+/// Runs the statements on all nodes.
 fn set(cluster: &Cluster, statements: &[&str]) {
     for index in 0..MEMBERS {
         let mut root = cluster.connect(index);
@@ -36,7 +36,7 @@ fn set(cluster: &Cluster, statements: &[&str]) {
     }
 }
 
-/// Commits of the node's own, write sets of the others, and both; by one applier, and by several.
+/// Covers the node's own commits, the write sets of other nodes, and both; with one applier, and with several.
 #[test]
 fn no_answer_of_a_node_is_stale_or_ahead() {
     let Some(cluster) = cluster() else { return };
@@ -47,7 +47,7 @@ fn no_answer_of_a_node_is_stale_or_ahead() {
     set(&cluster, &["SET GLOBAL wsrep_slave_threads = 1"]);
 }
 
-/// Numbers that are the cluster's, transactions that are sent before they end, and a node that does not keep up.
+/// Covers cluster-wide GTIDs, streaming replication (fragments before the commit), and a desynchronised node.
 #[test]
 fn nor_in_other_ways_to_replicate() {
     let Some(cluster) = cluster() else { return };
@@ -76,7 +76,7 @@ fn nor_in_other_ways_to_replicate() {
     set(&cluster, &["SET GLOBAL wsrep_slave_threads = 1"]);
 }
 
-/// A session whose reads wait until all is applied is answered by its own node.
+/// The session's own node answers a session whose reads wait until all is applied.
 #[test]
 fn reads_that_wait_for_the_cluster_are_relayed() {
     let Some(cluster) = cluster() else { return };
@@ -97,7 +97,7 @@ fn reads_that_wait_for_the_cluster_are_relayed() {
         let mut client = scene.session(&format!("SET SESSION wsrep_sync_wait = {waits}"));
         warm(&scene.proxy, &mut client, CALL);
     }
-    // It changes its mind.
+    // The session changes the setting later.
     warm(&scene.proxy, &mut scene.client, CALL);
     scene.client.ok("SET wsrep_sync_wait = 1");
     let before = scene.relayed_for("waits_for_cluster");
@@ -105,7 +105,7 @@ fn reads_that_wait_for_the_cluster_are_relayed() {
     assert_eq!(scene.relayed_for("waits_for_cluster"), before + 1);
 }
 
-/// A node that has lost the others refuses to read tables, and so does Headwater in front of it.
+/// A node that has lost the others refuses to read tables, and a Headwater before it refuses too.
 #[test]
 fn a_node_without_the_others_is_not_answered_for() {
     let Some(mut cluster) = cluster() else { return };
@@ -147,7 +147,7 @@ fn a_node_without_the_others_is_not_answered_for() {
     assert_eq!(page(&mut client).len(), 5);
 }
 
-/// A page, or that the node is not ready.
+/// A page, or the error code that the node is not ready.
 #[track_caller]
 fn page_or_refusal(client: &mut WireClient) -> Result<BTreeSet<u64>, u16> {
     for statement in [CALL, "SELECT id FROM fetch_timeline_tt"] {
@@ -164,14 +164,14 @@ fn page_or_refusal(client: &mut WireClient) -> Result<BTreeSet<u64>, u16> {
     panic!("no rows");
 }
 
-/// A node is killed and filled by another one, which is this one or is filled itself: answers are what each of them has.
+/// A state transfer fills a killed node. Headwater is before the donor, or before the filled node: answers match that node's data.
 #[test]
 fn a_node_that_comes_back_by_state_transfer_is_followed_again() {
     let Some(mut cluster) = cluster() else { return };
     let mut scene = Scene::new(&cluster, 0, 1);
     let mut writer = scene.direct(&cluster, 1);
     post(&mut writer, 1);
-    // In front of one that may be the donor.
+    // Headwater is before a possible donor.
     cluster.kill(2);
     thread::scope(|scope| {
         let mut client = scene.proxy.login(&scene.login);
@@ -180,7 +180,7 @@ fn a_node_that_comes_back_by_state_transfer_is_followed_again() {
         let restarted = scope.spawn(move || all.restart(2));
         let mut checks = 0;
         while !restarted.is_finished() {
-            // Both refuse for a moment, while the others find out that one is gone.
+            // Both refuse briefly, while the others detect the failed node.
             let both = [&mut client, &mut direct].map(page_or_refusal);
             if let [Ok(own), Ok(theirs)] = both {
                 assert_eq!(own, theirs, "{}", scene.proxy.log());
@@ -208,11 +208,11 @@ fn a_node_that_comes_back_by_state_transfer_is_followed_again() {
     cluster.wait_for_members(0, MEMBERS);
 }
 
-/// A node that does not log what it applies is named.
+/// Headwater's log names a node that does not log what it applies.
 #[test]
 fn a_node_that_does_not_log_what_others_write_is_named() {
     let Some(cluster) = cluster() else { return };
-    // It cannot be set while a server runs: one of its own does, alone.
+    // The setting needs a restart, so this test uses a private single node.
     drop(cluster);
     let _turn = turn();
     let Some(alone) = Cluster::alone(Form::Galera, &["--log-slave-updates=OFF"]) else {

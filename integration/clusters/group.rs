@@ -11,19 +11,19 @@ use crate::kit::wire_client::WireClient;
 use crate::memory::linear::numbers;
 use crate::memory::warm;
 
-/// How long a member may be silent before the others give it up, in seconds: on a busy machine one is. Where one is to be given up, a story
-/// asks for [`AT_ONCE`].
+/// The seconds that a member may be silent before the others expel it: on a busy machine members are silent at times. A test that needs an
+/// expulsion uses [`AT_ONCE`].
 pub(super) const PATIENT: u32 = 120;
 pub(super) const AT_ONCE: u32 = 0;
 
-/// A group of this form whose members are patient with each other.
+/// Starts a group of this form with the long timeout.
 #[track_caller]
 fn start(form: Form) -> Option<Cluster> {
     let patient = format!("--group-replication-member-expel-timeout={PATIENT}");
     Cluster::start(form, &[&patient])
 }
 
-/// One group for all stories of one primary, one after the other: each leaves all three members online, and member 0 the primary.
+/// One single-primary group for all tests, which run one after the other: each leaves all three members online, and member 0 the primary.
 pub(super) fn group() -> Option<Shared> {
     static GROUP: OnceLock<Option<Mutex<Cluster>>> = OnceLock::new();
     let turn = turn();
@@ -31,7 +31,7 @@ pub(super) fn group() -> Option<Shared> {
     let group = group.as_ref()?;
     let mut cluster = group.lock().unwrap_or_else(PoisonError::into_inner);
     let is_whole = |index| cluster.serves(index) && cluster.members_seen_by(index) == MEMBERS;
-    // A story has failed, and left it as it was; or a busy machine has cost it a member.
+    // An earlier test failed and did not restore the group, or a busy machine has caused an expulsion.
     if group.is_poisoned() || !(0..MEMBERS).all(is_whole) {
         group.clear_poison();
         restore(&mut cluster);
@@ -39,7 +39,7 @@ pub(super) fn group() -> Option<Shared> {
     Some(Shared::new(cluster, turn))
 }
 
-/// Whoever was lost is there again, and member 0 is the primary.
+/// Brings lost members back, and makes member 0 the primary.
 #[track_caller]
 fn restore(cluster: &mut Cluster) {
     for index in 0..MEMBERS {
@@ -48,7 +48,7 @@ fn restore(cluster: &mut Cluster) {
             cluster.restart(index);
         }
     }
-    // One that has just been let go may not know yet that it was given up.
+    // A resumed member may not know yet that it was expelled.
     let mut turn = 0;
     until("the whole group", || {
         turn += 1;
@@ -70,16 +70,16 @@ fn restore(cluster: &mut Cluster) {
     cluster.wait_for_silent(PATIENT);
 }
 
-/// The primary, whose own commits are all that there is; and a secondary, which applies them.
+/// Headwater before the primary, which has only its own commits; and before a secondary, which applies them.
 #[test]
 fn no_answer_of_a_group_with_one_primary_is_stale_or_ahead() {
     let Some(cluster) = group() else { return };
     attack(&cluster, 1, &[0]);
-    // Last: nothing keeps these writers from being far ahead of the others' appliers.
+    // This comes last: nothing stops these writers from running far ahead of the other members' appliers.
     attack(&cluster, 0, &[0]);
 }
 
-/// A member that commits transactions of its own, and applies those of the others between them.
+/// Headwater before a member that commits its own transactions, and applies those of the others between them.
 #[test]
 fn nor_is_one_where_all_are_primaries() {
     let _turn = turn();
@@ -89,7 +89,7 @@ fn nor_is_one_where_all_are_primaries() {
     attack(&cluster, 0, &[0, 1, 2]);
 }
 
-/// A session whose reads wait for the group is answered by its own server; others by memory.
+/// A session's own server answers it where its reads wait for the group; memory answers other sessions.
 #[test]
 fn reads_that_wait_for_the_group_are_relayed() {
     let Some(cluster) = group() else { return };
@@ -104,7 +104,7 @@ fn reads_that_wait_for_the_group_are_relayed() {
         for _ in 0..50 {
             id += 1;
             post(&mut primary, id);
-            // What the primary has said to be committed, though this is another member.
+            // The primary has acknowledged the commit, though this is another member.
             assert!(page(&mut client).contains(&id), "{level}: no {id}");
         }
         assert_eq!(scene.relayed_for("waits_for_cluster"), before + 50);
@@ -117,7 +117,7 @@ fn reads_that_wait_for_the_group_are_relayed() {
     }
 }
 
-/// A write that waits for all members (AFTER) is in each answer of each member once its writer has been told.
+/// A write that waits for all members (AFTER) is in each answer of each member after its acknowledgement.
 #[test]
 fn what_all_members_have_promised_is_in_every_answer() {
     let Some(mut cluster) = group() else { return };
@@ -133,14 +133,14 @@ fn what_all_members_have_promised_is_in_every_answer() {
     let remembered = scene.remembered() - before;
     eprintln!("AFTER: {remembered} of 300 from memory");
     assert!(remembered >= 100, "{remembered} of 300 from memory");
-    // On a busy machine the write may come too late, or the silent member be let go too soon, for a direct read to be held.
+    // On a busy machine the write may come too late, or the silent member resume too soon, to hold a direct read.
     let mut ids = 1_000..1_004;
     let was_held = ids.any(|id| is_held(&mut cluster, &mut scene, &mut primary, id));
     assert!(was_held, "no direct read was held");
 }
 
-/// The third member is silent: the second one has promised a write, and holds its reads until it is known whether it comes. True where a
-/// direct read was held.
+/// The third member is silent: the second one has a prepared write, and holds reads until its outcome is known. True where it held a direct
+/// read.
 fn is_held(cluster: &mut Cluster, scene: &mut Scene, primary: &mut WireClient, id: u64) -> bool {
     cluster.wait_for_silent(AT_ONCE);
     cluster.hold(2);
@@ -172,7 +172,7 @@ fn is_held(cluster: &mut Cluster, scene: &mut Scene, primary: &mut WireClient, i
     was_held
 }
 
-/// A new primary that has still to apply what the old one had committed holds reads of sessions that want that (they do by default).
+/// A new primary with a backlog of the old one's commits holds reads of sessions that require it (the default).
 #[test]
 fn a_new_primary_does_not_answer_from_before_its_backlog() {
     let Some(mut cluster) = group() else { return };
@@ -184,7 +184,7 @@ fn a_new_primary_does_not_answer_from_before_its_backlog() {
     until("the message", || page(&mut scene.client).contains(&1));
     let mut eventual = scene.session("SET SESSION group_replication_consistency = 'EVENTUAL'");
     warm(&scene.proxy, &mut eventual, CALL);
-    // Nobody but the applier is in the way of this.
+    // This lock blocks only the applier.
     let mut holder = scene.direct(&cluster, 1);
     holder.ok("SET SESSION group_replication_consistency = 'EVENTUAL'");
     holder.ok("LOCK TABLES message READ");
@@ -200,7 +200,7 @@ fn a_new_primary_does_not_answer_from_before_its_backlog() {
     cluster.kill(0);
     assert_eq!(cluster.wait_for_another_primary(0), 1);
     let before = scene.remembered();
-    // As directly: it wants no more than what is there.
+    // The session's level does not wait, so the answer equals a direct one.
     assert_eq!(page(&mut eventual).len(), 1);
     thread::scope(|scope| {
         let begun = Instant::now();
@@ -220,7 +220,7 @@ fn a_new_primary_does_not_answer_from_before_its_backlog() {
     restore(&mut cluster);
 }
 
-/// A member that has lost the others goes on to show what it has, and commits nothing.
+/// A member that has lost the others still shows its data, and commits nothing.
 #[test]
 fn a_primary_without_its_group_is_answered_for_as_it_answers() {
     let Some(mut cluster) = group() else { return };
@@ -240,7 +240,7 @@ fn a_primary_without_its_group_is_answered_for_as_it_answers() {
         let begun = Instant::now();
         let mut checks = 0;
         while begun.elapsed() < Duration::from_secs(8) {
-            // The procedure itself would wait for the locks of the write that hangs.
+            // The procedure itself would wait for the locks of the blocked write.
             let shown = numbers(&primary.column("SELECT id FROM message WHERE user_id = 2"));
             assert_eq!(page(&mut client), shown, "{}", scene.proxy.log());
             assert_eq!(shown.len(), 5);
@@ -263,7 +263,7 @@ fn a_primary_without_its_group_is_answered_for_as_it_answers() {
     });
 }
 
-/// A member that the others have given up shows what it had; memory is not what answers for it. It comes back with what it missed.
+/// An expelled member shows its old data; memory does not answer for it. It returns with the missed transactions.
 #[test]
 fn a_member_that_was_expelled_is_not_answered_for_from_memory() {
     let Some(mut cluster) = group() else { return };

@@ -1,4 +1,4 @@
-//! A machine where MariaDB's server package is installed, with scripts of its own for state transfers.
+//! State transfers on a machine with MariaDB's server package, which has its own scripts for them.
 
 use std::os::unix::fs::symlink;
 

@@ -1,5 +1,5 @@
-//! Several servers behind Headwater: replicas, groups, clusters; who is the primary, what becomes of sessions and memory, and what one member's
-//! log proves.
+//! Several servers behind Headwater: replicas, groups, clusters; which is the primary, what happens to sessions and memory, and what one
+//! member's log proves.
 
 mod attack;
 mod failover;

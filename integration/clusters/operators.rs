@@ -1,4 +1,4 @@
-//! What operators of several servers are told before and while they are served, and ports that go from one process to the next.
+//! What Headwater reports to operators of several servers, before and during service; and ports that pass from one process to the next.
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
@@ -17,7 +17,7 @@ use crate::kit::replica::wait_for;
 use crate::kit::wire_client::WireClient;
 use crate::memory::{CLASSIC, warm};
 
-/// What `headwater check` says of these servers, and its exit status.
+/// The exit status and output of `headwater check` for these servers.
 #[track_caller]
 fn check(servers: &[SocketAddr], settings: &str, flags: &[&str]) -> (Option<i32>, String) {
     let (_folder, path) = settings_file(settings);
@@ -31,7 +31,7 @@ fn check(servers: &[SocketAddr], settings: &str, flags: &[&str]) -> (Option<i32>
     }
     let ended = command.args(flags).output().unwrap();
     let said = String::from_utf8(ended.stdout).unwrap() + &String::from_utf8_lossy(&ended.stderr);
-    // Shown with a failure only.
+    // Shown on failure only.
     eprintln!("{said}");
     (ended.status.code(), said)
 }
@@ -40,7 +40,7 @@ fn in_one_database() -> String {
     format!("[[definition]]\ndatabase = \"{CLASSIC}\"\n")
 }
 
-/// What is said of one server, line by line.
+/// The report's lines about one server.
 fn about(report: &str, server: SocketAddr) -> Vec<&str> {
     let head = format!("    {server}: ");
     let lines = report.lines().skip_while(|line| !line.starts_with(&head));
@@ -78,12 +78,12 @@ fn the_right_that_is_missing_is_named_for_each_server() {
             let missing = lines.iter().filter(|it| it.contains("-- missing"));
             let missing: Vec<&str> = missing.map(|it| statement(it)).collect();
             assert_eq!(missing, wanted, "{report}");
-            // It is in no group: nothing is missing there, and it is said what would be.
+            // The server is in no group: no grant is missing, and the report notes the grant that a group needs.
             let notes = lines.iter().filter(|it| it.contains("-- needed once"));
             let notes: Vec<&str> = notes.map(|it| statement(it)).collect();
             assert_eq!(notes, members.iter().collect::<Vec<_>>(), "{report}");
         }
-        // What is printed is enough.
+        // The printed grants are sufficient.
         wanted.extend(members);
         let grants = report.lines().filter(|it| it.trim().starts_with("GRANT "));
         for grant in grants.map(|it| statement(it.trim())) {
@@ -171,7 +171,7 @@ fn each_port_is_tried_and_none_is_had_twice() {
         ] {
             assert!(report.contains(&line), "no {line:?} in {report}");
         }
-        // One that runs is in nobody's way, whomever its clients are led to.
+        // A running Headwater's port is no obstacle, whatever server its clients are led to.
         let (_folder, path) = settings_file(&listen(&own, "replica"));
         let proxy = pair.proxy(pair.both(), &["--config", &path]);
         proxy.wait_for_log("are led to");
@@ -182,7 +182,7 @@ fn each_port_is_tried_and_none_is_had_twice() {
     });
 }
 
-/// A setting of all sessions, and what check says of a member alone and as one of several. Returns how many lines have the way out.
+/// Checks the report of a setting of all sessions, for a member alone and for one of several. Returns how many lines have the way out.
 #[track_caller]
 fn waits_are_named(servers: [SocketAddr; 2], set: &str, reset: &str, way_out: &str) {
     for server in servers {
@@ -219,7 +219,7 @@ fn reads_of_a_group_that_all_wait_are_named_with_the_way_out() {
         "SET GLOBAL group_replication_consistency = DEFAULT",
         "SET PERSIST group_replication_consistency = 'BEFORE_ON_PRIMARY_FAILOVER'",
     );
-    // A member of a group is looked at by who may see its members.
+    // The account needs the privilege to see the members of a group.
     let mut root = cluster.connect(0);
     root.ok("CREATE USER hw_blind@'127.0.0.1' IDENTIFIED BY ''");
     root.ok("GRANT REPLICATION CLIENT ON *.* TO hw_blind@'127.0.0.1'");
@@ -265,7 +265,7 @@ fn which_server_is_in_use_is_shown_and_since_when() {
             let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
             let row = |row: &serde_json::Value| {
                 let seconds = row["serves_seconds"].as_f64();
-                // Longer than it is there: nothing was led anywhere before.
+                // No role can be older than the process.
                 assert!(seconds.is_none_or(|it| (0.0..600.0).contains(&it)), "{row}");
                 assert_eq!(seconds.is_some(), row["serves"].is_string(), "{row}");
                 ["server", "role", "serves", "says"].map(|key| row[key].as_str().map(str::to_owned))
@@ -286,7 +286,7 @@ fn which_server_is_in_use_is_shown_and_since_when() {
         let shown = client.rows("SHOW HEADWATER UPSTREAMS");
         assert_eq!(shown[0][3].as_deref(), Some("listen"), "{shown:?}");
         assert_eq!(shown[1][3].as_deref(), Some(port.as_str()), "{shown:?}");
-        // On the page, without a word to be clicked.
+        // The page shows the table without a click.
         let mut browser = Browser::open();
         browser.go(&format!("http://{listen}/"));
         browser.wait_until("document.getElementById('of-upstreams')?.hidden === false");
@@ -321,7 +321,7 @@ fn which_server_is_in_use_is_shown_and_since_when() {
     });
 }
 
-/// Clients of a port come and go all the time; none is refused, and each is on a server of its port.
+/// Clients connect to both ports all the time: none is refused, and each gets a server of its port's role.
 #[test]
 fn ports_for_replicas_go_to_the_next_process_with_the_first_one() {
     on_each_pair(|pair| {
@@ -374,7 +374,7 @@ fn ports_for_replicas_go_to_the_next_process_with_the_first_one() {
         drop(reader);
         let ended = first.wait();
         assert!(ended.status.success(), "{}", ended.log);
-        // Nobody else listens there now, and each port has memory of its own at once.
+        // The first process has stopped listening, and each port has warm memory at once.
         let log = second.log();
         let warmed = log.find("warm after ").expect("it was warm");
         assert!(warmed < log.find("taken over from").unwrap(), "{log}");
@@ -385,7 +385,7 @@ fn ports_for_replicas_go_to_the_next_process_with_the_first_one() {
             second.log()
         );
         assert_eq!(second.counts().relayed(), 0, "{}", second.log());
-        // A third one, whose settings have one port less, and another one first.
+        // The settings of a third process have one port less, and another first port.
         let text = format!("[[listener]]\nlisten = \"{replicas}\"\nrole = \"replica\"\n");
         std::fs::write(&path, text).unwrap();
         let third = second.beside(&[]);
@@ -398,7 +398,7 @@ fn ports_for_replicas_go_to_the_next_process_with_the_first_one() {
     });
 }
 
-/// What is written is in the next answer at each port, as far as its server has it.
+/// Checks that each port's next answer contains a write that the port's server has.
 #[track_caller]
 fn is_exact(pair: &Pair<'_>, ports: [SocketAddr; 2]) {
     let newest = |server: &PrivateServer| -> u64 {

@@ -1,4 +1,4 @@
-//! The smallest scene in front of one member: reader 1, who follows author 2, and a client whose calls are answered from memory.
+//! The smallest scenario before one member: reader 1, who follows author 2, and a client whose calls memory answers.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -11,23 +11,23 @@ use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::linear::numbers;
 use crate::memory::warm;
 
-/// Asks for reader 1's newest page.
+/// The call for reader 1's newest page.
 pub(super) const CALL: &str = "CALL fetch_timeline_ids(1)";
 const PAGE: &str = "SELECT id FROM fetch_timeline_tt";
-/// A member may have thousands of transactions to apply first.
+/// A member may have to apply thousands of transactions first.
 pub(super) const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(super) struct Scene {
     pub(super) login: Login,
-    /// Where Headwater is in front of.
+    /// The member that Headwater is before.
     pub(super) member: usize,
     pub(super) proxy: Proxy,
-    /// Through it.
+    /// A session through Headwater.
     pub(super) client: WireClient,
 }
 
 impl Scene {
-    /// Makes the tables on `writer`, and starts a Headwater in front of `member`.
+    /// Makes the tables on `writer`, and starts a Headwater before `member`.
     #[track_caller]
     pub(super) fn new(cluster: &Cluster, member: usize, writer: usize) -> Scene {
         let login = classic(cluster, writer, member);
@@ -51,13 +51,13 @@ impl Scene {
         }
     }
 
-    /// Straight to a member.
+    /// Connects straight to a member.
     #[track_caller]
     pub(super) fn direct(&self, cluster: &Cluster, member: usize) -> WireClient {
         WireClient::login(cluster.addr(member), &self.login)
     }
 
-    /// Through Headwater, with a first statement.
+    /// Opens a session through Headwater, and runs a first statement in it.
     #[track_caller]
     pub(super) fn session(&self, first: &str) -> WireClient {
         let mut client = self.proxy.login(&self.login);
@@ -73,7 +73,7 @@ impl Scene {
         self.proxy.counts().of(&format!("calls_relayed[{reason}]"))
     }
 
-    /// A page through Headwater and one of the procedure itself on the same member, while nobody writes.
+    /// Compares a page through Headwater with the procedure's on the same member, without concurrent writes.
     #[track_caller]
     pub(super) fn is_as_directly(&mut self, cluster: &Cluster) -> BTreeSet<u64> {
         let mut direct = self.direct(cluster, self.member);
@@ -100,7 +100,7 @@ pub(super) fn page(client: &mut WireClient) -> BTreeSet<u64> {
     numbers(&client.column(PAGE))
 }
 
-/// Waits for what has to come.
+/// Waits until a condition is true.
 #[track_caller]
 pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

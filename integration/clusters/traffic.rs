@@ -1,8 +1,8 @@
-//! Traffic through a Headwater in front of several servers while something happens to them: readers, writers, and sessions at rest; and
-//! what must hold of each answer.
+//! Traffic through a Headwater before several servers during an event such as a failover: readers, writers, and idle sessions; and the
+//! checks of each answer.
 //!
-//! Nobody deletes, and each author's ids grow. What was acknowledged before a call came has to be in its answer, unless newer ones have its
-//! place; what an answer names has to be there for the session's next statement.
+//! No client deletes, and each author's ids grow. An answer must contain every message acknowledged before its call, unless newer ones
+//! displace it from the page. The session's next statement must find each message that an answer names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,27 +16,27 @@ use crate::kit::proxy::Proxy;
 use crate::kit::wire_client::answer::answers;
 use crate::kit::wire_client::{Answer, Login, WireClient};
 
-/// Authors, each with a writer of its own; everybody follows all.
+/// The number of authors. Each has a writer, and every reader follows all.
 pub(super) const WRITERS: u64 = 4;
 const READERS: u64 = 8;
 const AT_REST: usize = 200;
-/// Readers and writers rest so long between two statements.
+/// The pause of readers and writers between two statements.
 const REST: Duration = Duration::from_millis(4);
-/// Ids of each author in an answer.
+/// The ids of each author in an answer.
 const PAGE: usize = 20;
-/// What a session is told that ends, or that finds nobody: by Headwater, or by the server.
+/// The errors of a session that ends, or finds no server: from Headwater, or from the server.
 const ENDED: [u16; 3] = [1053, 1927, 1429];
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What happened.
+/// The measurements of one event.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// From the event's beginning until the last session at rest was closed; `None`: they were not waited for.
+    /// From the event's start until the last idle session was closed; `None` where the test did not wait for that.
     pub(super) closed: Option<Duration>,
-    /// From the promotion until a call was owned, and until one was answered from memory.
+    /// From the promotion until the first served call, and until the first answer from memory.
     pub(super) owned: Duration,
     pub(super) remembered: Duration,
-    /// Of a hundred calls so many were answered from memory from two seconds behind the promotion on.
+    /// The percentage of calls that memory answered, from two seconds after the promotion on.
     pub(super) share: u64,
     pub(super) answers: u64,
     pub(super) writes: u64,
@@ -45,12 +45,12 @@ pub(super) struct Report {
 pub(super) struct Traffic<'a> {
     proxy: &'a Proxy,
     login: &'a Login,
-    /// By author.
+    /// The acknowledged ids of each author.
     acknowledged: Vec<Mutex<BTreeSet<u64>>>,
     next: AtomicU64,
     stop: AtomicBool,
     answered: AtomicU64,
-    /// What the server has told beside [`ENDED`], by code.
+    /// Server errors other than [`ENDED`], by code.
     errors: Mutex<BTreeMap<u16, u64>>,
 }
 
@@ -58,7 +58,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes the tables' rows that all traffic needs.
+/// Adds the rows that all traffic needs.
 pub(super) fn prepare(root: &mut WireClient) {
     for reader in 1..=READERS {
         for author in 1..=WRITERS {
@@ -80,8 +80,8 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// Lets all of it run while `event` happens, which returns when there was a primary again, and until memory answers again. `ends`: the
-    /// sessions that there were are ended by it.
+    /// Runs traffic during `event` and until memory answers again. `event` returns the time from which there is a primary again. `ends`:
+    /// the event ends the existing sessions.
     #[track_caller]
     pub(super) fn through(&self, ends: bool, event: impl FnOnce() -> Instant) -> Report {
         let mut report = Report::default();
@@ -120,7 +120,7 @@ impl<'a> Traffic<'a> {
             }));
             self.stop.store(true, Ordering::Relaxed);
             let failed: Vec<_> = all.into_iter().filter_map(|one| one.join().err()).collect();
-            // What a reader has found says more than that nothing came behind it.
+            // A reader's failure says more than a timeout after it.
             if let Some(failed) = failed.into_iter().next() {
                 std::panic::resume_unwind(failed);
             }
@@ -138,12 +138,12 @@ impl<'a> Traffic<'a> {
         report
     }
 
-    /// What servers have told sessions beside that they end, by code.
+    /// Server errors of sessions other than their end, by code.
     pub(super) fn errors(&self) -> BTreeMap<u16, u64> {
         lock(&self.errors).clone()
     }
 
-    /// Nothing that was acknowledged is missing, and every page is as the procedure makes it there.
+    /// Checks that no acknowledged message is missing, and that every page equals the procedure's on that server.
     #[track_caller]
     pub(super) fn ends_on(&self, server: SocketAddr) {
         let mut direct = WireClient::login(server, self.login);
@@ -163,7 +163,7 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// Calls owned, calls from memory, all calls.
+    /// The counts of served calls, of calls from memory, and of all calls.
     fn counts(&self) -> [u64; 3] {
         let counts = self.proxy.counts();
         let owned = counts.of("calls_owned");
@@ -198,7 +198,7 @@ impl<'a> Traffic<'a> {
         self.until(what, Instant::now(), is_so);
     }
 
-    /// A session, as soon as there is one to be had.
+    /// Logs in, and retries until it succeeds; `None` once the traffic stops.
     fn session(&self) -> Option<WireClient> {
         while !self.stop.load(Ordering::Relaxed) {
             match WireClient::try_login(self.proxy.addr(), self.login) {
@@ -217,7 +217,7 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// The rows of a statement; `None`: the session is of no use any more.
+    /// The rows of a statement; `None` where the session has become unusable.
     fn ask(&self, client: &mut WireClient, statement: &str) -> io::Result<Option<Vec<u64>>> {
         let reply = client.query_reply(statement)?;
         match answers(&reply.packets, client.capabilities)
@@ -265,7 +265,7 @@ impl<'a> Traffic<'a> {
                         Ok(true) => self.answered.fetch_add(1, Ordering::Relaxed),
                         _ => break,
                     };
-                    // Servers of a cluster share this machine with all of this.
+                    // The pause leaves processor time to the servers, which share this machine.
                     thread::sleep(REST);
                 }
             }
@@ -276,7 +276,7 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// One answer, checked; false where the session has ended.
+    /// Checks one answer; false where the session has ended.
     fn look(&self, client: &mut WireClient, reader: u64) -> io::Result<bool> {
         let before: Vec<Vec<u64>> = self
             .acknowledged

@@ -1,4 +1,4 @@
-//! A primary and its replica: killed, switched, gone, split; who is followed, and how soon.
+//! A primary and its replica: killed, switched, down, split; which server Headwater uses, and how soon.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::memory::{CLASSIC, prepare, warm};
 
 pub(super) const CALL: &str = "CALL fetch_timeline_ids(1)";
 const CANNOT_CONNECT: u16 = 1429;
-/// Far less than any timeout: how soon it is, `make bench-clusters` says.
+/// Far less than any timeout; `make bench-clusters` measures the actual time.
 const SOON: Duration = Duration::from_secs(15);
 
 fn options(mariadb: bool) -> &'static [&'static str] {
@@ -32,7 +32,7 @@ fn options(mariadb: bool) -> &'static [&'static str] {
     }
 }
 
-/// A primary with a timeline, a replica that refuses writes, and who may log in.
+/// A primary with a timeline, a read-only replica, and a login.
 pub(super) struct Pair<'a> {
     pub(super) one: &'a mut PrivateServer,
     pub(super) other: PrivateServer,
@@ -52,7 +52,7 @@ impl<'a> Pair<'a> {
         Pair { one, other, login }
     }
 
-    /// In front of both, in this order.
+    /// Starts Headwater before both, in this order.
     pub(super) fn proxy(&self, order: [SocketAddr; 2], flags: &[&str]) -> Proxy {
         let proxy = in_front_of(&order, flags);
         proxy.wait_for_log(" is the primary");
@@ -60,7 +60,7 @@ impl<'a> Pair<'a> {
         proxy
     }
 
-    /// The other one is the primary: since when, and a session on it whose first call came soon.
+    /// Promotes the other server. Returns the time of the promotion, and a session on it whose first call came soon.
     #[track_caller]
     fn promoted(&self, proxy: &Proxy) -> (Instant, WireClient) {
         let promoted = promote(&self.other);
@@ -95,13 +95,13 @@ pub(super) fn read_only(server: &PrivateServer, on: bool) {
     let variable = match server.kind() {
         ServerKind::Mariadb => "read_only",
         ServerKind::Mysql if on => "super_read_only",
-        // It goes with the other.
+        // `super_read_only` goes off with it.
         ServerKind::Mysql => "read_only",
     };
     root.ok(&format!("SET GLOBAL {variable} = {}", u8::from(on)));
 }
 
-/// It replicates nobody any more, and takes writes. Returns when it did.
+/// Stops replication on a server, and makes it writable. Returns the time.
 pub(super) fn promote(server: &PrivateServer) -> Instant {
     let mut root = WireClient::connect(server.addr());
     let word = match server.kind() {
@@ -127,7 +127,7 @@ pub(super) fn post(server: &PrivateServer, login: &Login, id: u64) {
     root.ok(&format!("INSERT INTO message VALUES ({id}, 2, 'text')"));
 }
 
-/// How long it takes until a session that asks for nothing is closed.
+/// How long it takes until Headwater closes an idle session.
 #[track_caller]
 pub(super) fn closed(client: &mut WireClient) -> Duration {
     let begun = Instant::now();
@@ -145,7 +145,7 @@ fn refused(proxy: &Proxy, login: &Login) -> ServerError {
     }
 }
 
-/// The address of the server that a client is led to.
+/// The port of the server that a client is led to.
 pub(super) fn port_of(client: &mut WireClient) -> u16 {
     client.column("SELECT @@global.port")[0].parse().unwrap()
 }
@@ -165,7 +165,7 @@ fn a_primary_is_killed_and_its_replica_promoted() {
         for session in [&mut idle, &mut busy, &mut client] {
             assert!(closed(session) < SOON);
         }
-        // Nobody is answered meanwhile; who comes waits.
+        // Without a primary no client gets an answer; a new client waits.
         let addr = proxy.addr();
         let login = pair.login.clone();
         let waiting = thread::spawn(move || {
@@ -189,7 +189,7 @@ fn a_primary_is_killed_and_its_replica_promoted() {
         assert_eq!(proxy.counts().relayed(), 0, "{}", proxy.log());
         let told = client.rows("SHOW HEADWATER STATUS LIKE 'headwater_failovers_total'");
         assert_eq!(told[0][1].as_deref(), Some("1"));
-        // The old one is back, and takes writes: nobody is led there, and what it has is shown to nobody.
+        // The old primary returns and takes writes: Headwater leads no client to it, and shows none of its data.
         pair.one.restart().unwrap();
         post(pair.one, &pair.login, 1_000);
         proxy.wait_for_log("both take writes");
@@ -212,7 +212,7 @@ fn a_planned_switch_closes_sessions_and_nothing_else() {
         let payload = busy.query_payload(b"SELECT SLEEP(60)", &[]);
         busy.send(&payload).unwrap();
         read_only(pair.one, true);
-        // The server would have gone on with it.
+        // The server would have continued the statement; Headwater ends it.
         let told = busy.read_packet().unwrap();
         assert_eq!(told.payload[..3], [0xff, 0x1d, 0x04], "ER_SERVER_SHUTDOWN");
         assert!(closed(&mut client) < SOON);
@@ -223,7 +223,7 @@ fn a_planned_switch_closes_sessions_and_nothing_else() {
         eprintln!("and to an answer from memory: {:?}", promoted.elapsed());
         post(&pair.other, &pair.login, 7);
         assert_eq!(page(&mut client).last(), Some(&7));
-        // And back.
+        // A switch back.
         read_only(&pair.other, true);
         closed(&mut client);
         read_only(pair.one, false);
@@ -266,13 +266,13 @@ fn all_servers_are_gone_and_back() {
             }
         };
         assert_eq!(port_of(&mut client), pair.one.port(), "{}", proxy.log());
-        // Before it is told that it is a replica, it takes writes as well: nobody is led there.
+        // The restarted server takes writes too until it is set to read-only: Headwater leads no client to it.
         pair.other.restart().unwrap();
         read_only(&pair.other, true);
         assert_eq!(port_of(&mut client), pair.one.port(), "{}", proxy.log());
         warm(&proxy, &mut client, CALL);
         let mut root = WireClient::login(pair.one.addr(), &pair.login);
-        // A server of stories may lose what it was told last when it is killed.
+        // A test server may lose its last commits in a kill.
         root.ok("INSERT IGNORE INTO follower VALUES (1, 2)");
         post(pair.one, &pair.login, 3);
         assert_eq!(page(&mut client).last(), Some(&3));
@@ -283,7 +283,7 @@ fn all_servers_are_gone_and_back() {
 #[test]
 fn the_one_that_takes_writes_is_found_beside_a_dead_server() {
     on_each_pair(|pair| {
-        // Nobody listens there.
+        // A port without a listener.
         let dead = SocketAddr::from(([127, 0, 0, 1], 9));
         let [one, other] = pair.both();
         let begun = Instant::now();
@@ -348,7 +348,7 @@ fn check_says_what_each_server_is_and_checks_the_primary() {
     });
 }
 
-/// Strict means there what that replica can read.
+/// On that port, strict freshness refers to what that replica has made readable.
 #[test]
 fn a_port_for_replicas_is_answered_from_a_replicas_own_memory() {
     on_each_pair(|pair| {
@@ -372,7 +372,7 @@ fn a_port_for_replicas_is_answered_from_a_replicas_own_memory() {
         for id in 2..60_u64 {
             post(pair.one, &pair.login, id);
             assert_eq!(page(&mut writer).last(), Some(&id), "{}", proxy.log());
-            // What the replica shows to anybody is in the next answer.
+            // The next answer contains everything readable on the replica.
             let newest: u64 = seen.column("SELECT MAX(id) FROM message")[0]
                 .parse()
                 .unwrap();
@@ -395,12 +395,12 @@ fn a_port_for_replicas_is_answered_from_a_replicas_own_memory() {
         }
         assert!(proxy.counts().of("calls_from_memory") >= before + 10);
         assert_eq!(proxy.counts().relayed(), 0, "{}", proxy.log());
-        // Settings are read again for both.
+        // A reload of the settings applies to both ports.
         std::fs::write(&path, format!("{text}in_flight = 63\n")).unwrap();
         proxy.signal(Signal::SIGHUP);
         proxy.wait_for_log("in force now: limits.in_flight: 64 -> 63");
         assert_eq!(page(&mut reader).last(), Some(&59), "{}", proxy.log());
-        // The replica becomes the primary: there is no replica any more.
+        // The replica becomes the primary, which leaves no replica.
         pair.one.kill();
         closed(&mut writer);
         promote(&pair.other);
@@ -411,17 +411,17 @@ fn a_port_for_replicas_is_answered_from_a_replicas_own_memory() {
         let refusal = refusal.expect("there is no replica");
         assert_eq!(refusal.code, CANNOT_CONNECT, "{refusal:?}");
         assert!(refusal.message.contains("is a replica"), "{refusal:?}");
-        // The old one comes back as one.
+        // The old primary returns as a replica.
         pair.one.restart().unwrap();
         read_only(pair.one, true);
         let mut reader = loop {
-            // One that is let in while it becomes a replica is ended again.
+            // Headwater ends a session that it accepted while the server became a replica.
             if let Ok(Ok(client)) = WireClient::try_login(replicas, &pair.login) {
                 break client;
             }
         };
         assert_eq!(port_of(&mut reader), pair.one.port());
-        // What it has, which need not be all that it had when it was killed.
+        // The server's data, which may lack the last commits before the kill.
         let mut root = WireClient::login(pair.one.addr(), &pair.login);
         assert_eq!(page(&mut reader), page(&mut root), "{}", proxy.log());
         warm(&proxy, &mut reader, CALL);
@@ -442,7 +442,7 @@ fn where_all_refuse_writes_clients_wait_and_are_refused() {
         read_only(pair.one, false);
         let mut client = proxy.login(&pair.login);
         assert_eq!(port_of(&mut client), pair.one.port());
-        // A client that waits for it does not notice.
+        // A waiting client sees no error.
         read_only(pair.one, true);
         closed(&mut client);
         let (addr, login) = (proxy.addr(), pair.login.clone());
@@ -468,7 +468,7 @@ fn of_two_that_take_writes_the_one_with_replicas_is_followed_and_both_are_named(
             thread::sleep(Duration::from_millis(100));
         }
         assert_eq!(proxy.log().matches("both take writes").count(), 1);
-        // The session goes on while the other one comes and goes.
+        // The session survives role changes of the other server.
         read_only(&pair.other, true);
         proxy.wait_for_log(&format!("{other} is a replica"));
         assert_eq!(port_of(&mut client), one.port());
@@ -515,7 +515,7 @@ fn a_thousand_sessions_are_ended() {
         );
         assert!(took < SOON, "{took:?}");
         drop(sessions);
-        // They have left the server too.
+        // Their connections to the server are closed too.
         let mut root = WireClient::connect(pair.one.addr());
         let deadline = patience();
         loop {
@@ -551,7 +551,7 @@ fn another_list_needs_a_restart_and_sessions_go_on() {
             assert!(proxy.log().contains(&told), "{}", proxy.log());
         }
         assert_eq!(port_of(&mut client), one.port());
-        // Certificates and definitions are another generation, on which a failover is the same.
+        // The reload made a new generation of certificates and definitions. A failover works the same on it.
         read_only(pair.one, true);
         closed(&mut client);
         promote(&pair.other);

@@ -1,4 +1,4 @@
-//! Frames that lie, from clients and from servers: they end their own session, and cost nobody else's memory.
+//! Malformed compression frames from clients and servers end their own session and cost other sessions no memory.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,16 +14,16 @@ use crate::kit::wire_client::frames::{self, packed};
 use crate::kit::wire_client::packet::encode;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// The longest that a frame can say it holds.
+/// The largest length that a frame header can declare.
 const MOST: usize = 0xff_ffff;
-/// Half of the greatest frame: nobody's is held whole.
+/// Half of the largest frame: no frame is buffered whole.
 const MEMORY_KIB: u64 = 8 << 10;
 
 fn frame(plain: usize, body: &[u8]) -> Vec<u8> {
     frames::frame(0, plain, body)
 }
 
-/// No lies yet, or none that Headwater can know of (frames of zstd have no checksum here): what comes behind them is awaited.
+/// Not yet faulty, or not detectably so (zstd frames have no checksum here): Headwater waits for more bytes.
 const WANT_MORE: [&str; 5] = [
     "a_bit_flipped",
     "half_a_header",
@@ -32,10 +32,10 @@ const WANT_MORE: [&str; 5] = [
     "ones_again_and_again",
 ];
 
-/// Frames of zlib or of zstd by what is wrong with them, those of [`WANT_MORE`] last.
+/// Malformed zlib or zstd frames by their fault, those of [`WANT_MORE`] last.
 fn lies(zstd: bool) -> Vec<(&'static str, Vec<u8>)> {
     let ping = packed(&encode(0, &[0x0e; 200]), zstd);
-    // To whom it reads, the start of a packet that never ends.
+    // Decompressed, this is the start of a packet that never ends.
     let ones = packed(&vec![0xff; MOST], zstd);
     let mut flipped = packed(b"many words, and many more, and many words again", zstd);
     let middle = flipped.len() / 2;
@@ -48,9 +48,9 @@ fn lies(zstd: bool) -> Vec<(&'static str, Vec<u8>)> {
         ("shorter_than_told", frame(MOST, &ping)),
         ("cut_inside", frame(MOST, &ones[..ones.len() / 2])),
     ];
-    // To zlib they are no less of a lie.
+    // These are equally invalid as zlib.
     for (what, header) in [
-        // Without a size, and with the greatest window that a header can tell of.
+        // No content size, and the largest window that a header can declare.
         ("a_window_of_terabytes", &b"\x00\xff\x01\x00\x00"[..]),
         (
             "a_content_of_exabytes",
@@ -98,10 +98,10 @@ fn a_client_whose_frames_lie_ends_alone() {
     });
 }
 
-/// Tells the lie that the client's user names; `good` is a server as it should be.
+/// Sends the malformed frame that the client's user names; `good` is a correct server.
 fn play(stage: &mut Stage) -> io::Result<()> {
     let mut offer = greeting("8.0.99-scripted");
-    // Zstd, too: among the upper flags.
+    // Offers zstd too, in the upper capability flags.
     offer[36] |= (ZSTD_COMPRESSION >> 24) as u8;
     stage.packet(0, &offer)?;
     let login = stage.read()?.payload;
@@ -163,7 +163,7 @@ fn a_server_whose_frames_lie_ends_its_session_alone() {
     }
 }
 
-/// Whatever is said before, and whether by an end or a reset.
+/// Ignores earlier bytes, and accepts either EOF or a reset.
 #[track_caller]
 fn ends(socket: &mut TcpStream, what: &str) {
     socket

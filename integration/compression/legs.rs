@@ -1,4 +1,4 @@
-//! One side in frames and the other without, or each in frames of its own kind.
+//! Compression on one side only, or with a different algorithm on each side.
 
 use super::{CALLS, TAIL, algorithms};
 use crate::kit::certificates::trust_anyone;
@@ -11,7 +11,7 @@ use crate::kit::wire_client::capability::{COMPRESS, ZSTD_COMPRESSION};
 use crate::kit::wire_client::packet::Packet;
 use crate::kit::wire_client::{COM_PING, COM_STMT_CLOSE, INFILE_PACKET, Login, WireClient};
 
-/// With its end, a packet of a file.
+/// With its newline, one packet of a file.
 const LINE: &[u8] = &[b'7'; INFILE_PACKET - 1];
 const LOAD: &str = "LOAD DATA LOCAL INFILE 'any' INTO TABLE t";
 
@@ -23,13 +23,13 @@ fn proxy(server: &'static Server, clients: &str, servers: &str) -> Proxy {
     Proxy::configured(server.addr(), &settings(clients, servers), ROOT_SERVICE)
 }
 
-/// What the session's connection is, as the server sees it.
+/// Whether the server reports the session's connection as compressed.
 fn is_compressed(client: &mut WireClient) -> bool {
     let rows = client.rows("SHOW STATUS LIKE 'Compression'");
     rows[0][1].as_deref() == Some("ON")
 }
 
-/// The packets of the replies to all kinds of commands, by what was asked.
+/// The packets of the replies to all kinds of commands, by command.
 fn told(client: &mut WireClient) -> Vec<(String, Vec<Packet>)> {
     let mut told = Vec::new();
     let rows = |count: usize| {
@@ -67,7 +67,7 @@ fn told(client: &mut WireClient) -> Vec<(String, Vec<Packet>)> {
             executed.packets,
         ));
     }
-    // Several at once, one of which has no reply.
+    // Several commands at once, one of which has no reply.
     let long = format!("SELECT LENGTH('{}')", "r".repeat(17_000_000));
     let commands = [
         client.query_payload(b"SELECT 'ahead'", &[]),
@@ -88,7 +88,7 @@ fn told(client: &mut WireClient) -> Vec<(String, Vec<Packet>)> {
     told
 }
 
-/// Files of as many packets, alone and among other statements.
+/// Files of so many packets, alone and among other statements.
 fn files(client: &mut WireClient) -> Vec<(String, Vec<Packet>)> {
     let mut told = Vec::new();
     let mut load = |statement: &str, packets: usize| {
@@ -105,7 +105,7 @@ fn files(client: &mut WireClient) -> Vec<(String, Vec<Packet>)> {
         load(LOAD, packets);
     }
     load(&format!("SELECT 1; {LOAD}; SELECT 2"), 3);
-    // The server asks for the file in packets with the last numbers there are, and the first.
+    // The server requests the file in packets with the last sequence numbers and the first.
     for rows in 247..=257 {
         let before = format!(
             "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i FROM n"
@@ -120,7 +120,7 @@ fn files(client: &mut WireClient) -> Vec<(String, Vec<Packet>)> {
     told
 }
 
-/// Logs in anew, with a dialogue of several packets where the server is MySQL, and does so twice.
+/// Changes the user twice, with a dialogue of several packets where the server is MySQL.
 fn changes_user(client: &mut WireClient, login: &Login) -> Vec<(u8, usize)> {
     let before = client.login_raw.len();
     client.change_user(login).unwrap().unwrap();
@@ -170,7 +170,7 @@ fn stage(server: &'static Server, name: &str) -> (Database, Login) {
     (database, other)
 }
 
-/// Makes the user anew: of one that has not logged in yet the password itself is asked for.
+/// Recreates the user: before a first login, the server requests the password itself.
 fn made(database: &Database, user: &str) {
     let mut root = database.connect();
     root.ok(&format!("DROP USER IF EXISTS {user}@'%'"));
@@ -275,7 +275,7 @@ fn each_side_has_an_algorithm_of_its_own() {
                     let rows = client.rows("SHOW STATUS LIKE 'Compression_algorithm'");
                     assert_eq!(rows[0][1].as_deref(), Some("zstd"));
                 }
-                // One that is framed sends nothing ahead.
+                // A compressed client does not send ahead.
                 let numbers = algorithm == 0;
                 let mut straight = straight.clone();
                 if !numbers {
@@ -342,7 +342,7 @@ fn calls_are_owned_whatever_each_side_speaks() {
                 let other = direct.query_reply(statement).unwrap().packets;
                 let (mut one, mut other) = (one, other);
                 if statement.contains(TAIL) {
-                    // The flags at its end tell of the plan, which is another one.
+                    // The flags in the terminator depend on the query plan, which differs.
                     let ends = [one.pop(), other.pop()].map(|end| end.unwrap());
                     assert!(
                         algorithm != 0 || ends[0].seq == ends[1].seq,
@@ -392,7 +392,7 @@ fn good_byes_have_the_numbers_they_have_directly() {
     });
 }
 
-/// The products' own command line numbers what it sends of a file by the frames it has read.
+/// The products' own command line numbers a file's packets by the frames it has read.
 #[test]
 fn the_stock_client_compresses_towards_headwater_alone() {
     on_each_server(|server| {

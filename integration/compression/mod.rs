@@ -1,4 +1,4 @@
-//! Compressed sessions: seen through, on either side.
+//! Compressed sessions on either side, with acceleration.
 
 mod hostile;
 mod legs;
@@ -19,7 +19,7 @@ use crate::kit::wire_client::{COM_PING, INFILE_PACKET, Login, WireClient};
 const TAIL: &str = "SELECT message.id, body FROM message INNER JOIN fetch_timeline_tt USING(id) \
                     ORDER BY message.id DESC LIMIT 20";
 
-/// Calls, and what is asked behind each. For the second the table is written, in the same write as the client's command.
+/// Calls, and the follow-up SELECT of each. Before the second, the table is written to in the same write as the client's command.
 const CALLS: [(&str, &str); 3] = [
     ("CALL fetch_timeline_ids(1)", TAIL),
     (
@@ -32,7 +32,7 @@ const CALLS: [(&str, &str); 3] = [
     ),
 ];
 
-/// What a server can compress with.
+/// The compression algorithms that a server supports.
 fn algorithms(server: &Server) -> &'static [u64] {
     if server.is_mariadb() {
         &[COMPRESS]
@@ -41,7 +41,7 @@ fn algorithms(server: &Server) -> &'static [u64] {
     }
 }
 
-/// Two tellings are one; of megabytes only the first difference is shown.
+/// Asserts that two recordings are equal; prints only the first difference, because they have megabytes.
 #[track_caller]
 fn assert_same(one: &[Vec<u8>], other: &[Vec<u8>], what: &str) {
     assert_eq!(one.len(), other.len());
@@ -144,7 +144,7 @@ fn calls_are_owned_in_frames() {
     });
 }
 
-/// Numbers wrap around in a long file, and a command behind it begins with 0 again.
+/// Sequence numbers wrap around in a long file, and the next command begins with 0 again.
 #[test]
 fn a_file_is_sent_in_frames() {
     on_each_server(|server| {
@@ -156,7 +156,7 @@ fn a_file_is_sent_in_frames() {
         for &algorithm in algorithms(server) {
             let mut client = proxy.login(&database.login().with(algorithm));
             for packets in [0_usize, 1, 252, 253, 254, 255, 256, 510] {
-                // A line is a packet, as this client cuts them.
+                // Each line is one packet, as this client splits them.
                 let line = [&[b'7'; INFILE_PACKET - 1][..], b"\n"].concat();
                 client.infile = line.repeat(packets);
                 client.ok("LOAD DATA LOCAL INFILE 'any' INTO TABLE t");
@@ -168,7 +168,7 @@ fn a_file_is_sent_in_frames() {
     });
 }
 
-/// Frames that lie, or never end, cost their own session and nobody else's memory.
+/// Malformed or endless frames end their own session and cost other sessions no memory.
 #[test]
 fn frames_that_cannot_be_read_end_their_session_alone() {
     on_each_server(|server| {

@@ -1,4 +1,4 @@
-//! Numbers of packets and frames where the client's frames are not those in which a command goes on.
+//! Sequence numbers of packets and frames when the client splits a command into unusual frames.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::kit::wire_client::frames::{Frame, framed};
 use crate::kit::wire_client::packet::encode;
 use crate::kit::wire_client::{COM_QUERY, Login, WireClient};
 
-/// Lengths of a statement, and of the frames that it comes in.
+/// Lengths of a statement, and of the frames that carry it.
 const COMMANDS: [(usize, usize); 10] = [
     (10, 1_000),
     (10, 9),
@@ -21,14 +21,14 @@ const COMMANDS: [(usize, usize); 10] = [
     (200_000, 60_000),
     (900_000, 3_001),
     (900_000, 0xff_ffff),
-    // More than the server takes: it says so in their midst.
+    // Longer than the server accepts: it sends the error in the middle.
     (3 << 20, 0xff_ffff),
     (3 << 20, 1 << 20),
     (3 << 20, 65_536),
     (3 << 20, 300_000),
 ];
 
-/// A client that makes frames of any length, and keeps the numbers it is told.
+/// A client that makes frames of any length and records the sequence numbers it receives.
 struct Framing {
     socket: TcpStream,
     zstd: bool,
@@ -63,7 +63,7 @@ impl Framing {
         self.socket.write_all(&frames).unwrap();
     }
 
-    /// The number of the server's next frame, and its bytes.
+    /// The sequence number of the server's next frame, and its bytes.
     fn frame(&mut self) -> (u8, Vec<u8>) {
         let frame = Frame::read(&mut self.socket, self.zstd).unwrap().unwrap();
         self.next = frame.seq.wrapping_add(1);
@@ -71,7 +71,7 @@ impl Framing {
     }
 }
 
-/// The numbers of the packets in these bytes, and the first byte of each.
+/// The sequence number and the first byte of each packet.
 fn numbers(mut packets: &[u8]) -> Vec<(u8, u8)> {
     let mut numbers = Vec::new();
     while let [a, b, c, seq, rest @ ..] = packets {
@@ -104,7 +104,7 @@ fn a_reply_has_the_numbers_that_it_has_directly() {
     });
 }
 
-/// What the server says behind a file is numbered from the file's frames.
+/// The server numbers its reply after a local file from the file's frames.
 #[test]
 fn a_reply_behind_a_local_file_has_the_numbers_that_it_has_directly() {
     on_each_server(|server| {
@@ -137,13 +137,13 @@ fn a_reply_behind_a_local_file_has_the_numbers_that_it_has_directly() {
     });
 }
 
-/// The numbers of a reply's packets.
+/// The sequence numbers of a reply's packets.
 fn told(client: &mut WireClient, text: &str) -> Vec<u8> {
     let reply = client.query_reply(text).unwrap();
     reply.packets.iter().map(|packet| packet.seq).collect()
 }
 
-/// Owned calls, and what stands behind them, in frames of any length. The client is strict about the numbers of frames.
+/// Served calls, and the commands after them, in frames of any length. The client checks the sequence numbers of frames strictly.
 #[test]
 fn owned_answers_have_the_numbers_that_they_have_directly() {
     on_each_server(|server| {

@@ -1,4 +1,4 @@
-//! A small conversation under each capability that a client may leave out or ask for.
+//! A small conversation under each optional client capability.
 
 use super::player::Player;
 use super::side::Side;
@@ -7,7 +7,7 @@ use crate::kit::database::Database;
 use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::{COM_PING, COM_STMT_CLOSE, capability};
 
-/// Those that this client can do without, and those that it can live with.
+/// Capabilities that this client can omit, and those that it can add.
 const OPTIONAL: &[(&str, u64)] = &[
     ("LONG_PASSWORD", capability::LONG_PASSWORD),
     ("FOUND_ROWS", 1 << 1),
@@ -79,7 +79,7 @@ fn each_capability_with_and_without() {
                 assert!(held || *name == "PLUGIN_AUTH", "{name}");
             }
         }
-        // All that can be: and the least there can be.
+        // All capabilities, and the minimum.
         let mut login = database.login();
         for (_, bit) in OPTIONAL {
             login.capabilities |= bit;
@@ -93,7 +93,7 @@ fn each_capability_with_and_without() {
     });
 }
 
-/// Touches whatever a capability may change, and leaves everything as it was.
+/// Uses everything that a capability may change, and restores the state.
 pub(super) fn small(side: &mut Side, database: &str) {
     side.queries(&[
         &format!("USE {database}"),

@@ -1,4 +1,4 @@
-//! Every collation there is, and every byte that a login can name one with.
+//! Every collation, and every byte with which a login can name one.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -9,10 +9,10 @@ use crate::kit::database::Database;
 use crate::kit::servers::{Server, on_each_release};
 use crate::kit::wire_client::Login;
 
-/// No client's charset.
+/// Charsets that clients cannot use.
 const WIDE: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
 
-/// The ids, names and charsets of all there are. MariaDB's of UCA 14.0.0 are of several charsets and have ids with each.
+/// The id, name and charset of each collation. MariaDB's UCA 14.0.0 collations belong to several charsets and have an id with each.
 fn collations(server: &Server) -> Vec<(u16, String, String)> {
     let mut root = server.connect();
     let (name, table) = match server.is_mariadb() {
@@ -35,7 +35,7 @@ fn collations(server: &Server) -> Vec<(u16, String, String)> {
     let ids: BTreeSet<u16> = collations.iter().map(|(id, ..)| *id).collect();
     let counted = format!("SELECT COUNT(DISTINCT id) FROM information_schema.{table}");
     assert_eq!(root.column(&counted), [ids.len().to_string()]);
-    // Those that sessions and tables have by default are among them.
+    // The defaults of sessions and tables are among them.
     for default in ["@@collation_server", "@@collation_connection"] {
         let default = root.column(&format!("SELECT {default}")).remove(0);
         assert!(
@@ -74,7 +74,7 @@ fn sessions_that_take_each_collation() {
                 for (_, name, charset) in some {
                     side.query(format!("SET NAMES {charset} COLLATE {name}"));
                     said_in_it(side);
-                    // A charset that no client can speak is refused there, but columns can have it.
+                    // The server refuses a charset that clients cannot use, but columns can have it.
                     side.query(format!(
                         "CREATE TEMPORARY TABLE t (a char(3) CHARACTER SET {charset} COLLATE {name})"
                     ));
@@ -83,7 +83,7 @@ fn sessions_that_take_each_collation() {
                     side.query("DROP TEMPORARY TABLE t");
                 }
             });
-            // Here a collation has two bytes.
+            // COM_CHANGE_USER has two bytes for the collation.
             player.play("CHANGE_USER", &database.login(), |side| {
                 for (id, _, charset) in some {
                     if !WIDE.contains(&charset.as_str()) {
@@ -93,7 +93,7 @@ fn sessions_that_take_each_collation() {
                 }
             });
         }
-        // Each refusal takes a second, so they are waited for together.
+        // Each refusal takes a second, so they run at the same time.
         thread::scope(|scope| {
             for wide in WIDE {
                 let id = collations.iter().find(|(.., charset)| charset == wide);
@@ -110,7 +110,7 @@ fn sessions_that_take_each_collation() {
     });
 }
 
-/// Bytes above 127 in a name, a value and a message, sent as they are whatever they mean.
+/// Sends bytes above 127 in a name, a value and a message, whatever they mean in the charset.
 fn said_in_it(side: &mut Side) {
     side.query(
         b"SELECT 'caf\xe9', '\xc3\xa9' AS `\xc3\xa9`, _latin1'\xe9\xdf', @@collation_connection",

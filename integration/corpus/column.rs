@@ -1,9 +1,9 @@
-//! A column of a table, and what is put into it.
+//! A column of a table, and its test values.
 
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) definition: String,
-    /// As SQL has them; NULL comes with every column.
+    /// As SQL literals; NULL is added to every column.
     pub(super) values: Vec<String>,
 }
 

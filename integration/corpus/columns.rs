@@ -1,16 +1,16 @@
-//! Columns of more than a hundred types, each with its least, its greatest and odd values.
+//! Columns of more than a hundred types, each with its minimum, its maximum and edge cases.
 
 use super::column::{Column, column};
 use super::texts::{bytes, charsets, sets, shapes, strings};
 
-/// Columns of one kind.
+/// Columns of one family of types.
 #[derive(Debug)]
 pub(super) struct Family {
     pub(super) name: &'static str,
     pub(super) columns: Vec<Column>,
 }
 
-/// All that a server has.
+/// All families that a server supports.
 pub(super) fn families(mariadb: bool) -> Vec<Family> {
     let mut families = vec![
         Family {
@@ -58,7 +58,7 @@ pub(super) fn families(mariadb: bool) -> Vec<Family> {
     families
 }
 
-/// MariaDB has them since 11.7.
+/// MariaDB has vectors since 11.7.
 pub(super) fn vectors_of_mariadb() -> Family {
     let long = format!("VEC_FromText('[{}0.5]')", "1,".repeat(299));
     Family {

@@ -1,4 +1,4 @@
-//! Every command that a byte can name, with a body it can have.
+//! Every command byte, with a valid body.
 
 use super::mask;
 use super::player::Player;
@@ -10,7 +10,7 @@ use crate::kit::wire_client::{
     COM_PROCESS_KILL, COM_RESET_CONNECTION, COM_SET_OPTION, COM_STATISTICS, Login, capability,
 };
 
-/// Result sets with EOF packets and without, session trackers, query attributes.
+/// Result sets with and without EOF packets, session trackers, query attributes.
 pub(super) fn logins(login: &Login) -> [Login; 4] {
     [
         login.clone(),
@@ -69,12 +69,12 @@ fn open(side: &mut Side, database: &str) {
         side.command(&with(COM_SET_OPTION, &option.to_le_bytes()));
         side.query("SELECT 1; SELECT 2");
     }
-    // Grants, hosts, status: what does no harm to others.
+    // Grants, hosts, status: these do not disturb other sessions.
     for flags in [0_u8, 1, 8, 16] {
         side.command(&with(0x07, &[flags]));
     }
     side.command(&with(COM_PROCESS_KILL, &0x7fff_fff0_u32.to_le_bytes()));
-    // COM_CREATE_DB and COM_DROP_DB, which servers know no more.
+    // COM_CREATE_DB and COM_DROP_DB, which servers no longer support.
     side.command(&with(0x05, b"hw_corpus_never"));
     side.command(&with(0x06, b"hw_corpus_never"));
     side.query("SET @x = 1, NAMES latin1");
@@ -86,7 +86,7 @@ fn open(side: &mut Side, database: &str) {
     side.command(&[COM_PING]);
 }
 
-/// Followed by a statement: either the session goes on, or it ends the same way.
+/// A statement follows: the session continues or ends as it does directly.
 #[test]
 fn commands_that_servers_do_not_know_or_take_from_nobody() {
     on_each_release(|server| {
@@ -160,7 +160,7 @@ fn sessions_that_end_themselves() {
     });
 }
 
-/// The log's first file, whose first events say which it is and how it is written, and files that are not there.
+/// The log's first file, whose first events describe it and its format, and files that do not exist.
 #[test]
 fn logs_are_dumped() {
     on_each_release(|server| {

@@ -1,4 +1,4 @@
-//! Errors of every kind, in every place, and what is said beside a success.
+//! Errors of every kind in every position, and warnings and notes of successful statements.
 
 use super::player::Player;
 use crate::kit::database::Database;
@@ -119,7 +119,7 @@ fn errors_and_warnings_in_each_language() {
     });
 }
 
-/// Rows, and then none but an error; the statements behind it are not run.
+/// Rows and then an error in place of more rows; the statements after it do not run.
 #[test]
 fn errors_in_the_middle_of_rows() {
     on_each_release(|server| {
@@ -171,7 +171,7 @@ fn waits_for_locks_that_end() {
     });
 }
 
-/// Refused before anybody could say who they are.
+/// The server refuses the connection before authentication.
 #[test]
 fn a_server_that_is_full_or_takes_no_strangers() {
     on_servers_of_its_own(

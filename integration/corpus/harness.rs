@@ -1,4 +1,4 @@
-//! The corpus against itself: what is not the same is found, and where.
+//! Tests of the corpus itself: it detects each difference and its position.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,19 +13,19 @@ use crate::kit::servers::{Server, on_each_release};
 use crate::kit::wire_client::packet::encode;
 use crate::kit::wire_client::{COM_PING, Login};
 
-/// What a road between client and server does to the server's last answer.
+/// A fault that a relay between client and server adds to the server's last reply.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     None,
-    /// This byte gets another bit.
+    /// Flips a bit of this byte.
     Flip(usize),
-    /// This byte is not passed on, nor what is behind it.
+    /// Drops this byte and all after it.
     Cut(usize),
-    /// A packet more.
+    /// Adds a packet.
     Add,
 }
 
-/// Something that no server says by itself.
+/// A text that no server sends by itself.
 const MARK: &str = "the marked answer";
 
 fn conversation(side: &mut Side) {
@@ -41,7 +41,7 @@ fn a_road_that_changes_nothing_is_not_seen() {
         player.play("a road", &Login::default(), conversation);
         let (conversations, packets) = player.compared();
         assert_eq!(conversations, 1);
-        // Greeting and login; OK; twice columns, rows and their end.
+        // Greeting and login; OK; twice columns, rows and their terminator.
         assert!(packets >= 12, "{packets}");
     });
 }
@@ -49,7 +49,7 @@ fn a_road_that_changes_nothing_is_not_seen() {
 #[test]
 fn whatever_a_road_changes_is_reported_where_it_is() {
     on_each_release(|server| {
-        // The answer: 1 packet of 1 byte, which is the count of columns.
+        // The reply begins with a packet of 1 byte, the column count.
         for (fault, told) in [
             (
                 Fault::Flip(4),
@@ -71,7 +71,7 @@ fn whatever_a_road_changes_is_reported_where_it_is() {
     });
 }
 
-/// What nobody asked for is read as the answer to what comes next.
+/// A client reads a surplus packet as the reply to its next command.
 #[test]
 fn a_packet_too_many_is_reported() {
     on_each_release(|server| {
@@ -142,7 +142,7 @@ fn tapes_part_at_their_first_difference() {
     assert_eq!(tape(&two, false).packets(), 3);
 }
 
-/// Nothing but thread id and scramble.
+/// Only thread id and scramble are masked.
 #[test]
 fn the_masks_cover_what_they_name() {
     let greeting = crate::kit::peer::greeting("9");
@@ -172,7 +172,7 @@ fn the_masks_cover_what_they_name() {
     assert_eq!(masked, b"\0\0\0\x01Uptime: 0  Rate: 0.0");
 }
 
-/// A road to a server, at its own address.
+/// A relay to a server, at an address of its own.
 fn road(server: &Server, fault: Fault) -> SocketAddr {
     let server = server.addr();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -198,7 +198,7 @@ fn carry(mut client: TcpStream, server: SocketAddr, fault: Fault) -> io::Result<
     let mut bytes = vec![0; 1 << 16];
     while let count @ 1.. = server.read(&mut bytes)? {
         let mut bytes = bytes[..count].to_vec();
-        // The answer is short, and comes in one piece.
+        // The reply is short and arrives in one piece.
         let marked = bytes
             .windows(MARK.len())
             .any(|part| part == MARK.as_bytes());

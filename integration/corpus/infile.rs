@@ -61,7 +61,7 @@ fn files(side: &mut Side) {
     side.query("DROP TEMPORARY TABLE t");
 }
 
-/// The client has nothing to send, and says so in another number of packets than one.
+/// The client has nothing to send, and ends the file in another number of packets than one.
 #[test]
 fn a_file_that_never_comes() {
     on_each_release(|server| {

@@ -1,4 +1,4 @@
-//! The small conversation over every kind of connection: TLS on both legs, compressed frames, with a service account.
+//! The small conversation over every kind of connection: TLS on both legs, compressed frames, and with a service account.
 
 use super::capabilities::small;
 use super::player::Player;
@@ -14,12 +14,12 @@ use crate::kit::wire_client::{Login, WireClient};
 
 const DATABASE: &str = "hw_corpus_legs";
 
-/// Tells a story on a server of each product that has TLS, with Headwater in front that has it, too.
+/// Runs a scenario on a TLS server of each product, with a Headwater that has TLS too.
 fn on_each_stage(service: &[&str], story: impl Fn(&Player)) {
     let authority = Authority::new();
     let (theirs, own) = (authority.sign("server"), authority.sign("headwater"));
     let mut options = authority.server_options(&theirs);
-    // A thread that MariaDB keeps for the next connection goes on counting its statements.
+    // A thread that MariaDB caches for the next connection continues to count its statements.
     options.push("--thread-cache-size=0".to_owned());
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     on_servers_of_its_own(
@@ -62,7 +62,7 @@ fn over_tls_and_in_frames() {
     }
 }
 
-/// Clients without frames, and a server that is spoken to in frames alone: every packet has the number that it has directly.
+/// Plain clients and a compressed server leg: every packet has the sequence number that it has directly.
 #[test]
 fn in_frames_towards_the_server_alone() {
     let settings = "[compression]\nserver = 'where-offered'\n";
@@ -80,7 +80,7 @@ fn in_frames_towards_the_server_alone() {
             player.play(&format!("{other:#x}"), &login, |side| {
                 small(side, database.name());
                 lengths(side);
-                // As many packets of frames as there may be.
+                // A statement of many packets and frames.
                 side.query(format!("SELECT MD5('{}')", "i".repeat(300_000)));
             });
         }
@@ -90,7 +90,7 @@ fn in_frames_towards_the_server_alone() {
 fn told(side: &mut Side) {
     small(side, DATABASE);
     lengths(side);
-    // Servers number the packets of a reply by the frames that its command came in, and these are Headwater's to cut.
+    // Servers number a reply's packets by the frames of its command, and Headwater makes these frames.
     side.query(format!("SELECT MD5('{}')", "i".repeat(300_000)));
 }
 

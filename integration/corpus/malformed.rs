@@ -1,4 +1,4 @@
-//! Bodies that commands cannot have: the server judges each, and what it says is what comes through.
+//! Malformed command bodies: the server judges each, and its reply passes through.
 
 use super::player::Player;
 use super::side::Side;
@@ -6,7 +6,7 @@ use crate::kit::database::Database;
 use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::{Login, capability};
 
-/// Lengths that are none, ids of nobody, bytes that end too early or not at all.
+/// Invalid lengths, unknown ids, bytes that end too early or lack a terminator.
 const BODIES: &[&[u8]] = &[
     b"",
     b"\0",
@@ -24,19 +24,19 @@ const BODIES: &[&[u8]] = &[
     &[0xfe; 70_000],
 ];
 
-/// All that take a body, or that might. Not those whose bytes would kill others' sessions or reset the server's log.
+/// All commands that take a body, or might, except those whose bytes would kill other sessions or reset the server's log.
 const COMMANDS: &[u8] = &[
     0x02, 0x03, 0x04, 0x09, 0x0d, 0x0e, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1f, 0xfa,
 ];
 
-/// One command, then the client's half is closed: a reply of any length, or none, is heard to its end.
+/// Sends one command and closes the client's half: a reply of any length, or none, is read to its end.
 #[test]
 fn bodies_that_are_none() {
     on_each_release(|server| {
         let player = Player::new(server);
         for &command in COMMANDS {
             for body in BODIES {
-                // Its text is made of numbers.
+                // The reply's text consists of numbers.
                 if command == 0x09 {
                     continue;
                 }
@@ -48,7 +48,7 @@ fn bodies_that_are_none() {
     });
 }
 
-/// The same to a session that has a statement with that id.
+/// The same bodies in a session that has a statement with that id.
 #[test]
 fn executions_that_are_none() {
     on_each_release(|server| {
@@ -57,7 +57,7 @@ fn executions_that_are_none() {
         let login = database.login().with(capability::MARIADB_BULK);
         for command in [0x17, 0x18, 0x19, 0x1a, 0x1c, 0xfa] {
             for (number, body) in BODIES.iter().enumerate() {
-                // MySQL reads behind the end of a short one, so whatever it had read before.
+                // MySQL reads past the end of a short body, into bytes of earlier packets.
                 if !server.is_mariadb() && command == 0x17 && (5..9).contains(&number) {
                     continue;
                 }

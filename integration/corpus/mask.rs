@@ -1,28 +1,27 @@
-//! All that two plays of one conversation may differ in.
+//! Bytes in which two plays of one conversation may differ.
 
 use crate::kit::wire_client::packet::Values;
 
-/// Covers a reply, in place.
+/// Masks a reply in place.
 pub(super) type Mask = fn(&mut Vec<u8>);
 
-/// Nothing is covered.
 pub(super) fn none(_: &mut Vec<u8>) {}
 
-/// Thread id and scramble in the greeting, the scramble of a plugin that the server asks for instead, and what MariaDB 11.8 makes of
-/// scramble, password and certificate at the end.
+/// Masks thread id and scramble in the greeting, the scramble of an AuthSwitchRequest, and the proof that MariaDB 11.8 derives from
+/// scramble, password and certificate in the OK.
 pub(super) fn login(raw: &mut [u8]) {
     if raw.get(4) == Some(&10) {
         let mut values = Values(&raw[5..]);
         values.until_nul();
         let id = raw.len() - values.0.len();
-        // The thread id and the scramble's first 8 bytes; 19 bytes on, the other 12.
+        // The thread id and the scramble's first 8 bytes; the other 12 follow 19 bytes later.
         raw[id..id + 12].fill(0);
         raw[id + 31..id + 43].fill(0);
     }
     switch(raw);
 }
 
-/// The scramble of each AuthSwitchRequest, the proof in each OK.
+/// Masks the scramble of each AuthSwitchRequest and the proof in each OK.
 fn switch(raw: &mut [u8]) {
     let mut at = 0;
     while at + 4 < raw.len() {
@@ -32,7 +31,7 @@ fn switch(raw: &mut [u8]) {
             let name = packet[5..].iter().position(|&byte| byte == 0);
             packet[5 + name.unwrap_or_default()..].fill(0);
         }
-        // In the place of a message, behind its length: 1, then SHA-256 in hexadecimal.
+        // The message holds its length, 1, then SHA-256 in hexadecimal.
         if packet[4] == 0
             && let Some([65, 1, proof @ ..]) = packet.get_mut(11..)
         {
@@ -42,7 +41,7 @@ fn switch(raw: &mut [u8]) {
     }
 }
 
-/// The numbers of COM_STATISTICS, and with them its length.
+/// Masks the numbers of COM_STATISTICS, and thus its length.
 pub(super) fn numbers(raw: &mut Vec<u8>) {
     let mut masked = vec![0; 3];
     for &byte in &raw[3..] {
@@ -55,7 +54,7 @@ pub(super) fn numbers(raw: &mut Vec<u8>) {
     *raw = masked;
 }
 
-/// The rows: who else is there, and since when. What stays is the first packet and the columns it tells of.
+/// Masks the rows: they list other sessions and times. The first packet and the column definitions remain.
 pub(super) fn rows(raw: &mut Vec<u8>) {
     if raw.get(4) == Some(&0xff) {
         return;

@@ -1,6 +1,6 @@
-//! The corpus: conversations played straight to the server, twice, and through Headwater, on each release. Each packet of all three
-//! must be the same, header and payload, but for what [`mask`] names; that the server repeats itself shows that nothing
-//! else had to be named.
+//! The corpus: conversations played directly to the server, twice, and through Headwater, on each release. All three must be equal packet
+//! by packet, header and payload, except for what [`mask`] names. The two direct runs show that the server repeats itself, so no other
+//! mask is needed.
 
 mod capabilities;
 mod collations;

@@ -1,4 +1,4 @@
-//! Parameters of every type that a client can name, in the binary protocol.
+//! Parameters of every type that a client can send in the binary protocol.
 
 use super::player::Player;
 use super::side::Side;
@@ -42,7 +42,7 @@ fn parameter(side: &mut Side, kind: u8) {
     }
 }
 
-/// Of the width that the type has; `None` is NULL.
+/// Values of the type's width; `None` is NULL.
 fn values(kind: u8) -> Vec<Option<Vec<u8>>> {
     let fixed = |width: usize| {
         [0x00, 0x7f, 0x80, 0xff, 0x3f]

@@ -1,4 +1,4 @@
-//! Plays conversations: twice straight to the server, once through Headwater.
+//! Plays conversations: twice directly to the server, once through Headwater.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,24 +9,24 @@ use crate::kit::proxy::Proxy;
 use crate::kit::servers::Server;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// A server that answers one conversation in this many ways, play by play, is not compared with anything.
+/// After this many attempts, a server whose two replies to one conversation always differ fails the test.
 const PLAYS: usize = 3;
 
-/// A server, a way to it that must not be seen, and what was compared so far.
+/// A server, a path to it that must be transparent, and counts of what has been compared.
 #[derive(Debug)]
 pub(super) struct Player {
     direct: SocketAddr,
     through: SocketAddr,
-    /// Headwater, if that is the way; it ends with the player.
+    /// Headwater, if the path leads through it; it stops with the player.
     proxy: Option<Proxy>,
-    /// Before each login the server forgets which passwords it has seen.
+    /// Before each login, the server's password cache is flushed.
     forgets: bool,
     conversations: AtomicUsize,
     packets: AtomicUsize,
 }
 
 impl Player {
-    /// With Headwater in front, which offers TLS as the server does.
+    /// The path leads through Headwater, which offers TLS as the server does.
     #[track_caller]
     pub(super) fn new(server: &Server) -> Player {
         Player::with(
@@ -41,7 +41,7 @@ impl Player {
         player
     }
 
-    /// With anything in front.
+    /// Any address as the path.
     pub(super) fn between(direct: SocketAddr, through: SocketAddr) -> Player {
         Player {
             direct,
@@ -53,19 +53,19 @@ impl Player {
         }
     }
 
-    /// Whether each login is one of a password that the server has not seen.
+    /// Whether the server's password cache is flushed before each login.
     pub(super) fn forgets(&mut self, forgets: bool) {
         self.forgets = forgets;
     }
 
-    /// Plays a conversation behind a login that succeeds.
+    /// Plays a conversation after a login that must succeed.
     #[track_caller]
     pub(super) fn play(&self, what: &str, login: &Login, conversation: impl Fn(&mut Side)) {
         let held = self.try_play(what, login, conversation);
         assert!(held, "{what}: the server refused the login");
     }
 
-    /// Plays it unless the login is refused, which is then all there is to compare. Returns whether it was played.
+    /// Plays the conversation unless the login is refused; then only the login is compared. Returns whether it was played.
     #[track_caller]
     pub(super) fn try_play(
         &self,
@@ -80,7 +80,7 @@ impl Player {
         held
     }
 
-    /// What there is to report, and whether the conversation was held.
+    /// The difference, if any, and whether the login succeeded.
     pub(super) fn compare(
         &self,
         login: &Login,
@@ -127,7 +127,7 @@ impl Player {
         }
     }
 
-    /// Conversations and packets compared.
+    /// Numbers of conversations and packets compared.
     pub(super) fn compared(&self) -> (usize, usize) {
         (
             self.conversations.load(Ordering::Relaxed),
@@ -138,7 +138,7 @@ impl Player {
 
 impl Drop for Player {
     fn drop(&mut self) {
-        // Shown with a failure, and with `--nocapture`.
+        // Visible if the test fails, and with `--nocapture`.
         let (conversations, packets) = self.compared();
         eprintln!("compared {conversations} conversations, {packets} packets");
     }

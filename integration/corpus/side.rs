@@ -1,4 +1,4 @@
-//! One side of a conversation: says what the story says, and takes down every byte it hears.
+//! One side of a conversation: sends what the scenario sends, and records every byte it receives.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr};
@@ -12,13 +12,13 @@ use crate::kit::wire_client::{
     COM_CHANGE_USER, COM_STMT_PREPARE, Login, Reply, WireClient, capability,
 };
 
-/// An answer that takes longer does not come.
+/// A reply that takes longer counts as missing.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// As much of what was said as a report shows.
+/// The length of a command's text in a report.
 const SAID: usize = 120;
 
-/// A logged-in client. Once its connection has ended it goes on talking, and hears that it has.
+/// A logged-in client. After its connection has ended, it records that for each further command.
 #[derive(Debug)]
 pub(super) struct Side {
     pub(super) client: WireClient,
@@ -27,13 +27,13 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// The login is the first step. If it is refused, it is the only one.
+    /// The login is the first step. If the server refuses it, it is the only one.
     #[track_caller]
     pub(super) fn login(addr: SocketAddr, login: &Login) -> Result<Side, Tape> {
         let mut heard = Vec::new();
         let mut tape = Tape::default();
         let mut login = login.clone();
-        // A session of TLS is with one server, and would be offered to the other.
+        // A TLS session belongs to one server, and would be offered to the other for resumption.
         login.tls = login.tls.map(|_| trust_anyone());
         let logged_in = WireClient::heard_login(addr, &login, &mut heard);
         mask::login(&mut heard);
@@ -74,12 +74,12 @@ impl Side {
         }
     }
 
-    /// Any command that has a reply of a known end.
+    /// Sends any command whose reply has a known end.
     pub(super) fn command(&mut self, payload: &[u8]) -> Reply {
         self.masked(payload, mask::none)
     }
 
-    /// As [`Side::command`], with a part of its reply covered.
+    /// As [`Side::command`], with a part of the reply masked.
     pub(super) fn masked(&mut self, payload: &[u8], mask: Mask) -> Reply {
         let command = payload.first().copied().unwrap_or_default();
         let mut reply = Reply::default();
@@ -93,20 +93,20 @@ impl Side {
         reply
     }
 
-    /// A command behind which the client's half of the connection is closed: everything the server still says.
+    /// Sends a command, closes the client's half of the connection, and records everything that the server still sends.
     pub(super) fn last_words(&mut self, payload: &[u8]) {
         let sent = self.client.send(payload);
         let _ = self.client.stream.tcp().shutdown(Shutdown::Write);
         self.until_it_closes(&said(payload), sent);
     }
 
-    /// A text that is not the same on each side.
+    /// Sends a statement whose text differs between the sides.
     pub(super) fn silent(&mut self, sql: &str) {
         let payload = self.client.query_payload(sql.as_bytes(), &[]);
         self.unsaid(&payload);
     }
 
-    /// A command that is not the same on each side.
+    /// Sends a command that differs between the sides.
     pub(super) fn unsaid(&mut self, payload: &[u8]) {
         let mut reply = Reply::default();
         let sent = self.client.send(payload);
@@ -114,7 +114,7 @@ impl Side {
         self.take_down("what only this side says", reply.raw, heard);
     }
 
-    /// As many packets of a reply; then the connection is given up.
+    /// Reads so many packets of a reply, then abandons the connection.
     pub(super) fn first_packets(&mut self, payload: &[u8], count: usize) {
         let mut raw = Vec::new();
         let mut heard = self.client.send(payload);
@@ -125,14 +125,14 @@ impl Side {
         let _ = self.client.stream.tcp().shutdown(Shutdown::Both);
     }
 
-    /// Everything the server says until it closes.
+    /// Records everything until the server closes.
     pub(super) fn until_it_closes(&mut self, said: &str, sent: io::Result<()>) {
         let mut raw = Vec::new();
         let heard = sent.and_then(|()| self.client.stream.read_to_end(&mut raw));
         self.take_down(said, raw, heard.and(Err(ErrorKind::UnexpectedEof.into())));
     }
 
-    /// The statement's id, which is part of the reply; of one that was refused, an id that nobody has.
+    /// Returns the statement's id, which is part of the reply, or an unused id if the server refuses the statement.
     pub(super) fn prepare(&mut self, sql: &str) -> u32 {
         let reply = self.command(&[&[COM_STMT_PREPARE], sql.as_bytes()].concat());
         match reply.packets.first().map(|packet| &packet.payload[..]) {
@@ -146,7 +146,7 @@ impl Side {
         self.command(&payload);
     }
 
-    /// COM_CHANGE_USER with an empty answer to whatever the server asks.
+    /// Sends COM_CHANGE_USER, with an empty answer to each request of the server.
     pub(super) fn change_user(&mut self, user: &str, database: &str, collation: u16) {
         let payload = self.change_of_user(user, database, collation);
         self.change(&payload);
@@ -163,7 +163,7 @@ impl Side {
         payload
     }
 
-    /// As [`Side::change_user`], in the story's own bytes.
+    /// As [`Side::change_user`], with a given payload.
     pub(super) fn change(&mut self, payload: &[u8]) {
         let mut raw = Vec::new();
         let sent = self.client.send(payload);
@@ -200,7 +200,7 @@ impl Drop for Side {
     }
 }
 
-/// Whether by an end or a reset falls as the timing does; a silence is neither.
+/// EOF and reset are equal, because timing decides between them; a timeout is neither.
 #[track_caller]
 fn ended(said: &str, error: &io::Error) {
     let ended = matches!(

@@ -1,4 +1,4 @@
-//! From nothing to a lot: rows, columns, values, packets.
+//! Sizes from none to large: rows, columns, values, packets.
 
 use super::player::Player;
 use super::side::Side;
@@ -13,7 +13,7 @@ fn from_no_row_to_a_hundred_thousand() {
     on_each_release(|server| {
         let player = Player::new(server);
         for login in [Login::default(), Login::default().without(WITH_EOF)] {
-            // Sequence numbers begin again at 256.
+            // Sequence numbers wrap around at 256.
             player.play("few rows", &login, |side| {
                 for count in [
                     0, 1, 2, 3, 10, 100, 250, 251, 252, 253, 254, 255, 256, 257, 511, 512, 1_000,
@@ -27,9 +27,9 @@ fn from_no_row_to_a_hundred_thousand() {
     });
 }
 
-/// By text, then in the binary protocol.
+/// By the text protocol, then the binary protocol.
 fn rows(side: &mut Side, count: usize) {
-    // Each knows the limit of recursion by another name.
+    // MariaDB and MySQL name the recursion limit differently.
     side.query("SET cte_max_recursion_depth = 1000000");
     side.query("SET max_recursive_iterations = 1000000");
     let sql = format!(
@@ -39,7 +39,7 @@ fn rows(side: &mut Side, count: usize) {
     let text = side.command(&side.client.query_payload(sql.as_bytes(), &[]));
     let id = side.prepare(&sql);
     let binary = side.command(&side.client.execute_payload(id, &[], 0));
-    // Around the rows: the count of columns, those three, what ends them, what ends the rows.
+    // Besides the rows: the column count, the three definitions, their terminator, and the terminator of the rows.
     let eof = usize::from(side.client.capabilities & WITH_EOF == 0);
     assert_eq!(text.packets.len(), 5 + eof + count);
     assert_eq!(binary.packets.len(), 5 + eof + count);
@@ -66,7 +66,7 @@ fn from_one_column_to_more_than_there_can_be() {
     });
 }
 
-/// Where the length before a value gets another width, and a packet another part.
+/// Lengths at which the length prefix gets wider and a packet gets another part.
 #[test]
 fn values_of_every_width_of_length() {
     on_each_release(|server| {
@@ -88,7 +88,7 @@ fn values_of_every_width_of_length() {
     });
 }
 
-/// Two parts end at 16 MiB, and one of nothing follows where nothing is left.
+/// Two parts end at 16 MiB, and an empty part follows if nothing remains.
 #[test]
 fn packets_around_each_part() {
     on_each_release(|server| {
@@ -103,13 +103,13 @@ fn packets_around_each_part() {
             2 * MAX_PART,
         ] {
             player.play("a long row", &login, |side| {
-                // The value's own length stands before it, in 4 bytes or 9.
+                // The value's length prefix takes 4 bytes or 9.
                 let prefix = if length - 4 < 1 << 24 { 4 } else { 9 };
                 side.query(format!("SELECT REPEAT('r', {})", length - prefix));
                 side.query("SELECT 'in step'");
             });
             player.play("a long row in the binary protocol", &login, |side| {
-                // Two bytes stand before it: the packet's first one, and one of bits for NULLs.
+                // Two bytes precede it: the packet's first byte and the NULL bitmap.
                 let prefix = if length - 6 < 1 << 24 { 4 } else { 9 };
                 let id = side.prepare(&format!("SELECT REPEAT('b', {})", length - 2 - prefix));
                 let reply = side.command(&side.client.execute_payload(id, &[], 0));
@@ -128,7 +128,7 @@ fn packets_around_each_part() {
             "rows with an edge inside",
             &login.without(WITH_EOF),
             |side| {
-                // The first of a row's bytes is that of an EOF; then a column's length lies across the edge.
+                // The row's first byte equals that of an EOF; then a column's length lies across the part's edge.
                 side.query(format!("SELECT REPEAT('a', {}), 'b'; SELECT 2", 1 << 24));
                 side.query(format!(
                     "SELECT REPEAT('a', {}), REPEAT('b', 70000)",

@@ -44,7 +44,7 @@ fn statements_from_prepare_to_close() {
             player.play("cursors", &login, cursors);
             player.play("long data", &login, long_data);
             player.play("statements of every kind", &login, of_every_kind);
-            // MySQL says of rows that a cursor has them, and sends them all the same: with no end that can be told.
+            // MySQL sets the cursor flag for rows and sends them all the same: the end of the reply cannot be known.
             for (sql, flags) in [
                 ("DO 1", CURSOR_READ_ONLY),
                 ("CALL several(@n)", 0),
@@ -72,7 +72,7 @@ fn executions(side: &mut Side) {
     for id in [Some("1"), Some("3"), Some("9"), None, Some("x")] {
         side.execute(by_id, &[id], 0);
     }
-    // Types sent before count until others are sent.
+    // Types sent once hold until others are sent.
     side.command(&about(COM_STMT_EXECUTE, by_id, &[0, 1, 0, 0, 0, 1, 0]));
     let insert = side.prepare("INSERT INTO t VALUES (?, ?)");
     side.execute(insert, &[Some("1"), Some("again")], 0);
@@ -94,7 +94,7 @@ fn executions(side: &mut Side) {
         "DEALLOCATE PREPARE s",
         "EXECUTE s USING @id",
     ]);
-    // MariaDB's last statement; nobody's on MySQL.
+    // The id of MariaDB's last statement; unknown to MySQL.
     side.prepare("SELECT 'the last one'");
     side.execute(u32::MAX, &[], 0);
     side.command(&about(COM_STMT_CLOSE, u32::MAX, &[]));
@@ -163,7 +163,7 @@ fn cursors(side: &mut Side) {
 fn long_data(side: &mut Side) {
     let id = side.prepare("SELECT length(?), md5(?)");
     let named = side.client.capabilities & capability::QUERY_ATTRIBUTES != 0;
-    // A parameter that was sent as long data has a type, but no value.
+    // A parameter sent as long data has a type, but no value.
     let mut execution = about(COM_STMT_EXECUTE, id, &[0, 1, 0, 0, 0]);
     if named {
         execution.extend([2, 0, 1, 0xfc, 0, 0, 0xfc, 0, 0]);
@@ -177,7 +177,7 @@ fn long_data(side: &mut Side) {
         }
     }
     side.command(&execution);
-    // It is spent, or a parameter is not there: whatever comes of that.
+    // The statement is used up, or the parameter does not exist: either outcome is compared.
     side.command(&about(COM_STMT_SEND_LONG_DATA, id, &[7, 0, b'x']));
     side.command(&about(COM_STMT_RESET, id, &[]));
     side.command(&about(COM_STMT_SEND_LONG_DATA, NOBODY, &[0, 0, b'x']));
@@ -216,7 +216,7 @@ fn bulk(side: &mut Side) {
         "SELECT ?, ?",
     ] {
         let id = side.prepare(sql);
-        // Types are sent (128), results are wanted for each (64).
+        // Types are sent (128), results are requested for each row (64).
         for flags in [128_u8, 128 | 64, 0] {
             for rows in [0, 1, 2, 300_u16] {
                 let mut body = vec![flags, 0];

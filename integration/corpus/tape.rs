@@ -1,11 +1,11 @@
-//! What one side of a conversation heard, and where two of them part.
+//! The bytes that one side of a conversation received, and where two recordings differ.
 
 use std::fmt;
 
-/// Shown of a packet, on either side of the byte that differs.
+/// Bytes of a packet shown on either side of the difference.
 const AROUND: usize = 24;
 
-/// Every byte of a server, by what had been said before.
+/// Every byte from a server, by the command before it.
 #[derive(Debug, Default)]
 pub(super) struct Tape {
     steps: Vec<Step>,
@@ -19,7 +19,7 @@ struct Step {
 }
 
 impl Tape {
-    /// `ended`: the connection, behind these bytes.
+    /// `ended`: whether the connection ended after these bytes.
     pub(super) fn heard(&mut self, said: &str, raw: Vec<u8>, ended: bool) {
         self.steps.push(Step {
             said: said.to_owned(),
@@ -28,7 +28,7 @@ impl Tape {
         });
     }
 
-    /// What was said last.
+    /// The last command.
     pub(super) fn last(&self) -> &str {
         self.steps.last().map_or("nothing", |step| &step.said)
     }
@@ -40,7 +40,7 @@ impl Tape {
             .sum()
     }
 
-    /// The first difference between this and another, if there is one.
+    /// The first difference between two recordings.
     pub(super) fn differs_from(&self, other: &Tape) -> Option<Difference> {
         for (number, (one, two)) in self.steps.iter().zip(&other.steps).enumerate() {
             if one.said == two.said && one.raw == two.raw && one.ended == two.ended {
@@ -75,7 +75,7 @@ impl Tape {
     }
 }
 
-/// The packets of a reply as they are on the wire, those of 16 MiB not put together. The last may be cut short.
+/// The packets of a reply as they are on the wire, parts of 16 MiB not joined. The last may be truncated.
 struct Packets<'a>(&'a [u8]);
 
 impl<'a> Iterator for Packets<'a> {
@@ -93,13 +93,13 @@ impl<'a> Iterator for Packets<'a> {
     }
 }
 
-/// Two tapes part here.
+/// Where two recordings differ.
 #[derive(Debug)]
 pub(super) struct Difference {
     /// Counted from the login, which is step 0.
     pub(super) step: usize,
     pub(super) said: String,
-    /// Of those heard in this step.
+    /// Index among the packets received in this step.
     pub(super) packet: usize,
     pub(super) place: Place,
     /// The bytes of both sides.
@@ -108,17 +108,17 @@ pub(super) struct Difference {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The header's.
+    /// The header's length field.
     Length,
-    /// The header's.
+    /// The header's sequence number.
     SequenceNumber,
     /// A byte of the payload.
     Payload(usize),
-    /// One side alone has it.
+    /// Only one side has this packet.
     Packet,
-    /// One side's connection ended.
+    /// Only one side's connection ended.
     End,
-    /// The story itself took another way.
+    /// The scenario itself took another path.
     Said,
 }
 
@@ -138,7 +138,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Where the packets of two replies part, which are not the same.
+/// Where the packets of two different replies differ.
 fn part(one: &[u8], two: &[u8]) -> (usize, Place, [String; 2]) {
     let (mut ones, mut twos) = (Packets(one), Packets(two));
     let mut number = 0;
@@ -161,7 +161,7 @@ fn part(one: &[u8], two: &[u8]) -> (usize, Place, [String; 2]) {
             Some(at) => Place::Payload(at - 4),
         };
         let at = match place {
-            // What the packets hold tells more than by how much.
+            // The first different byte says more than the difference in length.
             Place::Length => one[4..].iter().zip(&two[4..]).position(|(a, b)| a != b),
             _ => at.map(|at| at.saturating_sub(4)),
         };
@@ -170,7 +170,7 @@ fn part(one: &[u8], two: &[u8]) -> (usize, Place, [String; 2]) {
     }
 }
 
-/// The byte of the payload at `at`, with some on either side.
+/// The byte of the payload at `at`, with some context on either side.
 fn shown(packet: &[u8], at: usize) -> String {
     let Some((header, payload)) = packet.split_at_checked(4) else {
         return format!("{packet:02x?}");

@@ -1,4 +1,4 @@
-//! Columns of letters, of bytes, of members and of shapes.
+//! Columns of text, binary, ENUM, SET and spatial types.
 
 use super::column::{Column, column};
 

@@ -1,4 +1,4 @@
-//! Columns of every type, by text and in the binary protocol, under every way to tell of columns.
+//! Columns of every type, in the text and the binary protocol, with every form of column metadata.
 
 use super::columns::{Family, families, vectors_of_mariadb};
 use super::player::Player;
@@ -8,7 +8,7 @@ use crate::kit::database::Database;
 use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::{Answer, COM_STMT_CLOSE, Login, capability};
 
-/// The ways in which columns can be told of, and rows ended.
+/// Capabilities that change the form of column metadata and the terminator of rows.
 fn logins(login: &Login) -> Vec<(&'static str, Login)> {
     let with = |capabilities: u64| login.clone().with(capabilities);
     let metadata = with(capability::OPTIONAL_RESULTSET_METADATA);
@@ -54,7 +54,7 @@ fn columns_of_every_type() {
     });
 }
 
-/// A table for each column: a row for each of its values, and one of NULL or the default.
+/// Makes a table for each column, with a row for each of its values and one of NULL or the default.
 fn fill(root: &mut crate::kit::wire_client::WireClient, family: &Family) {
     root.ok("SET sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00', NAMES utf8mb4");
     for (number, column) in family.columns.iter().enumerate() {
@@ -82,13 +82,13 @@ fn read(side: &mut Side, family: &Family) {
         let sql = format!("SELECT c, k FROM {table}");
         side.query(&sql);
         let id = side.prepare(&sql);
-        // The second time, columns that are told of once are not.
+        // On the second execution, metadata that is sent only once is absent.
         side.execute(id, &[], 0);
         side.execute(id, &[], 0);
         side.command(&about(COM_STMT_CLOSE, id, &[]));
         side.command(&[b"\x04", table.as_bytes(), b"\0c"].concat());
     }
-    // The metadata left out where that can be said.
+    // Without metadata, where the server allows that.
     let first = format!("{}_0", family.name);
     side.query("SET resultset_metadata = 'NONE'");
     side.query(format!("SELECT c, k FROM {first}"));

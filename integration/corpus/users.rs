@@ -1,4 +1,4 @@
-//! Who logs in, and who a session becomes.
+//! Logins, and changes of user.
 
 use std::thread;
 
@@ -32,7 +32,7 @@ fn logins_that_are_refused() {
             account.clone().database("mysql"),
         ] {
             let held = player.try_play("a login", &login, |_| {});
-            // An anonymous account is the server's to have.
+            // The server may have an anonymous account.
             assert!(!held || login.user.is_empty(), "{login:?}");
         }
         player.play("an account", &account, |side| {
@@ -43,7 +43,7 @@ fn logins_that_are_refused() {
     });
 }
 
-/// MySQL asks for the password itself, in TLS or under its key, unless it has seen it before.
+/// MySQL requests the password itself, through TLS or encrypted with its key, unless it is in the server's cache.
 #[test]
 fn logins_that_the_server_has_not_seen_before() {
     if mysql().is_none() {
@@ -53,7 +53,7 @@ fn logins_that_the_server_has_not_seen_before() {
     let (theirs, own) = (authority.sign("server"), authority.sign("headwater"));
     let options = authority.server_options(&theirs);
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    // Nobody else's logins are in its cache, or emptied from it.
+    // A private server: no other test fills or empties its password cache.
     let server = PrivateServer::start(ServerKind::Mysql, &options).unwrap();
     WireClient::connect(server.addr()).ok("CREATE USER unseen@'%' IDENTIFIED BY 'secret'");
     let certificate = ["--tls-cert", own.cert(), "--tls-key", own.key()];
@@ -66,7 +66,7 @@ fn logins_that_the_server_has_not_seen_before() {
             let wrong = login.clone().password("wrong");
             assert!(!player.try_play("a wrong password", &wrong, |_| {}));
             player.play("a password", &login, |side| {
-                // What the server says first behind its greeting.
+                // The server's first packet after its greeting.
                 let raw = &side.client.login_raw;
                 assert_eq!((&raw[..3], &raw[4..6]), (&[2, 0, 0][..], &[1, asked][..]));
                 side.query("SELECT CURRENT_USER()");
@@ -90,7 +90,7 @@ fn sessions_change_their_user() {
                 who(side);
             });
         }
-        // MariaDB takes a second for each refusal, so they are waited for together.
+        // MariaDB takes a second for each refusal, so they run at the same time.
         thread::scope(|scope| {
             for (user, name) in [("root", "no_such_database"), ("hw_nobody", "")] {
                 let player = &player;
@@ -115,7 +115,7 @@ fn sessions_change_their_user() {
     });
 }
 
-/// Of COM_CHANGE_USER.
+/// Bodies of COM_CHANGE_USER.
 const BODIES: &[&[u8]] = &[
     b"",
     b"root",

@@ -1,5 +1,4 @@
-//! What clients ask after a call: mostly the tail, and now and then anything else that shows what
-//! the call left.
+//! Statements that clients send after a call: mostly the follow-up SELECT, sometimes others that show the call's effects.
 
 use crate::kit::random::Random;
 use crate::kit::timeline::Timeline;
@@ -9,7 +8,7 @@ use crate::kit::wire_client::Answer;
 const CLASSIC_TAIL: &str = "SELECT message.id,user_id,body FROM message \
      INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
 
-/// Other forms of the tail.
+/// Other forms of the follow-up SELECT.
 const OTHER_TAILS: &[&str] = &[
     "SELECT message.id,user_id,body FROM message INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 40",
     "SELECT message.id,user_id,body FROM message INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 1",
@@ -30,7 +29,7 @@ const OTHER_TAILS: &[&str] = &[
     "SELECT message.id FROM message LEFT JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 7",
 ];
 
-/// The tables as they are; each has its own order on the server's side.
+/// SELECTs without ORDER BY; on the server each table has its own order.
 const ROWS: &[&str] = &[
     "SELECT * FROM fetch_timeline_tt",
     "SELECT id FROM fetch_timeline_tt",
@@ -45,7 +44,7 @@ const SUMS: &[&str] = &[
     "SELECT * FROM max_ids_of_followers ORDER BY max_id DESC, user_id",
 ];
 
-/// One session's questions.
+/// The statements of one session.
 #[derive(Debug)]
 pub(crate) struct Asked {
     page_tail: String,
@@ -60,7 +59,7 @@ impl Asked {
         }
     }
 
-    /// Asks after a call; a call that nothing is asked after is part of it.
+    /// Runs a statement after a call, or none.
     #[track_caller]
     pub(crate) fn after_call(&mut self, twin: &mut Twin, random: &mut Random) {
         match random.below(20) {
@@ -83,7 +82,7 @@ impl Asked {
                 twin.run(random.pick::<&str>(OTHER_TAILS));
             }
             17 => twin.run_unordered(random.pick::<&str>(ROWS)),
-            // One that no call was made before has no table to prepare it on.
+            // Before the first call, the table to prepare it on does not exist.
             18 if matches!(twin.run(CLASSIC_TAIL)[..], [Answer::Rows(_)]) => {
                 let statement = *self
                     .prepared

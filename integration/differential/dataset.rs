@@ -1,4 +1,4 @@
-//! Random data sets, each with something that a timeline could get wrong.
+//! Random data sets, each with an edge case for timelines.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use crate::kit::random::Random;
 use crate::kit::timeline::{Timeline, insert};
 use crate::kit::wire_client::WireClient;
 
-/// What is drawn at random, and within which bounds.
+/// The bounds of what is drawn at random.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
     pub(crate) timeline: Timeline,
     pub(crate) users: u64,
     pub(crate) messages: u64,
-    /// The greatest number of authors that a reader follows.
+    /// The maximum number of authors that a reader follows.
     pub(crate) follows: u64,
-    /// User and message ids are counted down from their type's greatest values.
+    /// User and message ids count down from the maximum of their type.
     pub(crate) at_the_limit: bool,
-    /// One author wrote this many messages more, all newer than anybody else's.
+    /// One author writes this many additional messages, all newer than those of others.
     pub(crate) prolific: u64,
 }
 
-/// Ids that are there already stay whose they are.
+/// Existing ids keep their author.
 fn write(ids: &[u64], author: u64) -> String {
     let rows: Vec<String> = ids
         .iter()
@@ -31,17 +31,17 @@ fn write(ids: &[u64], author: u64) -> String {
     format!("INSERT IGNORE INTO message VALUES {}", rows.join(","))
 }
 
-/// A data set on a server, and what may be asked of it.
+/// A data set on a server, and the values for calls on it.
 #[derive(Debug)]
 pub(crate) struct DataSet {
     pub(crate) users: Vec<u64>,
-    /// Ids that were written; some are deleted.
+    /// Ids that were inserted; some are deleted.
     pub(crate) ids: Vec<u64>,
     pub(crate) max_id: u64,
     pub(crate) max_user: u64,
 }
 
-/// The greatest value of an integer type.
+/// The maximum of an integer type.
 fn greatest(sql_type: &str) -> u64 {
     match sql_type {
         "int" => 0x7fff_ffff,
@@ -53,7 +53,7 @@ fn greatest(sql_type: &str) -> u64 {
 }
 
 impl Shape {
-    /// Makes tables and procedures, and fills them.
+    /// Creates tables and procedures, and fills them.
     #[track_caller]
     pub(crate) fn load(&self, database: &Database, random: &mut Random) -> DataSet {
         let mut client = database.connect();
@@ -70,7 +70,7 @@ impl Shape {
 
         let mut messages = self.messages(&users, max_id, random);
         let ids: Vec<u64> = messages.iter().map(|message| message.0).collect();
-        // Committed in another order than their ids'.
+        // The commit order differs from the order of ids.
         random.shuffle(&mut messages);
         insert(&mut client, "message", &messages, |(id, author)| {
             format!("({id},{author},'message {id}')")
@@ -101,7 +101,7 @@ impl Shape {
         (0..self.users).map(number).collect()
     }
 
-    /// Some follow nobody, some follow themselves, some follow authors that do not exist.
+    /// Some users follow no author, some follow themselves, some follow authors that do not exist.
     fn follows(&self, users: &[u64], random: &mut Random) -> Vec<(u64, u64)> {
         let mut follows = BTreeSet::new();
         for &reader in users {
@@ -124,7 +124,7 @@ impl Shape {
         follows.into_iter().collect()
     }
 
-    /// Most authors wrote little, a few much, a quarter nothing. Ids have gaps.
+    /// Most authors have few messages, a few have many, a quarter have none. Ids have gaps.
     fn messages(&self, users: &[u64], max: u64, random: &mut Random) -> Vec<(u64, u64)> {
         let total = self.messages + self.prolific;
         let mut id = if self.at_the_limit {
@@ -159,7 +159,7 @@ impl Shape {
 }
 
 impl DataSet {
-    /// One commit by somebody else: what was seen of an author or a reader before is out of date.
+    /// Commits one change by another session: earlier reads of an author or reader are stale.
     #[track_caller]
     pub(crate) fn change(&mut self, client: &mut WireClient, random: &mut Random) {
         let author = *random.pick(&self.users);
@@ -167,13 +167,13 @@ impl DataSet {
         let some = 1 + random.below(4).pow(3);
         let newest = self.ids.iter().max().copied().unwrap_or(0);
         client.ok(&match random.below(8) {
-            // Some behind all others, and a burst.
+            // Ids above all others, and a burst.
             0..=2 if newest < self.max_id / 2 => {
                 let ids: Vec<u64> = (newest + 1..=newest + some).collect();
                 self.ids.extend(&ids);
                 write(&ids, author)
             }
-            // Here and there among the old ones.
+            // Ids among the old ones.
             0..=3 => {
                 let near = |random: &mut Random| match self.ids.is_empty() {
                     true => 1,
@@ -194,7 +194,7 @@ impl DataSet {
         });
     }
 
-    /// A call's text: any reader, known or not, and any bound.
+    /// The text of a call: any reader, existing or not, and any bound.
     pub(crate) fn call(&self, random: &mut Random) -> String {
         let reader = match random.below(20) {
             0 => 0,

@@ -1,4 +1,4 @@
-//! The same calls to the procedure and to Headwater, at random: every reply must be equal.
+//! The same random calls to the procedure and to Headwater: every reply must be equal.
 
 mod asked;
 mod dataset;
@@ -14,12 +14,12 @@ use crate::kit::timeline::{Timeline, insert};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::{Login, capability};
 
-/// How many calls are compared on each server, over all data sets: `HEADWATER_CALLS`, or enough for a test.
+/// The number of calls compared on each server, over all data sets: `HEADWATER_CALLS`, or enough for a test.
 fn calls() -> u64 {
     how_many("HEADWATER_CALLS", 1_000)
 }
 
-/// So many calls and then new sessions.
+/// After this many calls, new sessions begin.
 const CALLS_A_SESSION: u64 = 50;
 
 const CLASSIC: Shape = Shape {
@@ -107,7 +107,7 @@ const SHAPES: &[Shape] = &[
         at_the_limit: true,
         ..CLASSIC
     },
-    // Big enough that the optimizer's choice of plan for the tail is certain.
+    // Large enough that the optimizer's plan for the follow-up SELECT is certain.
     Shape {
         name: "large",
         users: 300,
@@ -140,7 +140,7 @@ fn compare(server: &'static Server, seed: u64) {
     let (mut owned, mut in_statement) = (0, 0);
     for (at, shape) in SHAPES.iter().enumerate() {
         let mut random = Random(seed + ((at as u64) << 32));
-        // With and without the service account, in turn.
+        // Alternates with and without the service account.
         let service = at % 2 == 0;
         eprintln!(
             "data set {}, HEADWATER_SEED={seed}, service account: {service}",
@@ -151,7 +151,7 @@ fn compare(server: &'static Server, seed: u64) {
         owned += counts.of("calls_owned");
         in_statement += counts.of("tails_virtual");
     }
-    // Were nothing owned, all this would prove nothing.
+    // If no call were served, the comparison would prove nothing.
     assert!(owned * 10 > all * 9, "{owned} of {all} calls were owned");
     assert!(
         in_statement * 20 > all,
@@ -232,7 +232,7 @@ fn readers_who_follow_hundreds_have_the_procedures_timeline() {
     });
 }
 
-/// Whatever the client and the server agreed on.
+/// A login with random capabilities.
 fn some_login(database: &Database, random: &mut Random) -> Login {
     let mut login = database.login();
     for optional in [

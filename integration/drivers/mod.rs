@@ -1,5 +1,5 @@
-//! Drivers of many languages see through Headwater what they see directly. Each has a program that tells a script and
-//! prints all it can see; it is run plain and with TLS, directly and through Headwater.
+//! Drivers of many languages see the same through Headwater as directly. Each has a program that runs a script and prints all it can see.
+//! The test runs it plain and with TLS, directly and through Headwater.
 
 mod orms;
 mod program;
@@ -13,9 +13,9 @@ use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE};
 use crate::kit::wire_client::Login;
 use crate::memory::warm;
 
-/// What a driver cannot do by itself, with Headwater or without.
+/// A driver's limitation, with Headwater or without.
 enum Limit {
-    /// It logs in without TLS only where the server remembers its password.
+    /// Without TLS, it logs in only if the server has its password cached.
     PlainWhenRemembered,
 }
 
@@ -26,11 +26,11 @@ const LIMITS: &[(&str, ServerKind, Limit, &str)] = &[(
     "in Python alone it asks for no public key: caching_sha2_password needs TLS the first time",
 )];
 
-/// Owned ones, and relayed ones.
+/// Served and relayed calls.
 type Calls = (u64, u64);
 
-/// How many calls of each program are owned, and how many relayed, on MariaDB and on MySQL: told plain and with TLS. Whose
-/// calls are not recognized has less of both.
+/// How many calls of each program are served, and how many are relayed, on MariaDB and on MySQL, plain and with TLS together. A driver
+/// whose calls are not recognized has fewer of both.
 const CALLS: &[(&str, Calls, Calls)] = &[
     ("mariadb", (10, 8), (10, 8)),
     ("mysql", (10, 8), (10, 8)),
@@ -78,7 +78,7 @@ fn sees_the_same(driver: &str) {
         let own = ["--tls-cert", stage.own.cert(), "--tls-key", stage.own.key()];
         let proxy = Proxy::start(stage.addr(), &[&own[..], ROOT_SERVICE].concat());
         proxy.wait_for_log(&format!("in database hw_{driver}: accelerated"));
-        // With the first call the log begins to be followed anew, which sessions that are there are told by a call that goes to the server.
+        // The first call resumes the log. Existing sessions learn that only from a call that goes to the server.
         let root = Login::default().database(&format!("hw_{driver}"));
         warm(
             &proxy,
@@ -113,7 +113,7 @@ fn sees_the_same(driver: &str) {
     }
 }
 
-/// The first line that is another one.
+/// The first line that differs.
 fn difference(direct: &str, through: &str) -> Option<String> {
     let mut lines = through.lines();
     for (number, line) in direct.lines().enumerate() {

@@ -1,6 +1,6 @@
-//! ORMs of many languages read an app's home feed by their own idioms: pages by cursor and by offset, with the author of each post, by a list
-//! of authors, a subquery, a join, EXISTS, in transactions and outside. Each has a program that prints what it reads; it is run directly and
-//! through Headwater.
+//! ORMs of many languages read an app's home feed in their own idioms: pages by cursor and by offset, with the author of each post, by a
+//! list of authors, a subquery, a join, EXISTS, in transactions and outside. Each has a program that prints what it reads. The test runs
+//! it directly and through Headwater.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,13 +14,13 @@ use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
-/// So often a program is run at most, until all its statements are known.
+/// The maximum number of runs of a program until all its statements are known.
 const RUNS: usize = 6;
 
 const TABLES: &str = include_str!("feed.sql");
 
-/// What becomes of each ORM's feeds once every form of them is known, on MariaDB and on MySQL: how many are narrowed, and how many are
-/// asked as they are, to learn from or for which reasons.
+/// The decisions on each ORM's feeds once every form is known, on MariaDB and on MySQL: how many are narrowed, and how many are sent
+/// unchanged, to sample metadata or for which reasons.
 const SHARES: &[(&str, &str, &str)] = &[
     ("orm_django", "narrowed=154", "narrowed=154"),
     ("orm_sqlalchemy", "narrowed=218", "narrowed=218"),
@@ -35,12 +35,12 @@ const SHARES: &[(&str, &str, &str)] = &[
     ),
     ("orm_typeorm", "narrowed=161", "narrowed=161"),
     ("orm_knex", "narrowed=168", "narrowed=168"),
-    // MariaDB's own client keeps the columns that it was told when it prepared them. Where the server describes them otherwise, it says so
-    // when they are first executed.
+    // MariaDB's own client caches the column metadata of the preparation. Where the server describes columns otherwise, it does so at the
+    // first execution.
     ("orm_diesel", "learned=96 narrowed=121", "narrowed=217"),
 ];
 
-/// Servers of their own: what other stories make on one has the feeds' tables looked at again.
+/// Private servers: tables that other tests create on a shared one cause the feeds' tables to be inspected again.
 #[test]
 fn feeds_of_orms_are_read_as_they_are_directly() {
     on_servers_of_its_own(
@@ -83,7 +83,7 @@ fn reads_the_same(server: SocketAddr, orm: &str, share: &str) {
     let direct = tell(server).unwrap_or_else(|why| panic!("{orm}, directly: {why}"));
     assert!(direct.lines().count() > 500, "{orm}: {direct}");
     let mut found = String::new();
-    // The first times its statements are learned.
+    // In the first runs, metadata is sampled.
     for _ in 0..RUNS {
         let before = proxy.counts();
         let through = tell(proxy.addr())
@@ -120,7 +120,7 @@ follow = {{ table = "follows", reader = "follower_id", author = "followed_id" }}
     .concat()
 }
 
-/// What became of feeds in between. Whether rows were kept is a matter of time, so these count as narrowed.
+/// The decisions on feeds between two counts. Whether rows were cached depends on timing, so these count as narrowed.
 fn feeds(before: &Counts, after: &Counts) -> String {
     let mut feeds = BTreeMap::new();
     for (name, count) in after.since(before) {

@@ -1,4 +1,4 @@
-//! The drivers' programs, as processes: `run.sh` knows how each is started, and which this machine has.
+//! The drivers' programs as processes: `run.sh` knows how to start each, and which of them this machine has.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-/// The slowest takes a few seconds, on a machine that does nothing else.
+/// The slowest takes a few seconds on an idle machine.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
 const RUN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/integration/drivers/run.sh");
@@ -22,12 +22,12 @@ pub(super) fn names() -> Vec<String> {
     words(Command::new(RUN).arg("--names"))
 }
 
-/// All ORMs that have one.
+/// All ORMs that have a program.
 pub(super) fn orms() -> Vec<String> {
     words(Command::new(RUN).arg("--orms"))
 }
 
-/// Whether `make test-drivers` has it. On CI (`CI=true`) a driver that is not here is a failure.
+/// Whether `make test-drivers` installed it. On CI (`CI=true`) a missing driver is a failure.
 #[track_caller]
 pub(super) fn is_here(driver: &str) -> bool {
     static HERE: OnceLock<Vec<String>> = OnceLock::new();
@@ -49,7 +49,7 @@ fn words(command: &mut Command) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Runs a program to its end, and returns what it wrote to its standard output; if it fails, how and all it wrote.
+/// Runs a program to its end and returns its standard output; on failure, how it failed and all its output.
 pub(super) fn run(args: &[&str]) -> Result<String, String> {
     let files = [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()];
     let mut child = Command::new(RUN)
@@ -59,7 +59,7 @@ pub(super) fn run(args: &[&str]) -> Result<String, String> {
         .stdin(Stdio::null())
         .stdout(files[0].try_clone().unwrap())
         .stderr(files[1].try_clone().unwrap())
-        // With what it starts, so that nothing of it outlives a story.
+        // With its child processes, so that none outlives the test.
         .process_group(0)
         .spawn()
         .unwrap();
@@ -84,7 +84,7 @@ pub(super) fn run(args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Bytes that are no UTF-8 (some drivers print blobs as they are) are shown as Latin-1, so none is lost.
+/// Bytes that are not UTF-8 (some drivers print raw blobs) are shown as Latin-1, so none is lost.
 fn read(mut file: File) -> String {
     let mut bytes = Vec::new();
     file.rewind().unwrap();

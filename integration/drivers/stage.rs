@@ -1,4 +1,4 @@
-//! Where programs are run: a server of each product with TLS, which all drivers share, and a database for each driver.
+//! The test environment: a server of each product with TLS, which all drivers share, and a database for each driver.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
@@ -14,7 +14,7 @@ use crate::kit::wire_client::{Answer, Login, WireClient};
 const PASSWORD: &str = "geheim";
 const STATE: &str = include_str!("state.sql");
 
-/// A server whose certificate and Headwater's are signed by one CA.
+/// A server whose certificate is signed by the same CA as Headwater's.
 pub(super) struct Stage {
     server: PrivateServer,
     authority: Authority,
@@ -22,8 +22,8 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// The one that a story uses at this moment, else a new one: it goes with the last story on it. `None`: the
-    /// machine has no such server.
+    /// The stage that a test uses at this moment, else a new one, which stops with the last test on it. `None`: the machine has no such
+    /// server.
     pub(super) fn shared(kind: ServerKind) -> Option<Arc<Stage>> {
         static MARIADB: Mutex<Weak<Stage>> = Mutex::new(Weak::new());
         static MYSQL: Mutex<Weak<Stage>> = Mutex::new(Weak::new());
@@ -34,7 +34,7 @@ impl Stage {
                 &MYSQL
             }
         };
-        // A story that failed while it held the lock has left nothing behind.
+        // A test that failed while it held the lock left the value valid.
         let mut shared = shared
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -62,7 +62,7 @@ impl Stage {
         self.server.addr()
     }
 
-    /// A database for one driver, with timelines.
+    /// Creates a database with timelines for one driver.
     #[track_caller]
     pub(super) fn scene<'a>(&'a self, driver: &'a str) -> Scene<'a> {
         let name = format!("hw_{driver}");
@@ -73,7 +73,7 @@ impl Stage {
         let (state, _) = parts();
         fill(&mut root);
         run(&mut root, state);
-        // Plans, and with them the flags of columns, shall not hang on when the server counts by itself.
+        // Query plans, and thus column flags, must not depend on when the server updates its statistics.
         let analyzed = root.query("ANALYZE TABLE message, follower");
         assert!(matches!(analyzed[..], [Answer::Rows(_)]), "{analyzed:?}");
         Scene {
@@ -84,12 +84,12 @@ impl Stage {
     }
 }
 
-/// The state of a database, and what restores it.
+/// The script of a database's state, and the part that restores it.
 fn parts() -> (&'static str, &'static str) {
     STATE.split_once("-- again\n").unwrap()
 }
 
-/// One driver's database and account, both of one name.
+/// One driver's database and account, both with the same name.
 pub(super) struct Scene<'a> {
     stage: &'a Stage,
     driver: &'a str,
@@ -97,7 +97,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Restores the rows, and makes the account anew: the server remembers its password only if it shall.
+    /// Restores the rows and recreates the account, with its password in the server's cache only if `remembered`.
     #[track_caller]
     pub(super) fn begin(&self, remembered: bool) {
         let Scene { stage, name, .. } = self;
@@ -116,7 +116,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What the driver's program prints when its other side is `addr`; else how it failed.
+    /// What the driver's program prints when it connects to `addr`; on failure, how it failed.
     pub(super) fn tell(&self, addr: SocketAddr, tls: bool) -> Result<String, String> {
         let ca = self.stage.authority.path();
         program::run(&[

@@ -1,4 +1,4 @@
-//! Texts that differ in anything at all: two of them are one statement to Headwater only if the server's whole replies are the same.
+//! Pairs of similar texts: Headwater may treat two texts as one statement only if the server's whole replies to both are the same.
 
 use headwater::feed::parser::parse;
 use headwater::feed::words::{StatementWords, WordKind};
@@ -14,12 +14,12 @@ use crate::kit::random::Random;
 use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::{Answer, WireClient};
 
-/// How many pairs of texts are drawn on each server: `HEADWATER_TEXTS`, or enough for a test.
+/// The number of pairs of texts to draw on each server: `HEADWATER_TEXTS`, or enough for a test.
 fn texts() -> u64 {
     how_many("HEADWATER_TEXTS", 1_000)
 }
 
-/// What texts are drawn from: something of all that the grammar reads.
+/// The statements that texts are drawn from: a sample of everything that the grammar reads.
 const TEXTS: [&str; 28] = [
     "SELECT id, IFNULL(caption, 'none') FROM statuses WHERE profile_id IN (1, 2, 3) ORDER BY id DESC LIMIT 5",
     "SELECT id, COALESCE(caption,'x'), -5, - 5, 1.5 FROM statuses WHERE profile_id IN (1, 2) ORDER BY id DESC LIMIT 5;",
@@ -67,7 +67,7 @@ fn texts_of_one_key_are_answered_alike_and_others_by_their_own() {
             let mut text = Text::of(TEXTS[number as usize]);
             let first = text.changed(&mut random).written();
             let second = match random.one_in(2) {
-                // Another one of the same, or of what the first one has become.
+                // The second text is another change of the original, or a change of the first text.
                 true => text.changed(&mut random).written(),
                 false => Text::of(&first).changed(&mut random).written(),
             };
@@ -75,11 +75,11 @@ fn texts_of_one_key_are_answered_alike_and_others_by_their_own() {
                 alike += 1;
                 well += u64::from(same(&mut direct, &first, &second));
             }
-            // What the first one leaves in memory is not the second one's, but where it is.
+            // The first text warms the memory, but not for the second one unless both are one statement.
             for text in [&first, &first, &second] {
                 pair.ask(number, text);
                 if !is_read(text) {
-                    // It may have set something for the next transaction, as far as Headwater knows.
+                    // Headwater must assume that an unread statement sets something for the next transaction. COMMIT ends that.
                     pair.run("COMMIT");
                 }
             }
@@ -95,7 +95,7 @@ fn is_read(text: &str) -> bool {
     words.is_some_and(|words| parse(text.as_bytes(), &words).is_ok())
 }
 
-/// Both are of one template, and have the same values in the places where it has any.
+/// True if both texts have the same template, and the same literal values in it.
 fn are_one(first: &str, second: &str) -> bool {
     let [one, other] = [first, second].map(|text| StatementWords::read(text.as_bytes()));
     let (Some(one), Some(other)) = (one, other) else {
@@ -117,7 +117,7 @@ fn are_one(first: &str, second: &str) -> bool {
     if one.key != other.key {
         return false;
     }
-    // So that the one that comes first decides for both.
+    // The text that comes first decides for both, so the grammar must read both or neither.
     assert_eq!(is_read(first), is_read(second), "{first}\n{second}");
     is_read(first)
         && values(&one, first) == values(&other, second)
@@ -128,7 +128,7 @@ fn are_one(first: &str, second: &str) -> bool {
             .all(|word| word.kind != WordKind::Parameter)
 }
 
-/// The server's replies to both are equal, byte by byte. Errors say what stands in the text. True: they have rows.
+/// Asserts that the server's replies to both are equal, byte by byte. Errors may quote the text. True: the replies have rows.
 fn same(client: &mut WireClient, first: &str, second: &str) -> bool {
     let [one, other] = [first, second].map(|text| client.query_reply(text).unwrap());
     if one.raw == other.raw {
@@ -144,14 +144,14 @@ fn same(client: &mut WireClient, first: &str, second: &str) -> bool {
     }
 }
 
-/// A text's tokens, each with what stands in front of it.
+/// A text's tokens, each with the gap before it.
 struct Text {
     tokens: Vec<(String, String)>,
     front: &'static str,
     end: &'static str,
 }
 
-/// What may stand between two words.
+/// Gaps between two words.
 const GAPS: [&str; 14] = [
     "",
     "",
@@ -168,7 +168,7 @@ const GAPS: [&str; 14] = [
     "/* ' */",
     " /* 1 */ ",
 ];
-/// What may stand in front of a text, and behind it.
+/// What may precede or follow a text.
 const FRONTS: [&str; 5] = ["", " ", "\n", "/* x */", "-- x\n"];
 const ENDS: [&str; 10] = [
     "",
@@ -205,7 +205,7 @@ impl Text {
         format!("{}{}{}", self.front, text.concat(), self.end)
     }
 
-    /// With a few things written in another way, or another thing.
+    /// Changes the spelling or the meaning of a few tokens.
     fn changed(&mut self, random: &mut Random) -> &Text {
         for _ in 0..random.below(4) {
             self.change(random);
@@ -241,7 +241,7 @@ impl Text {
             }
             14 => self.literal(at, random),
             15 => {
-                // Two words change places: two literals of one kind, now and then.
+                // Two words change places; sometimes these are two literals of one kind.
                 let is_literal = |at: usize| {
                     self.tokens[at]
                         .1
@@ -258,7 +258,7 @@ impl Text {
                 self.tokens.insert(at, token);
             }
             _ => {
-                // A literal, if there is one behind.
+                // The next literal, if there is one.
                 let behind = (at..self.tokens.len()).find(|at| {
                     let word = &self.tokens[*at].1;
                     word.starts_with(|first: char| first == '\'' || first.is_ascii_digit())
@@ -270,7 +270,7 @@ impl Text {
         }
     }
 
-    /// The same literal in another way, or another one.
+    /// Writes the literal in another way, or replaces it.
     fn literal(&mut self, at: usize, random: &mut Random) {
         let word = self.tokens[at].1.clone();
         let inner = word.trim_matches('\'').to_owned();

@@ -1,4 +1,4 @@
-//! The tables of an app with a feed, and rows in them.
+//! The tables of an app with a feed, and their rows.
 
 use std::fmt::Write as _;
 
@@ -8,19 +8,19 @@ use crate::kit::how_many;
 use crate::kit::random::Random;
 use crate::kit::wire_client::WireClient;
 
-/// What an app is like.
+/// An app's column types and the numbers of its rows.
 #[derive(Clone, Debug)]
 pub(super) struct App {
-    /// The type of messages' ids.
+    /// The SQL type of message ids.
     pub(super) id: &'static str,
-    /// The type of users' ids.
+    /// The SQL type of user ids.
     pub(super) user: &'static str,
     pub(super) users: u64,
     pub(super) messages: u64,
     pub(super) follows: u64,
 }
 
-/// One whose pages are told at once.
+/// A small app, whose pages are fast to compute.
 pub(super) const SMALL: App = App {
     id: "INT",
     user: "INT",
@@ -29,7 +29,7 @@ pub(super) const SMALL: App = App {
     follows: 200,
 };
 
-/// One with as many as a site has: with `HEADWATER_FEEDS`, 300 users and 40,000 messages; a fifth of both otherwise, as dense.
+/// An app of a site's size: with `HEADWATER_FEEDS`, 300 users and 40,000 messages; otherwise a fifth of both, with the same density.
 pub(super) fn large(id: &'static str, user: &'static str) -> App {
     let size = if how_many("HEADWATER_FEEDS", 0) > 0 {
         5
@@ -45,7 +45,7 @@ pub(super) fn large(id: &'static str, user: &'static str) -> App {
     }
 }
 
-/// Its feed.
+/// The app's feed.
 pub(super) const FEED: &str = "
 [[feed]]
 name = \"home\"
@@ -65,7 +65,7 @@ pub(super) fn settings() -> String {
     [PATIENT, FEED].concat()
 }
 
-/// The same, served in this database alone: in every other one as well, it would lose its memory by what other stories alter and drop there.
+/// The same for this database alone. In all databases the feed would lose its memory when other tests alter or drop tables there.
 pub(super) fn settings_in(database: &Database) -> String {
     let name = "name = \"home\"";
     let only = format!("{name}\ndatabase = \"{}\"", database.name());
@@ -98,7 +98,7 @@ impl App {
         insert(client, "profiles", &users);
         let mut messages = Vec::new();
         for id in 1..=self.messages {
-            // A few wrote the most.
+            // A few authors write most messages.
             let author = 1 + random.below(self.users).min(random.below(self.users));
             let author = match random.one_in(40) {
                 true => "NULL".to_owned(),
@@ -123,7 +123,7 @@ impl App {
         let mut follows = std::collections::BTreeSet::new();
         let mut blocks = std::collections::BTreeSet::new();
         for _ in 0..self.follows {
-            // Readers follow from none to very many.
+            // Readers follow none to very many authors.
             let reader = 1 + random.below(self.users).min(random.below(self.users));
             follows.insert((reader, 1 + random.below(self.users)));
             if random.one_in(5) {
@@ -145,7 +145,7 @@ impl App {
             .map(|(reader, author)| format!("({reader},{author})"))
             .collect();
         insert(client, "blocks", &rows);
-        // By them the server plans, and by its plan it describes columns: they change when a story says so, and not ten seconds later.
+        // Column descriptions depend on statistics. They must change when a test asks for it, not ten seconds later by themselves.
         for table in ["statuses", "followers", "profiles", "blocks"] {
             client.ok(&format!("ALTER TABLE {table} STATS_AUTO_RECALC = 0"));
         }

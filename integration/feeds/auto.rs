@@ -1,4 +1,4 @@
-//! An app whose feed nobody described: it is told of, or served, or left.
+//! An app whose feed is not in the settings: Headwater reports it, serves it, or leaves it to the server.
 
 use super::app::App;
 use super::narrowed::narrowed;
@@ -10,7 +10,7 @@ use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::wire_client::{Login, WireClient};
 
-/// Statements of one form are looked at once so many have come, and a few more.
+/// Slightly more statements of one form than Headwater needs before it examines the form.
 const MANY: u64 = 30;
 
 const APP: App = App {
@@ -42,7 +42,7 @@ fn timed(reader: u64) -> String {
     )
 }
 
-/// The app, and Headwater without a word of its feed.
+/// The app, and a Headwater whose settings do not mention its feed.
 fn unconfigured(server: &'static Server, auto: &str) -> (Database, Proxy, Pair) {
     let database = Database::empty(server, "auto");
     let login = Login::default().database(database.name());
@@ -71,7 +71,7 @@ fn a_feed_that_nobody_described_is_served() {
             }
             assert!(proxy.counts().feeds_answered() > before);
         }
-        // What it lacks is told, and it is served once that is mended.
+        // Headwater reports what is missing, and serves the feed once that is corrected.
         for reader in 1..MANY {
             pair.ask(2, &timed(reader));
         }
@@ -117,7 +117,7 @@ fn a_feed_that_nobody_described_is_told_of_once() {
         assert!(suggested() >= before + MANY - 1);
         let log = proxy.log();
         assert_eq!(log.matches("look like a feed").count(), 1, "{log}");
-        // The section is one that serves them.
+        // The logged section is a setting that serves the statements.
         let section = log.split_once("[[feed]]").unwrap().1;
         let lines = section.lines().take_while(|line| !line.starts_with("20"));
         let section: String = lines.flat_map(|line| [line, "\n"]).collect();

@@ -1,4 +1,4 @@
-//! Why a feed is not answered from memory: the log, `SHOW HEADWATER`, metrics and `check` tell the nearest cause, with its own cure.
+//! Why a feed is not answered from memory: the log, `SHOW HEADWATER`, metrics and `check` report the nearest cause with its cure.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server, on_servers_of_its_own};
 use crate::kit::wire_client::{Login, WireClient};
 
-/// What `SHOW HEADWATER WHY FOR` says.
+/// The answer of `SHOW HEADWATER WHY FOR`.
 #[derive(Debug)]
 struct Told {
     from: String,
@@ -39,7 +39,7 @@ fn why(client: &mut WireClient, statement: &str) -> Told {
     }
 }
 
-/// Asks until metrics count statements of the feed as relayed for the reason.
+/// Repeats the statement until metrics count statements of the feed as relayed for the reason.
 #[track_caller]
 fn counted(admin: Admin, client: &mut WireClient, statement: &str, feed: &str, reason: &str) {
     let sample = format!(
@@ -56,7 +56,7 @@ fn counted(admin: Admin, client: &mut WireClient, statement: &str, feed: &str, r
     }
 }
 
-/// The row of `SHOW HEADWATER FEEDS` for the feed there: who answers, what is in the way, the counters' name for it, and the cure.
+/// The row of `SHOW HEADWATER FEEDS` for the feed in that database: who answers, the obstacle, its counter's name, and the cure.
 #[track_caller]
 fn row(client: &mut WireClient, feed: &str, database: &str) -> [String; 4] {
     let rows = client.rows("SHOW HEADWATER FEEDS");
@@ -82,7 +82,7 @@ fn a_log_that_is_off_is_the_cause_wherever_it_is_asked_for() {
                 "feed home in database app: relayed until the server's log is followed, log_bin",
             );
             let mut client = proxy.login(&login);
-            // Whatever else is in the way of the statement or the session.
+            // The same cause is reported even if the statement or the session has other obstacles.
             for before in ["DO 0", "SET SESSION sql_select_limit = 5", "BEGIN"] {
                 client.ok(before);
                 counted(admin, &mut client, LISTED, "home", "log_not_followed");
@@ -103,7 +103,7 @@ fn a_log_that_is_off_is_the_cause_wherever_it_is_asked_for() {
             let log = proxy.log();
             assert!(!log.contains("feed home in database app: served"), "{log}");
             check(addr, &settings(), ROOT_SERVICE).says("log_bin = \"OFF\"");
-            // Nobody asked for the classic timeline: that it is not there is no trouble, and of no concern to who has feeds.
+            // No setting asks for the classic timeline, so its missing tables are no problem for a user of feeds.
             assert!(!log.contains("no database has the tables"), "{log}");
             let unnamed = Proxy::start(addr, ROOT_SERVICE);
             unnamed.wait_for_log("no database has the tables follower and message");
@@ -159,7 +159,7 @@ fn an_index_that_a_migration_drops_is_the_cause_until_it_is_there_again() {
     });
 }
 
-/// A service account that may read these tables, and follow the log.
+/// A service account that may read these tables and follow the log.
 fn service(server: &'static Server, database: &Database, tables: &[&str]) -> String {
     let user = database.account("CREATE", "").user;
     let (name, mut root) = (database.name(), server.connect());
@@ -209,7 +209,7 @@ fn a_joined_table_that_the_service_account_may_not_see_is_named() {
             root.ok(&format!("{grant}@`%`"));
             narrowed(&proxy, &mut client, JOINED);
             assert_eq!(proxy.log().matches("look like a feed's").count(), 1);
-            // What is taken away again is said of the feed.
+            // The log reports a revoked right for the feed that needs it.
             root.ok(&format!("REVOKE SELECT ON {name}.statuses FROM {user}@'%'"));
             let feed = if feed.is_empty() { "statuses" } else { feed };
             proxy.wait_for_log(&format!(

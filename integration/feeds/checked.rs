@@ -1,4 +1,4 @@
-//! Tables that the check refuses: their feeds are the server's own to answer.
+//! Tables that the check refuses: the server answers their feeds.
 
 use super::app::{App, settings, settings_in};
 use super::narrowed::relayed;
@@ -22,7 +22,7 @@ fn made(server: &'static Server, story: &str) -> Database {
     database
 }
 
-/// Tables with a history, and columns that are computed.
+/// Covers system-versioned tables and generated columns.
 #[test]
 fn tables_with_a_history_and_computed_columns_are_refused() {
     const HISTORY: (&str, &str) = (
@@ -45,7 +45,7 @@ fn tables_with_a_history_and_computed_columns_are_refused() {
         "statuses.id is computed from other columns",
     );
     on_each_server(|server| {
-        // MySQL has no tables with a history, MariaDB no primary key that is computed.
+        // MySQL has no system-versioned tables, and MariaDB has no generated primary keys.
         let own = match server.is_mariadb() {
             true => HISTORY,
             false => ID,
@@ -90,7 +90,7 @@ fn refused(server: &'static Server, database: &Database, settings: &str, told: &
     assert_eq!(counts.feeds_answered(), 0, "{counts:?}");
 }
 
-/// What a foreign key does to messages by itself not every server logs.
+/// Not every server logs the changes that a foreign key makes to messages.
 #[test]
 fn messages_that_a_foreign_key_changes_are_left_to_the_server() {
     on_each_quiet_server(|server| {

@@ -1,4 +1,4 @@
-//! Columns that plans describe in more than one way, and not by their key flags alone: told as the server has them just then, or relayed.
+//! Columns whose description depends on the plan in more than key flags: Headwater sends the server's current description, or relays.
 
 use headwater::lab::private_server::ServerKind;
 
@@ -17,15 +17,15 @@ use crate::kit::twin::Twin;
 use crate::kit::wire_client::WireClient;
 use crate::memory::prepare;
 
-/// How many statements are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
+/// The number of statements to compare on each server: `HEADWATER_FEEDS`, or enough for a test.
 fn statements() -> u64 {
     how_many("HEADWATER_FEEDS", 3_000)
 }
 
-/// So many ways to write one.
+/// The number of templates.
 const TEMPLATES: u64 = 90;
 
-/// Of messages alone.
+/// Columns of messages alone.
 const OWN: [&str; 8] = [
     "IFNULL(s.caption, 'none')",
     "COALESCE(s.likes, 1) AS c",
@@ -36,7 +36,7 @@ const OWN: [&str; 8] = [
     "s.caption, s.likes, 5, 'abc', -3 n, NULL, TRUE t",
     "s.kind",
 ];
-/// With what is joined.
+/// Columns of joined tables.
 const JOINED: [&str; 6] = [
     "p.name",
     "IFNULL(p.name, 'nobody') n",
@@ -75,7 +75,7 @@ const FILTERS: [&str; 12] = [
     "s.id BETWEEN {id} AND {id}",
 ];
 
-/// Of what is joined: a LEFT JOIN is an inner one behind most of them.
+/// Conditions on joined tables. Most of them turn a LEFT JOIN into an inner join.
 const JOINED_FILTERS: [&str; 7] = [
     "",
     "",
@@ -86,7 +86,7 @@ const JOINED_FILTERS: [&str; 7] = [
     "p.id > 3",
 ];
 
-/// A way to write one; its values stand in braces.
+/// A template; its values stand in braces.
 fn template(random: &mut Random) -> String {
     let join = *random.pick(&JOINS);
     let columns = match join.is_empty() || random.one_in(2) {
@@ -139,7 +139,7 @@ fn columns_are_described_as_the_plan_at_hand_has_them() {
         let database = Database::empty(server, "feeddescribed");
         SMALL.make(&mut database.connect(), &mut Random(5));
         let mut root = database.connect();
-        // Some of whom messages are have no profile, so that a LEFT JOIN finds none.
+        // Some authors have no profile, so that a LEFT JOIN finds none.
         root.ok("DELETE FROM profiles WHERE id % 7 = 0");
         root.query("ANALYZE TABLE profiles");
         let proxy = served(server, &database, "home", &settings_in(&database));
@@ -154,7 +154,7 @@ fn columns_are_described_as_the_plan_at_hand_has_them() {
             let number = random.below(TEMPLATES);
             let template = template(&mut Random(number));
             let statement = statement(&template, &mut random);
-            // What is kept of the first one the second one is told.
+            // The second execution can use the rows that the first one cached.
             pair.ask(number, &statement);
             pair.ask(number, &statement);
         }
@@ -162,7 +162,7 @@ fn columns_are_described_as_the_plan_at_hand_has_them() {
     });
 }
 
-/// No variable has the collation in which a session is told strings: it is that of its login or its SET NAMES, whatever was set behind that.
+/// No variable shows the collation of a session's result strings. The login or SET NAMES determines it, whatever is set afterwards.
 #[test]
 fn strings_are_told_in_the_collation_of_their_session() {
     on_servers_of_its_own(

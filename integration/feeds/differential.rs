@@ -1,4 +1,4 @@
-//! Random statements over random rows.
+//! Compares replies to random statements over random rows.
 
 use super::app::{FEED, large, settings};
 use super::pair::Pair;
@@ -11,15 +11,15 @@ use crate::kit::quota::Quota;
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 
-/// How many statements are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
+/// The number of statements to compare on each server: `HEADWATER_FEEDS`, or enough for a test.
 fn statements() -> u64 {
     how_many("HEADWATER_FEEDS", 1_000)
 }
 
-/// So many ways to write one.
+/// The number of templates.
 const TEMPLATES: u64 = 60;
 
-/// Types of ids, and of users.
+/// Types of message ids and of user ids.
 const TYPES: [(&str, &str); 3] = [
     ("BIGINT UNSIGNED", "BIGINT UNSIGNED"),
     ("INT", "INT"),
@@ -46,7 +46,7 @@ fn columns_are_described_exactly_as_directly_where_that_is_wanted() {
     });
 }
 
-/// Asks so many statements on both sides, of which a sixth is to be narrowed.
+/// Runs this many statements on both sides. At least a sixth must be narrowed.
 fn compare(
     server: &'static Server,
     (id, user): (&'static str, &'static str),

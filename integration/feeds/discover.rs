@@ -1,4 +1,4 @@
-//! `headwater discover`: the section that it prints for an app's statements has them be served.
+//! `headwater discover`: with the section that it prints for an app's statements, Headwater serves them.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Output, Stdio};
@@ -20,7 +20,7 @@ use crate::kit::wire_client::{Login, WireClient};
 
 const APP: &str = "shop";
 
-/// A statement of each shape, and how the report calls that. Readers follow, so none is empty.
+/// A statement of each shape, and the report's name for it. The readers have follows, so no page is empty.
 const SHAPES: [(&str, &str); 7] = [
     (
         "statuses whose profile_id is in a list",
@@ -47,7 +47,7 @@ const SHAPES: [(&str, &str); 7] = [
         "SELECT s.id FROM statuses s WHERE EXISTS (SELECT 1 FROM followers f WHERE f.following_id = s.profile_id AND f.profile_id = 1) AND s.likes >= -1 ORDER BY s.id DESC LIMIT 5",
     ),
     (
-        // A table whose name is a keyword.
+        // The joined table's name is a keyword.
         "statuses whose profile_id is in a list",
         "SELECT s.id, p.name FROM statuses s JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id IN (1, 2, 3) AND COALESCE(s.likes, 0) >= 0 ORDER BY s.id DESC LIMIT 0, 5",
     ),
@@ -89,11 +89,11 @@ fn spawn(server: SocketAddr, flags: &[&str]) -> Child {
         .unwrap()
 }
 
-/// What it printed, what it said besides, and how it ended.
+/// The report on stdout, the text on stderr, and the exit status.
 fn told(output: Output) -> (String, String, i32) {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (report, said) = (text(output.stdout), text(output.stderr));
-    // Shown with a failure only.
+    // The test runner shows this only after a failure.
     eprintln!("{report}{said}");
     (report, said, output.status.code().unwrap())
 }
@@ -102,7 +102,7 @@ fn discover(server: SocketAddr, flags: &[&str]) -> (String, String, i32) {
     told(spawn(server, flags).wait_with_output().unwrap())
 }
 
-/// The sections of the settings that a report holds.
+/// The sections of settings in a report.
 fn sections(report: &str) -> Vec<String> {
     let mut sections = Vec::new();
     let mut lines = report.lines();
@@ -133,11 +133,11 @@ fn names_each_shape(report: &str, statements: usize) {
         statements,
         "{report}"
     );
-    // Values are nobody's business.
+    // The report must not disclose values.
     assert!(!report.contains("photo"), "{report}");
 }
 
-/// With this section in the settings, `check` is content and the statements are narrowed.
+/// Asserts that `check` accepts this section and that the statements are then narrowed.
 #[track_caller]
 fn is_served(server: SocketAddr, login: &Login, section: &str) {
     let only_here = format!(
@@ -200,7 +200,7 @@ fn digests_lead_to_the_section_that_serves_their_statements() {
         };
         is_served(server.addr(), &login, section);
 
-        // It is there now.
+        // The section is now in the settings.
         let (_folder, path) = settings_file(section);
         let with_it = [ROOT_SERVICE, &["--config", &path]].concat();
         let (report, ..) = discover(server.addr(), &with_it);
@@ -210,7 +210,7 @@ fn digests_lead_to_the_section_that_serves_their_statements() {
         );
         assert!(sections(&report).is_empty());
 
-        // What is in the way is said with what mends it, and who may not read is told what to grant.
+        // The report gives each obstacle with its remedy, and names the missing grants.
         client.ok("ALTER TABLE followers DROP INDEX profile_id, ADD INDEX (profile_id)");
         let (report, ..) = discover(server.addr(), ROOT_SERVICE);
         assert!(
@@ -238,7 +238,7 @@ fn digests_lead_to_the_section_that_serves_their_statements() {
     });
 }
 
-/// MariaDB's default.
+/// MariaDB does not count statements by default.
 #[test]
 fn a_server_that_counts_no_statements_is_told_from_one_without_feeds() {
     let (report, said, status) = discover(mariadb().addr(), ROOT_SERVICE);
@@ -279,7 +279,7 @@ fn what_goes_by_leads_to_the_section_that_serves_it() {
                 .execute(statement, &[Some("1"), Some("2")], 0)
                 .unwrap();
         }
-        // As Ctrl-C does; the session is at rest, and is ended.
+        // SIGINT, as Ctrl-C sends it: the idle session ends.
         kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
         let (report, said, status) = told(child.wait_with_output().unwrap());
         assert_eq!(status, 0);

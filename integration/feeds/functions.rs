@@ -1,4 +1,4 @@
-//! A stored function that is made straight on the server, and called before Headwater can have heard of it: it may do anything.
+//! A stored function that is created directly on the server, and called before Headwater can know of it: it may do anything.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::prepare;
 
 const ROUNDS: u32 = 4;
-/// Makes a function that hides the table of messages from the session that calls it.
+/// Creates a function that shadows the table of messages in the session that calls it.
 const HIDES: &str = "CREATE FUNCTION hides() RETURNS INT BEGIN \
     CREATE TEMPORARY TABLE IF NOT EXISTS statuses (id INT PRIMARY KEY, profile_id INT, caption VARCHAR(9), kind VARCHAR(9), visibility INT, \
     likes INT, created_at DATETIME, deleted_at DATETIME); RETURN 1; END";
 const SESSIONS: usize = 6;
 
-/// Waits until the server is known to have no functions: behind a SELECT a transaction has only read then.
+/// Waits until Headwater knows that the server has no functions: only then does a transaction count as read-only after a SELECT.
 #[track_caller]
 fn knows_none(proxy: &Proxy, login: &Login) {
     let mut client = proxy.login(login);
@@ -41,7 +41,7 @@ fn knows_none(proxy: &Proxy, login: &Login) {
     }
 }
 
-/// An app whose feed is served, with rights that count for longer than a story takes.
+/// An app whose feed is served, with cached privileges that outlast the test.
 fn app(server: &PrivateServer) -> (Login, WireClient, Proxy) {
     let login = prepare(server.addr());
     let mut root = WireClient::login(server.addr(), &login);
@@ -94,8 +94,8 @@ fn a_function_that_nobody_has_told_of_may_hide_a_table() {
     );
 }
 
-/// A server that waits for a replica has told its log of a function before it shows it: whoever looks at once, as Headwater does, is told that
-/// there is none.
+/// A server that waits for a replica logs a function before it makes it visible: an immediate query, such as Headwater's, does not
+/// find it.
 #[test]
 fn a_function_that_the_log_has_and_nobody_sees_yet_may_hide_a_table() {
     on_servers_of_its_own(
@@ -120,7 +120,7 @@ fn a_function_that_the_log_has_and_nobody_sees_yet_may_hide_a_table() {
     );
 }
 
-/// MySQL's log tells of a change before it can be seen.
+/// MySQL logs a change before the change is visible.
 #[test]
 fn a_column_that_compares_otherwise_does_so_at_once() {
     on_servers_of_its_own(

@@ -1,4 +1,4 @@
-//! Statements that look like a feed's and mean something else, or leave something to the server's choice.
+//! Statements that resemble a feed's but mean something else, or whose result is the server's choice.
 
 use super::app::settings;
 use super::narrowed::{equal, relayed, same};
@@ -11,7 +11,7 @@ fn with(condition: &str) -> String {
     format!("SELECT id, likes FROM statuses WHERE {condition} ORDER BY id DESC LIMIT 7")
 }
 
-/// Only plain digits within the column's range say whose messages are wanted, and from where on.
+/// Only plain digits within the column's range select authors or bound the page.
 #[test]
 fn literals_that_are_not_plain_bound_nothing() {
     on_each_server(|server| {
@@ -42,7 +42,7 @@ fn literals_that_are_not_plain_bound_nothing() {
         }
         let counts = proxy.counts();
         assert_eq!(counts.feeds_answered(), 0, "{counts:?}");
-        // What is no bound for certain stays in the text, and candidates are taken from the newest on.
+        // A condition that is not certainly a bound stays in the text, and candidates start at the newest message.
         for bound in [
             "id < 2147483648",
             "id < 99999999999999999999",
@@ -83,7 +83,7 @@ fn literals_that_are_not_plain_bound_nothing() {
     });
 }
 
-/// The grammar says what belongs together, under each mode; and what one of the servers alone reads otherwise is relayed.
+/// SQL modes change what belongs together. A statement that only one of the servers reads in another way is relayed.
 #[test]
 fn what_modes_and_servers_read_otherwise_is_the_servers_to_read() {
     const WHERE: [&str; 12] = [
@@ -137,7 +137,7 @@ fn what_modes_and_servers_read_otherwise_is_the_servers_to_read() {
         }
         let counts = proxy.counts();
         assert_eq!(counts.feeds_answered(), 0, "{counts:?}");
-        // Modes that change nothing of a statement do not bar it. What was not read may have set something in the session before.
+        // Modes that do not affect a statement do not prevent serving. Unread statements before may have set something in the session.
         let mut twin = Twin::new(server, &proxy, &database.login());
         for mode in MODES {
             twin.ok(&format!("SET sql_mode = {mode}"));
@@ -150,7 +150,7 @@ fn what_modes_and_servers_read_otherwise_is_the_servers_to_read() {
     });
 }
 
-/// A name of ORDER BY means a column of the answer first, whatever the table has.
+/// A name in ORDER BY refers to a result column first, even if the table has a column of that name.
 #[test]
 fn an_order_by_the_name_of_another_column_is_the_servers() {
     on_each_server(|server| {
@@ -185,7 +185,7 @@ fn an_order_by_the_name_of_another_column_is_the_servers() {
     });
 }
 
-/// Ties count from the row before OFFSET to the one behind the page, whether they pass the filter or not.
+/// Ties count from the row before OFFSET to the one after the page, whether they pass the filter or not.
 #[test]
 fn ties_beside_a_page_are_the_servers_to_order() {
     on_each_server(|server| {
@@ -226,7 +226,7 @@ fn ties_beside_a_page_are_the_servers_to_order() {
             ("", "3"),
             ("", "1 OFFSET 2"),
             ("", "2 OFFSET 2"),
-            // One of the two does not pass.
+            // One of the two tied rows does not pass the filter.
             (" AND likes = 1", "3"),
             (" AND score <= 80", "5"),
         ] {
@@ -235,7 +235,7 @@ fn ties_beside_a_page_are_the_servers_to_order() {
     });
 }
 
-/// Nullable sides, keys that match several rows, and comparisons that hold for NULL.
+/// Covers nullable sides, keys that match several rows, and comparisons that hold for NULL.
 #[test]
 fn joins_that_may_lose_or_repeat_a_message_are_the_servers() {
     on_each_server(|server| {
@@ -298,7 +298,7 @@ fn joins_that_may_lose_or_repeat_a_message_are_the_servers() {
     });
 }
 
-/// With one candidate, or none, there are two in the list, one of them of no message.
+/// With one candidate or none, the list still has two ids, at least one of them of no message.
 #[test]
 fn authors_with_one_message_or_none_are_answered_as_directly() {
     on_each_server(|server| {

@@ -1,4 +1,4 @@
-//! Statements made to cost much: answered as directly, within bounds, while other sessions go on.
+//! Statements that are meant to be expensive: replies are as from the server, costs are bounded, and other sessions are not held up.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::twin::Twin;
 
-/// By far more than 100 templates need, and less than 10,000 would.
+/// Far more than 100 templates need, and less than 10,000 would need.
 const GROWTH_KIB: u64 = 48 * 1024;
 const STATEMENT_BYTES: usize = 256 * 1024;
 
@@ -26,7 +26,7 @@ fn bounded(server: &'static Server, story: &str) -> (Database, Proxy) {
     (database, proxy)
 }
 
-/// Says so when it is dropped, even by a failure.
+/// Sets the flag when dropped, even by a failure.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -35,7 +35,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// While something goes on, another session asks and is answered as ever.
+/// While `goes_on` runs, another session's queries are answered correctly.
 fn beside(database: &Database, proxy: &Proxy, goes_on: impl FnOnce()) {
     let expected = database.connect().column(LISTED);
     let done = AtomicBool::new(false);
@@ -71,7 +71,7 @@ fn with(condition: &str) -> String {
     )
 }
 
-/// Within `limits.list_authors` they are narrowed, beyond it, and beyond `limits.statement_bytes`, relayed.
+/// Within `limits.list_authors` statements are narrowed; beyond it, and beyond `limits.statement_bytes`, they are relayed.
 #[test]
 fn lists_of_very_many_authors_are_answered_as_directly() {
     on_each_server(|server| {
@@ -88,7 +88,7 @@ fn lists_of_very_many_authors_are_answered_as_directly() {
     });
 }
 
-/// Templates are forgotten again, and what is known of them is bounded.
+/// Templates are evicted, so the memory for them is bounded.
 #[test]
 fn ten_thousand_forms_of_a_statement_are_answered_and_forgotten() {
     on_each_server(|server| {
@@ -114,7 +114,7 @@ fn ten_thousand_forms_of_a_statement_are_answered_and_forgotten() {
     });
 }
 
-/// What lies far behind, and what no message passes.
+/// Covers large offsets, and filters that no message passes.
 #[test]
 fn pages_that_candidates_cannot_fill_are_the_servers() {
     on_each_server(|server| {
@@ -138,13 +138,13 @@ fn pages_that_candidates_cannot_fill_are_the_servers() {
             }
             relayed_beside(&proxy, &mut twin, &with("likes = 999"), "filtered");
         });
-        // A page that is not full, as nothing is left.
+        // The page is not full, because no more rows match.
         let few = "SELECT id FROM statuses WHERE profile_id IN (29, 30) AND likes = 999 ORDER BY id DESC LIMIT 5";
         equal(&proxy, &mut twin, few);
     });
 }
 
-/// However deep conditions lie within each other.
+/// Covers conditions of any nesting depth.
 #[test]
 fn conditions_within_conditions_are_answered_as_directly() {
     on_each_server(|server| {
@@ -185,7 +185,7 @@ fn conditions_within_conditions_are_answered_as_directly() {
     });
 }
 
-/// The longest text that is looked at, and the next.
+/// Covers texts just within and just beyond the longest that Headwater reads.
 #[test]
 fn statements_about_as_long_as_are_looked_at_are_answered_as_directly() {
     on_each_server(|server| {
@@ -208,7 +208,7 @@ fn statements_about_as_long_as_are_looked_at_are_answered_as_directly() {
                 }
             }
         });
-        // A comparison with a long string is narrowed, if its text is looked at. One that was not may have set something in its session.
+        // A comparison with a long string is narrowed if Headwater reads its text. Unread statements may set something in their session.
         let mut twin = Twin::new(server, &proxy, &database.login());
         let long = with(&format!("caption <> '{}'", "x".repeat(200_000)));
         equal(&proxy, &mut twin, &long);

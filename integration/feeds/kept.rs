@@ -1,4 +1,4 @@
-//! Pages of rows that are kept: equal to the server's own, whatever is changed of what they show.
+//! Pages of cached rows equal the server's own, whatever changes in the rows.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use crate::kit::wire_client::{COM_PING, WireClient, capability};
 use crate::kit::{patience, pause_since};
 use crate::memory::prepare;
 
-/// Rows are shown whole, and one of three passes.
+/// Pages with all or some columns, with and without filters.
 pub(super) const PAGES: [&str; 6] = [
     "SELECT * FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) ORDER BY id DESC LIMIT 5",
     "SELECT s.id, s.caption, s.visibility, s.created_at FROM statuses s JOIN followers f ON f.following_id = s.profile_id \
@@ -35,14 +35,14 @@ pub(super) const PAGES: [&str; 6] = [
     "SELECT id, kind FROM statuses WHERE profile_id IN (1, 2) AND visibility = 'public' AND likes >= 10 ORDER BY id DESC LIMIT 3",
 ];
 
-/// Asks on both sides until the answer is made of rows that were kept: what other stories change on this server may have all of them
-/// forgotten any time.
+/// Runs the statement on both sides until cached rows answer it: other tests on this server may invalidate the cache
+/// at any time.
 #[track_caller]
 pub(super) fn kept(proxy: &Proxy, twin: &mut Twin, statement: &str) {
     let before = proxy.counts().of("feeds_kept");
     let (begun, deadline) = (Instant::now(), patience());
     while proxy.counts().of("feeds_kept") == before {
-        // Of a page behind others it is known which were passed over once those were read.
+        // For a page with an offset, the skipped rows must have been read first.
         let front = statement.replace("LIMIT 4 OFFSET 3", "LIMIT 7");
         if front != statement {
             same_rows(twin, &front);
@@ -58,14 +58,14 @@ pub(super) fn kept(proxy: &Proxy, twin: &mut Twin, statement: &str) {
     }
 }
 
-/// Asks on both sides, where rows have to be equal. Key flags of columns follow the plan, and that what the tables hold just then.
+/// Compares rows on both sides. Key flags of columns may differ: they follow the plan, which depends on the tables' current rows.
 #[track_caller]
 pub(super) fn same_rows(twin: &mut Twin, statement: &str) {
     let (direct, proxied) = (twin.direct.rows(statement), twin.proxied.rows(statement));
     assert_eq!(direct, proxied, "{statement}");
 }
 
-/// With nothing kept, and not a byte for it.
+/// No rows are cached, and the row cache has no memory.
 fn without_rows(server: &'static Server, story: &str) -> (Database, Proxy) {
     let database = Database::empty(server, story);
     SMALL.make(&mut database.connect(), &mut Random(5));
@@ -84,7 +84,7 @@ fn pages_are_told_from_memory_and_counts_behind_them_are_the_servers() {
             for behind in BEHIND {
                 twin.run(statement);
                 twin.run(behind);
-                // Behind a command that is no statement, and one that leaves counts as they are.
+                // After a command that is not a statement, and after one that leaves the counts unchanged.
                 twin.run(statement);
                 twin.command(&[COM_PING]);
                 twin.run(behind);
@@ -96,7 +96,7 @@ fn pages_are_told_from_memory_and_counts_behind_them_are_the_servers() {
                 twin.run("SHOW WARNINGS");
             }
         }
-        // Warnings of the statement in front are gone behind a page.
+        // A page clears the warnings of the statement before it.
         twin.run("SELECT 1 + 'x'");
         kept(&proxy, &mut twin, PAGES[0]);
         twin.run("SELECT 1 + 'x'");
@@ -105,7 +105,7 @@ fn pages_are_told_from_memory_and_counts_behind_them_are_the_servers() {
     });
 }
 
-/// Each change is seen at once, through Headwater or past it, in whichever column.
+/// A change of any column is visible at once, whether it is made through Headwater or directly.
 #[test]
 fn a_change_of_what_is_shown_is_shown() {
     on_each_server(|server| {
@@ -149,7 +149,7 @@ fn a_change_of_what_is_shown_is_shown() {
                 same_rows(&mut twin, statement);
             }
         }
-        // Where a statement's rows are edited in the session itself, and what was rolled back.
+        // The session's own changes are visible, and also their rollback.
         let own = &mut twin.proxied;
         own.ok("UPDATE statuses SET caption = 'own' WHERE id > 2950");
         same_rows(&mut twin, PAGES[0]);
@@ -166,7 +166,7 @@ fn a_change_of_what_is_shown_is_shown() {
     });
 }
 
-/// Statements of many templates, with the same few values again and again, while rows change between them.
+/// Statements of many templates repeat a few values while rows change.
 #[test]
 fn drawn_pages_are_the_servers_whatever_changes_between_them() {
     const STATEMENTS: u64 = 2_000;
@@ -193,7 +193,7 @@ fn drawn_pages_are_the_servers_whatever_changes_between_them() {
                 key: None,
             };
             let text = statement.statement().text;
-            // Twice: what the first one filled is what the second one may be made of.
+            // Twice, because the second execution may use the rows that the first one cached.
             pair.ask(template, &text);
             pair.ask(template, &text);
             if turn % 6 == 0 {
@@ -216,7 +216,7 @@ fn drawn_pages_are_the_servers_whatever_changes_between_them() {
     });
 }
 
-/// What the log tells of a row in part is enough to forget it.
+/// A partial row image in the log is enough to invalidate the row.
 #[test]
 fn images_of_rows_may_be_short() {
     on_each_server(|server| {
@@ -236,7 +236,7 @@ fn images_of_rows_may_be_short() {
     });
 }
 
-/// More rows at once than are counted one by one.
+/// Changes more rows at once than the cache tracks one by one.
 #[test]
 fn all_rows_may_change_at_once() {
     on_each_server(|server| {
@@ -257,7 +257,7 @@ fn all_rows_may_change_at_once() {
     });
 }
 
-/// Sessions of other settings are told rows of their own.
+/// Sessions with different settings use different cached rows.
 #[test]
 fn rows_follow_the_settings_of_their_session() {
     on_each_server(|server| {
@@ -289,7 +289,7 @@ fn rows_follow_the_settings_of_their_session() {
     });
 }
 
-/// What stands around rows follows what client and server agreed on: each kind of client is told its own.
+/// The result-set envelope follows the capabilities of client and server: each kind of client gets its own.
 #[test]
 fn clients_of_other_capabilities_are_told_replies_of_their_own() {
     on_each_server(|server| {
@@ -314,7 +314,7 @@ fn clients_of_other_capabilities_are_told_replies_of_their_own() {
     });
 }
 
-/// A table is another one behind each of these: nothing that was kept of it is told.
+/// Each of these statements changes the table: no row cached before is sent.
 #[test]
 fn a_table_that_is_altered_renamed_or_emptied_has_other_rows() {
     on_each_server(|server| {
@@ -345,7 +345,7 @@ fn a_table_that_is_altered_renamed_or_emptied_has_other_rows() {
     });
 }
 
-/// What an account may not read any more it is not told for longer than `privileges.ttl_s`.
+/// A revoked right takes effect within `privileges.ttl_s`.
 #[test]
 fn a_right_that_is_taken_away_counts_for_a_second() {
     on_each_server(|server| {
@@ -353,7 +353,7 @@ fn a_right_that_is_taken_away_counts_for_a_second() {
         narrowed(&proxy, &mut proxy.login(&database.login()), PAGES[0]);
         let login = database.account("EXECUTE", "");
         let (user, name) = (login.user.clone(), database.name());
-        // Rights to a whole database are looked at when it is entered, and not again.
+        // The server checks rights to a whole database only when a session enters it.
         let grant = format!("GRANT SELECT ON {name}.statuses TO {user}@'%'");
         database.connect().ok(&grant);
         let mut twin = Twin::new(server, &proxy, &login);
@@ -370,7 +370,7 @@ fn a_right_that_is_taken_away_counts_for_a_second() {
     });
 }
 
-/// Rights to a whole database are looked at when it is entered: who has entered it before reads on, and who comes behind may not.
+/// The server checks rights to a whole database when a session enters it: an earlier session may still read, and a later one may not.
 #[test]
 fn what_another_session_may_read_is_nobody_elses_right() {
     on_each_server(|server| {
@@ -390,7 +390,7 @@ fn what_another_session_may_read_is_nobody_elses_right() {
     });
 }
 
-/// Rows of one account prove nothing of another's rights.
+/// Rows cached for one account do not prove another account's rights.
 #[test]
 fn who_may_not_read_is_told_so_though_rows_are_kept() {
     on_each_server(|server| {
@@ -408,7 +408,7 @@ fn who_may_not_read_is_told_so_though_rows_are_kept() {
     });
 }
 
-/// In a transaction the snapshot decides.
+/// Within a transaction the snapshot decides which rows are visible.
 #[test]
 fn a_transaction_is_told_its_own_rows() {
     on_each_server(|server| {
@@ -430,7 +430,7 @@ fn a_transaction_is_told_its_own_rows() {
     });
 }
 
-/// Long rows are not kept, and memory is bounded whatever is asked for.
+/// Long rows are not cached, and memory is bounded whatever clients request.
 #[test]
 fn long_rows_and_many_forms_stay_within_memory() {
     on_each_server(|server| {
@@ -457,7 +457,7 @@ fn long_rows_and_many_forms_stay_within_memory() {
     });
 }
 
-/// A document of which the log tells what was changed in it and no more, and one that does not fit into a packet.
+/// A JSON document that the log updates in part only, and one that does not fit into a packet.
 #[test]
 fn documents_may_be_told_in_parts_and_be_of_16_mib() {
     on_servers_of_its_own(
@@ -508,7 +508,6 @@ fn documents_may_be_told_in_parts_and_be_of_16_mib() {
     );
 }
 
-/// Off is off.
 #[test]
 fn without_memory_for_rows_statements_are_narrowed() {
     on_each_server(|server| {

@@ -1,4 +1,4 @@
-//! What a page of kept rows leaves behind: counts, warnings and errors are as behind the server's own.
+//! The session state after a page of cached rows: counts, warnings and errors are as after the server's own page.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::kit::servers::{Server, on_each_server};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::{COM_PING, COM_STATISTICS};
 
-/// With rights that count for longer than a story takes.
+/// An app with cached privileges that outlast the test.
 fn app(server: &'static Server, story: &str) -> (Database, Proxy) {
     let database = Database::empty(server, story);
     SMALL.make(&mut database.connect(), &mut Random(5));
@@ -23,12 +23,12 @@ fn app(server: &'static Server, story: &str) -> (Database, Proxy) {
     (database, proxy)
 }
 
-/// Tells a page of kept rows behind these statements, with whatever comes behind it.
+/// Runs a page of cached rows after the statements in `before`, and compares the replies to the statements in `behind`.
 #[track_caller]
 fn behind_kept(proxy: &Proxy, twin: &mut Twin, page: &str, before: &[&str], behind: &[&str]) {
     let deadline = patience();
     loop {
-        // A statement that is not understood may have set a level for the next transaction.
+        // An unread statement may have set a level for the next transaction.
         twin.run("COMMIT");
         for statement in before {
             twin.run(statement);
@@ -47,20 +47,20 @@ fn behind_kept(proxy: &Proxy, twin: &mut Twin, page: &str, before: &[&str], behi
             "not kept: {page} behind {before:?}: {:?}",
             proxy.counts()
         );
-        // Its rows are told anew, and the right to them.
+        // Caches the page's rows and the account's right to them again.
         twin.run("COMMIT");
         kept(proxy, twin, page);
     }
 }
 
-/// Rows that OFFSET passes over are found, and those behind the page are not.
+/// FOUND_ROWS() counts the rows that OFFSET skips, and not those after the page.
 #[test]
 fn found_rows_behind_a_page_with_an_offset_are_the_servers() {
     on_each_server(|server| {
         let (database, proxy) = app(server, "keptfound");
         let mut twin = Twin::new(server, &proxy, &database.login());
         let mut random = Random(36);
-        // 3,000 messages, or the few of one author that are below a bound.
+        // The lists match 3,000 messages, or the few of one author that are below a bound.
         let lists = [
             "profile_id IN (1, 2, 3, 4, 5)",
             "profile_id IN (1, 2) AND id < 60",
@@ -76,7 +76,7 @@ fn found_rows_behind_a_page_with_an_offset_are_the_servers() {
                         "SELECT id, caption FROM statuses WHERE {list} ORDER BY id DESC LIMIT {limit} OFFSET {offset}"
                     )
                 };
-                // What is passed over is read once.
+                // The skipped rows must have been read once.
                 twin.run(&page(limit + offset, 0));
                 twin.run(&page(limit + offset, 0));
                 let page = page(limit, offset);
@@ -95,7 +95,7 @@ fn found_rows_behind_a_page_with_an_offset_are_the_servers() {
     });
 }
 
-/// Prepared, such a page leaves the same.
+/// An executed page leaves the same counts as a text page.
 #[test]
 fn found_rows_behind_an_execution_with_an_offset_are_the_servers() {
     on_each_server(|server| {
@@ -123,7 +123,7 @@ fn found_rows_behind_an_execution_with_an_offset_are_the_servers() {
     });
 }
 
-/// MariaDB leaves warnings and errors as they are where a statement reads no table: a page ends them for good.
+/// MariaDB keeps earlier warnings and errors if a statement reads no table: a page must clear them permanently.
 #[test]
 fn conditions_of_before_do_not_come_back_behind_a_page() {
     const RAISED: [&[&str]; 5] = [
@@ -143,7 +143,7 @@ fn conditions_of_before_do_not_come_back_behind_a_page() {
         "SELECT TRIM(BOTH 'x' FROM 'xax')",
         "SELECT 1 LIMIT 0",
     ];
-    // None of these ends what it tells of; the last one may set anything.
+    // None of these clears the conditions that it reports; the last one may set anything.
     const ASK: [&str; 6] = [
         "SHOW WARNINGS",
         "SHOW ERRORS",
@@ -164,7 +164,7 @@ fn conditions_of_before_do_not_come_back_behind_a_page() {
     });
 }
 
-/// Whatever stands in front of a page and behind it, what the session tells of itself is the server's.
+/// Whatever precedes and follows a page, the session state that statements report is the server's.
 #[test]
 fn drawn_statements_around_pages_leave_what_they_leave_directly() {
     const AROUND: [&str; 17] = [
@@ -204,7 +204,7 @@ fn drawn_statements_around_pages_leave_what_they_leave_directly() {
                 match random.below(12) {
                     0 => drop(twin.command(&[COM_PING])),
                     1 => {
-                        // It tells of the moment, and not of the session.
+                        // COM_STATISTICS reports the current moment, not the session, so the replies are not compared.
                         for client in [&mut twin.direct, &mut twin.proxied] {
                             client.command(&[COM_STATISTICS]).unwrap();
                         }
@@ -216,14 +216,14 @@ fn drawn_statements_around_pages_leave_what_they_leave_directly() {
                     }
                 }
             }
-            // Behind a SELECT that failed, FOUND_ROWS() may be another one: that is a limit.
+            // FOUND_ROWS() may differ after a SELECT that failed: this is a documented limit.
             let ask = match failed {
                 true => "SHOW WARNINGS",
                 false => *random.pick(&BEHIND),
             };
             twin.run(ask);
             twin.run("SHOW WARNINGS");
-            // Others on the server may keep its pages away for a while.
+            // Other tests on the server may keep pages out of the cache for a while.
             if round >= 1_500 && proxy.counts().of("feeds_kept") > 40 {
                 return;
             }

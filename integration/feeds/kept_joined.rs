@@ -1,4 +1,4 @@
-//! Pages of rows that show others beside each message, found by their keys: whatever is changed of those is shown at once.
+//! Pages with rows of joined tables that Headwater finds by key: a change of the joined rows is visible at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -18,7 +18,7 @@ use crate::kit::servers::{on_each_quiet_server, on_each_server};
 use crate::kit::threads::wait_for;
 use crate::kit::twin::Twin;
 
-/// Joined in each way, with conditions about what is joined or none.
+/// Joins of each kind, with and without conditions on joined tables.
 pub(super) const PAGES: [&str; 6] = [
     "SELECT s.*, p.name FROM statuses s LEFT JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id IN (1, 2, 3, 4, 5) \
      ORDER BY s.id DESC LIMIT 5",
@@ -61,7 +61,7 @@ fn a_change_beside_a_message_is_shown() {
                 same_rows(&mut twin, statement);
             }
         }
-        // In the session itself, and what was rolled back.
+        // The session's own changes are visible, and also their rollback.
         let own = &mut twin.proxied;
         own.ok("UPDATE profiles SET name = 'own'");
         same_rows(&mut twin, PAGES[0]);
@@ -81,7 +81,7 @@ fn a_change_beside_a_message_is_shown() {
     });
 }
 
-/// What the log tells of a row in part, and of many rows at once, is enough.
+/// Partial row images, and changes of many rows at once, invalidate joined rows.
 #[test]
 fn images_may_be_short_and_changes_may_be_of_all_rows() {
     on_each_server(|server| {
@@ -110,7 +110,7 @@ fn images_may_be_short_and_changes_may_be_of_all_rows() {
     });
 }
 
-/// A table beside messages is another one behind each of these.
+/// Each of these statements changes the joined table, so rows cached before are not sent.
 #[test]
 fn a_table_beside_messages_that_is_altered_has_other_rows() {
     on_each_server(|server| {
@@ -145,7 +145,7 @@ fn a_table_beside_messages_that_is_altered_has_other_rows() {
     });
 }
 
-/// Rows of tables whose changes the log does not tell, or tells too late, are not kept.
+/// Rows of tables whose changes the log lacks, or contains too late, are not cached.
 #[test]
 fn tables_that_cannot_be_followed_are_asked_for() {
     on_each_server(|server| {
@@ -183,18 +183,18 @@ fn tables_that_cannot_be_followed_are_asked_for() {
         let name = database.name();
         let said = format!("rows that show those of {name}.members are not kept");
         proxy.wait_for_log(&said);
-        // It is said once by each of two, however often the log is followed anew.
+        // Headwater logs this at most twice, however often it restarts following the server's log.
         for turn in 0..4 {
             root.ok(&format!("ALTER TABLE statuses COMMENT 'turn {turn}'"));
             kept(&proxy, &mut twin, PAGES[0]);
         }
         assert!(proxy.log().matches(&said).count() <= 2, "{}", proxy.log());
-        // What stands beside them is followed as ever.
+        // Pages of the other joined tables are still cached.
         kept(&proxy, &mut twin, PAGES[0]);
     });
 }
 
-/// An author's messages are shown to those who follow them and to nobody else, also where something beside them names the author.
+/// Only followers see an author's messages, also where a joined row names the author.
 #[test]
 fn who_follows_decides_beside_an_author_who_is_named() {
     on_each_server(|server| {
@@ -226,7 +226,7 @@ fn who_follows_decides_beside_an_author_who_is_named() {
     });
 }
 
-/// Rows beside messages that may not be read any more are not shown for longer than `privileges.ttl_s`.
+/// A revoked right to a joined table takes effect within `privileges.ttl_s`.
 #[test]
 fn a_right_to_the_table_beside_counts_for_a_second() {
     on_each_server(|server| {
@@ -249,7 +249,7 @@ fn a_right_to_the_table_beside_counts_for_a_second() {
     });
 }
 
-/// Executions have rows of their own, whose keys are numbers of other widths.
+/// Executions have their own cached rows, whose integer keys have other widths.
 #[test]
 fn executions_show_what_is_beside_messages() {
     on_each_server(|server| {
@@ -284,7 +284,7 @@ fn executions_show_what_is_beside_messages() {
             });
             twin.execute(statement, &values);
         }
-        // A number below 0 is no key that is followed.
+        // Headwater does not follow negative keys.
         other.ok("UPDATE statuses SET likes = -17 WHERE id > 2950");
         other.ok("INSERT INTO profiles VALUES (-17, 'below', 0)");
         for turn in 0..20 {
@@ -297,19 +297,19 @@ fn executions_show_what_is_beside_messages() {
     });
 }
 
-/// Pairs of users who change their names together.
+/// Pairs of users whose names change together.
 const PAIRS: u64 = 8;
 
-/// What became of a pair's name.
+/// The progress of a pair's name.
 #[derive(Default)]
 struct Name {
-    /// Numbers up to this one were sent.
+    /// The highest number that was sent.
     begun: AtomicU64,
-    /// And up to this one committed.
+    /// The highest number that was committed.
     committed: AtomicU64,
 }
 
-/// A name that was committed before the question is shown, or a later one; and both of a pair have the same.
+/// A page shows the name that was committed before the query, or a later one; and both users of a pair have the same name.
 #[test]
 fn no_name_is_stale_while_names_change() {
     on_each_quiet_server(|server| {
@@ -344,7 +344,7 @@ fn names_beside_writers(database: &Database, proxy: &Proxy) {
                     client.ok(&format!("UPDATE profiles SET name = '{turn}' WHERE id = {second}"));
                     client.ok("COMMIT");
                     name.committed.store(turn, Ordering::SeqCst);
-                    // A message that comes behind: it tells that what was before it can be read.
+                    // A later message proves that the change before it is readable.
                     let id = 1_000_000 * (1 + number) + turn;
                     client.ok(&format!(
                         "INSERT INTO statuses VALUES ({id}, 30, 'behind', 'text', 'private', 0, NULL, NOW(), NULL)"

@@ -1,5 +1,5 @@
-//! Pages of readers of whose edges not all count (`accepted = 1`), and who have blocked some: the server is asked for these authors, and
-//! whatever becomes of edges and blocks is seen at once.
+//! Pages of readers who have blocked authors, or only some of whose edges count (`accepted = 1`): Headwater queries the server for these
+//! authors, and changes of edges and blocks are visible at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -18,7 +18,7 @@ use crate::kit::servers::{on_each_quiet_server, on_each_server};
 use crate::kit::threads::wait_for;
 use crate::kit::twin::Twin;
 
-/// Conditions about edges and blocks in each shape; reader 9 has no edge that counts, or none at all.
+/// Conditions on edges and blocks in each shape; reader 9 has no edge that counts, or no edge at all.
 const PAGES: [&str; 10] = [
     "SELECT s.id, s.caption FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 1 AND f.accepted = 1 \
      ORDER BY s.id DESC LIMIT 7",
@@ -101,7 +101,7 @@ fn a_change_of_an_edge_is_seen() {
                 same_rows(&mut twin, statement);
             }
         }
-        // Nothing passes such a list, and it is not kept.
+        // A NOT IN list with NULL lets no row pass, and is not cached.
         other.ok("INSERT INTO blocks VALUES (1, NULL)");
         for _ in 0..40 {
             assert!(twin.rows(PAGES[6]).is_empty());
@@ -109,7 +109,7 @@ fn a_change_of_an_edge_is_seen() {
     });
 }
 
-/// Executions say which edges count by a number.
+/// The parameters of an execution select the edges that count.
 #[test]
 fn executions_choose_edges_by_their_parameters() {
     on_each_server(|server| {
@@ -144,7 +144,7 @@ fn executions_choose_edges_by_their_parameters() {
     });
 }
 
-/// Lists that do not fit are asked for once, and their readers' statements narrowed.
+/// Headwater queries an oversized list once, and narrows its reader's statements.
 #[test]
 fn a_reader_of_too_many_is_narrowed() {
     on_each_server(|server| {
@@ -168,7 +168,7 @@ fn a_reader_of_too_many_is_narrowed() {
     });
 }
 
-/// Lists of the tables that pages are made of as well, and of tables that a session has put in front of others.
+/// Covers lists from the pages' own tables, and from temporary tables that shadow others in a session.
 #[test]
 fn lists_may_be_of_any_table_that_the_log_tells_of() {
     on_each_server(|server| {
@@ -219,7 +219,7 @@ fn lists_may_be_of_any_table_that_the_log_tells_of() {
                 kept(&proxy, &mut twin, &of(condition));
             }
         }
-        // Tables that a session alone sees, in its own pages and in no other's.
+        // Temporary tables affect the pages of their own session only.
         let mut other = Twin::new(server, &proxy, &database.login());
         let blocked = of("profile_id NOT IN (SELECT blocked_id FROM blocks WHERE profile_id = 1)");
         for statement in [&blocked, &kept_joined::PAGES[0].to_owned()] {
@@ -247,7 +247,7 @@ fn lists_may_be_of_any_table_that_the_log_tells_of() {
     });
 }
 
-/// At each moment one of two authors counts, and not the other: the page shows that one.
+/// At each moment exactly one of two authors counts, and the page shows that one.
 #[test]
 fn no_edge_is_stale_while_edges_change() {
     on_each_quiet_server(|server| {
@@ -304,7 +304,7 @@ fn edges_beside_a_writer(database: &Database, proxy: &Proxy) {
                         let shown = [1, 2].map(|author: u64| authors.contains(&author.to_string()));
                         assert_ne!(shown[0], shown[1], "two moments, or none: {authors:?}");
                         if before == behind {
-                            // At first the second one counts.
+                            // Initially the second author counts.
                             assert_eq!(shown[0], before % 2 == 1, "turn {before} of edges");
                         }
                     }

@@ -1,4 +1,4 @@
-//! The server beside pages of kept rows: whole replies are compared, and what is found to be wrong is not told.
+//! The shadow comparison of cached pages with the server: whole replies are compared, and a wrong page is not sent.
 
 use nix::sys::signal::Signal;
 
@@ -37,7 +37,7 @@ fn a_wrong_page_is_found_and_not_told() {
         let counts = proxy.counts();
         assert!(counts.of("shadow_same") > 12, "{counts:?}");
 
-        // Executions, whose types came once: the server has to have seen them for a comparison, and for what comes behind it.
+        // The client sends an execution's types once: the server must have received them for the comparison and for later executions.
         let listed = "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?, 3) ORDER BY id DESC LIMIT 5";
         let statement = twin.prepare(listed);
         let values = [2, 1].map(|it: u64| Param::new(8, 0, &it.to_le_bytes()));
@@ -58,7 +58,7 @@ fn a_wrong_page_is_found_and_not_told() {
         let counts = proxy.counts();
         assert_eq!(counts.of("shadow_different"), 0, "{}", proxy.log());
 
-        // Nothing but a comparison can notice this one.
+        // Only a comparison can detect this change.
         kept(&proxy, &mut twin, PAGES[0]);
         let before = proxy.counts().of("shadow_same");
         kept(&proxy, &mut twin, PAGES[0]);
@@ -80,7 +80,7 @@ fn a_wrong_page_is_found_and_not_told() {
         kept(&proxy, &mut twin, PAGES[0]);
         assert_eq!(proxy.counts().of("shadow_different"), 1);
 
-        // And so for an execution.
+        // The same holds for an execution.
         let before = proxy.counts().of("shadow_same");
         while proxy.counts().of("shadow_same") < before + 3 {
             twin.execute_with(statement, &values, 0, false);

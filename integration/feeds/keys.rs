@@ -1,4 +1,4 @@
-//! Pages ordered by a key and the id, over keys of every kind: many that are the same, NULL, what is no date.
+//! Pages ordered by a key and the id, for keys of every kind: many equal values, NULL, invalid dates.
 
 use super::app::{App, large, settings};
 use super::narrowed::narrowed;
@@ -12,25 +12,25 @@ use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::wire_client::WireClient;
 
-/// So many ways to write one.
+/// The number of templates.
 const TEMPLATES: u64 = 40;
 
-/// A column that pages are ordered by.
+/// A column that orders pages.
 pub(super) struct Key {
     pub(super) name: &'static str,
     sql: &'static str,
-    /// Of a message, by its id and by chance.
+    /// The SQL expression of a message's value, from its id and chance.
     value: &'static str,
-    /// Digits behind the second; `None`: a number.
+    /// The fractional digits of the seconds; `None`: a number.
     digits: Option<usize>,
     /// The time zone of the client's session.
     zone: &'static str,
-    /// Of ten statements so many are narrowed, at least.
+    /// The minimum number of statements in ten that are narrowed.
     narrowed: u64,
 }
 
 const KEYS: [Key; 5] = [
-    // As most apps have it: all ties within a second, and rows that have none.
+    // As in most apps: ties within a second, and rows without a value.
     Key {
         name: "shown_at",
         sql: "DATETIME NULL",
@@ -57,7 +57,7 @@ const KEYS: [Key; 5] = [
         zone: "-05:30",
         narrowed: 3,
     },
-    // The system's zone is UTC.
+    // The system's time zone is UTC.
     Key {
         name: "shown_at",
         sql: "TIMESTAMP NOT NULL DEFAULT '2026-01-01'",
@@ -77,7 +77,7 @@ const KEYS: [Key; 5] = [
 ];
 
 impl Key {
-    /// One that may be a message's; now and then one that none can have.
+    /// A literal that a message may have, or sometimes one that no message can have.
     pub(super) fn literal(&self, random: &mut Random) -> String {
         let Some(digits) = self.digits else {
             return match random.below(20) {
@@ -90,7 +90,7 @@ impl Key {
         let date = format!("2026-{month:02}-{day:02}");
         let time = format!("{:02}:{:02}:00", random.below(24), random.below(60));
         let fraction = match random.below(4) {
-            // One digit too many is not read as a bound.
+            // A literal with one digit too many is not read as a bound.
             0 => format!(
                 ".{:0width$}",
                 1 + random.below(9),
@@ -105,7 +105,7 @@ impl Key {
         }
     }
 
-    /// Has the app's messages bear it.
+    /// Adds the column to the app's messages.
     fn add(&self, root: &mut WireClient) {
         let Key {
             name, sql, value, ..
@@ -121,7 +121,7 @@ impl Key {
     fn settings(&self) -> String {
         let order = format!("order = [\"{}\", \"id\"]", self.name);
         let settings = settings().replace("order = [\"id\"]", &order);
-        // Filled at the start, or as statements come.
+        // Memory is filled at startup, or on demand by statements.
         match self.digits {
             None => settings.replace("[index]\n", "[index]\npreload = true\n"),
             Some(_) => settings,
@@ -148,14 +148,14 @@ fn compare(server: &'static Server, key: &Key) {
     let proxy = served(server, &database, "home", &key.settings());
     let (mut direct, mut proxied) = (database.connect(), proxy.login(&database.login()));
     for client in [&mut direct, &mut proxied] {
-        // Elsewhere MySQL warns of what is no date, for each that it writes to a temporary table.
+        // In other modes MySQL warns of each invalid date that it writes to a temporary table.
         client.ok(&format!(
             "SET time_zone = '{}', sql_mode = 'ALLOW_INVALID_DATES'",
             key.zone
         ));
     }
     let mut pair = Pair::new(direct, proxied);
-    // How many are compared on each server, over all keys.
+    // `HEADWATER_FEEDS` is the number of comparisons on each server, over all keys.
     let count = how_many("HEADWATER_FEEDS", 1_000) / KEYS.len() as u64;
     for _ in 0..count {
         let template = random.below(TEMPLATES);
@@ -174,7 +174,7 @@ fn compare(server: &'static Server, key: &Key) {
             }
         }
     }
-    // All messages of those who write the most, down to what has no key.
+    // All messages of the most active authors, down to those without a key.
     let whole = format!(
         "SELECT id, {name} FROM statuses WHERE profile_id IN (1,2,3,4,5,6) ORDER BY {name} DESC, id DESC LIMIT 899",
         name = key.name
@@ -191,7 +191,7 @@ fn compare(server: &'static Server, key: &Key) {
     );
 }
 
-/// The check says what completeness needs, and serves the feed once that is there.
+/// The check names the index that completeness needs, and serves the feed once the index exists.
 #[test]
 fn a_key_without_its_index_is_told_with_the_statement_that_mends_it() {
     on_each_server(|server| {
@@ -210,7 +210,7 @@ fn a_key_without_its_index_is_told_with_the_statement_that_mends_it() {
         let mends = "ALTER TABLE `statuses` ADD INDEX (`profile_id`, `created_at`)";
         proxy.wait_for_log(mends);
         root.ok(mends);
-        // It is looked at again when a statement comes.
+        // A statement triggers the next check.
         let page = "SELECT id FROM statuses WHERE profile_id IN (1, 2) ORDER BY created_at DESC, id DESC LIMIT 5";
         narrowed(&proxy, &mut proxy.login(&database.login()), page);
     });

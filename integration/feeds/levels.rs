@@ -1,4 +1,4 @@
-//! What drivers say of transactions: levels and access modes, for the session or for the next transaction, in all forms.
+//! Isolation levels and access modes as drivers set them: for the session or for the next transaction, in all forms.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ fn variable(server: &Server) -> [&'static str; 2] {
     }
 }
 
-/// Reads a page within a transaction that is begun so, until that is narrowed.
+/// Reads a page within a transaction that begins with these statements, until the page is narrowed.
 #[track_caller]
 fn narrowed_within(proxy: &Proxy, twin: &mut Twin, begin: &[&str], end: &str) {
     let deadline = patience();
@@ -43,7 +43,7 @@ fn narrowed_within(proxy: &Proxy, twin: &mut Twin, begin: &[&str], end: &str) {
     }
 }
 
-/// Spring's `readOnly`, go-sql-driver's DSN, Rails, TypeORM: each goes on to be served.
+/// Covers Spring's `readOnly`, go-sql-driver's DSN, Rails and TypeORM: Headwater still serves each of them.
 #[test]
 fn sessions_whose_drivers_set_levels_and_access_are_served() {
     on_each_quiet_server(|server| {
@@ -69,14 +69,14 @@ fn sessions_whose_drivers_set_levels_and_access_are_served() {
             }
             equal(&proxy, &mut twin, LISTED);
         }
-        // With autocommit off, as Connector/J has it.
+        // With autocommit off, as Connector/J sets it.
         for access in ["READ ONLY", "READ WRITE"] {
             twin.ok("SET autocommit = 0");
             let set = format!("SET SESSION TRANSACTION {access}");
             narrowed_within(&proxy, &mut twin, &[&set], "COMMIT");
             twin.ok("SET autocommit = 1");
         }
-        // For the next transaction alone.
+        // Settings for the next transaction alone.
         for set in [
             "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
@@ -92,7 +92,7 @@ fn sessions_whose_drivers_set_levels_and_access_are_served() {
     });
 }
 
-/// Dirty reads are nobody's but the server's, and a SELECT that locks is.
+/// Only the server answers dirty reads and SELECTs that lock.
 #[test]
 fn levels_at_which_reads_are_dirty_or_lock_are_the_servers() {
     on_each_server(|server| {
@@ -132,7 +132,7 @@ fn levels_at_which_reads_are_dirty_or_lock_are_the_servers() {
     });
 }
 
-/// Whatever was set before, and whatever a writer commits or does not meanwhile.
+/// Replies are equal whatever level is set before, and whether or not a writer commits meanwhile.
 #[test]
 fn drawn_levels_show_what_they_show_directly() {
     on_each_server(|server| {
@@ -181,7 +181,7 @@ fn drawn_levels_show_what_they_show_directly() {
     });
 }
 
-/// That a session's state has changed, or its transaction's, is told at the end of replies: pages tell as much, byte by byte.
+/// The end of a reply reports changes of session and transaction state: pages report the same, byte by byte.
 #[test]
 fn sessions_whose_state_is_told_are_served_and_told_the_same() {
     const TRACKERS: [&str; 3] = [
@@ -220,7 +220,7 @@ fn sessions_whose_state_is_told_are_served_and_told_the_same() {
             };
             let mut twin = Twin::new(server, &proxy, &login);
             twin.run(tracker);
-            // An EOF has no room for what has changed.
+            // An EOF packet has no room for state changes.
             let is_served = deprecated || tracker.ends_with("ON");
             for page in PAGES.iter().filter(|_| is_served) {
                 narrowed(&proxy, &mut twin.proxied, page);
@@ -228,7 +228,7 @@ fn sessions_whose_state_is_told_are_served_and_told_the_same() {
             let before = proxy.counts().feeds_answered();
             let answered = || proxy.counts().feeds_answered() - before;
             let mut turns = 0;
-            // What others do on this server may have a feed looked at again for a while.
+            // Other tests on this server may have a feed examined again for a while.
             while turns < 200 || is_served && turns < 5_000 && answered() <= 10 {
                 turns += 1;
                 for _ in 0..random.below(3) {

@@ -1,4 +1,4 @@
-//! Linearizability: writers commit straight to the server while readers ask for feeds through Headwater.
+//! Linearizability: writers commit directly on the server while readers query feeds through Headwater.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -17,12 +17,12 @@ use crate::memory::world::{READERS, World};
 
 const WRITERS: u64 = 8;
 
-/// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
+/// The number of answers to check on each server: `HEADWATER_CHECKS`, or enough for a test.
 pub(super) fn checks() -> u64 {
     how_many("HEADWATER_CHECKS", 1_000)
 }
 
-/// A page of a reader, in the shapes of apps.
+/// A reader's page, in the shapes that apps use.
 fn statement(shape: u64, reader: u64, limit: usize) -> String {
     let followed = format!("SELECT follower_id FROM follower WHERE follower.user_id = {reader}");
     let condition = match shape % 4 {
@@ -98,7 +98,7 @@ fn no_page_is_stale_while_others_write() {
     });
 }
 
-/// One message comes and another goes, in one transaction: an answer without both is the state of no moment.
+/// A transaction adds one message and removes another: an answer with only one of the changes never was the state of the table.
 #[test]
 fn a_page_is_of_one_moment() {
     const KEPT: usize = 12;

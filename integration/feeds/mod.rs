@@ -1,4 +1,4 @@
-//! SELECTs of feeds: the same directly and through Headwater.
+//! SELECTs of feeds: replies are the same directly and through Headwater.
 
 mod alike;
 mod app;

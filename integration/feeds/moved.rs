@@ -1,8 +1,8 @@
-//! Linearizability of pages ordered by a key: writers move messages to the front while readers ask through Headwater.
+//! Linearizability of pages ordered by a key: writers move messages to the front while readers query through Headwater.
 //!
-//! Each writer has as many messages as there are slots. Its n-th transaction takes the one that lies last and gives it the next key, by
-//! one of several ways. So behind n of them it has just the keys from n to n + SLOTS - 1, and each key is of a known message: an answer
-//! that lacks one, or has one too many, is the state of no moment.
+//! Each writer has SLOTS messages. Its n-th transaction takes the last message and gives it the next key, in one of several ways.
+//! So after n transactions the writer has exactly the keys from n to n + SLOTS - 1, and the message of each key is known: an answer
+//! with a missing or an extra key never was the state of the table.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -22,35 +22,35 @@ use crate::kit::wire_client::{Answer, Login, WireClient};
 
 const WRITERS: u64 = 3;
 const SLOTS: u64 = 10;
-/// Answers are asked for until there were so many.
+/// Readers query until this many moves were made.
 const MOVES: u64 = 60;
-/// Authors of each writer, among whom its messages go round.
+/// The number of authors of each writer, among whom its messages rotate.
 const AUTHORS: u64 = 2;
 const READER: u64 = 1;
 
-/// What is known of one writer's transactions.
+/// The progress of one writer's transactions.
 #[derive(Default)]
 struct Moves {
     begun: AtomicU64,
     done: AtomicU64,
 }
 
-/// A column that holds keys.
+/// A type of key column.
 struct Kind {
     sql: &'static str,
-    /// What writers' sessions log of rows (`binlog_row_image`).
+    /// The row image that writers' sessions log (`binlog_row_image`).
     image: &'static str,
-    /// Of ten answers so many are narrowed, at least.
+    /// The minimum number of answers in ten that are narrowed.
     narrowed: u64,
-    /// One in so many of the usual number of answers is asked for, and writers rest for so many times as long.
+    /// Divides the usual number of answers, and multiplies the writers' pauses.
     slower: u64,
-    /// A key as a literal.
+    /// Formats a key as a literal.
     literal: fn(u64) -> String,
-    /// A key from what the server says.
+    /// Parses a key from the server's text.
     number: fn(&str) -> u64,
 }
 
-/// As most integers are.
+/// The usual integer key.
 const INT: Kind = Kind {
     sql: "INT NOT NULL",
     image: "FULL",
@@ -80,7 +80,7 @@ const KINDS: [Kind; 3] = [
         },
     },
     INT,
-    // Where an update tells neither author nor key, memory is filled anew: some are, on a busy machine few.
+    // If an update logs neither author nor key, memory is filled again. Some answers are narrowed, but few on a busy machine.
     Kind {
         image: "MINIMAL",
         narrowed: 0,
@@ -89,7 +89,7 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// The message of a writer that bears its n-th key.
+/// The id of the writer's message that has the n-th key.
 fn id(writer: u64, n: u64) -> u64 {
     1 + writer * SLOTS + n % SLOTS
 }
@@ -108,7 +108,7 @@ fn proxy(server: &Server, database: &Database) -> Proxy {
     served(server, database, "classic", &[PATIENT, &feed].concat())
 }
 
-/// The n-th move of a writer: the message that lies last gets the key behind the first.
+/// The writer's n-th move: the last message gets the key after the first message's.
 fn plan(kind: &Kind, writer: u64, n: u64, random: &mut Random) -> Vec<String> {
     let next = n + SLOTS;
     let (id, at) = (id(writer, n), (kind.literal)(key(writer, next)));
@@ -154,7 +154,7 @@ fn write(kind: &Kind, writer: u64, moves: &Moves, stop: &AtomicBool, mut client:
     }
 }
 
-/// A page's statement, with its bound and its limit.
+/// The statement of a page with this bound and limit.
 fn statement(kind: &Kind, turn: u64, upper: Option<u64>, limit: usize) -> String {
     let followed = format!("SELECT follower_id FROM follower WHERE follower.user_id = {READER}");
     let all: Vec<String> = (1..=WRITERS * AUTHORS).map(|it| it.to_string()).collect();
@@ -188,7 +188,7 @@ fn statement(kind: &Kind, turn: u64, upper: Option<u64>, limit: usize) -> String
     )
 }
 
-/// What is wrong with an answer: rows of a message and its key.
+/// Describes a wrong answer, whose rows are a message and its key.
 fn fault(
     rows: &[(u64, u64)],
     (upper, limit): (Option<u64>, usize),

@@ -1,4 +1,4 @@
-//! Servers on which names of databases and tables have no case (`lower_case_table_names = 1`), whoever writes them with capital letters.
+//! Servers with case-insensitive database and table names (`lower_case_table_names = 1`), for clients that write them in capital letters.
 
 use headwater::lab::private_server::{PrivateServer, ServerKind};
 
@@ -48,7 +48,7 @@ fn names_have_no_case_where_the_server_gives_them_none() {
         let mut direct = WireClient::login(server.addr(), &Login::default().database("social"));
         let mut id = 1_000_000;
         for page in PAGES {
-            // From rows that are kept, at last, and fresh.
+            // The page comes from cached rows in the end, and stays fresh.
             until_risen(
                 &proxy,
                 "kept",
@@ -65,7 +65,7 @@ fn names_have_no_case_where_the_server_gives_them_none() {
                 },
             );
         }
-        // Wherever the database is chosen.
+        // COM_INIT_DB chooses the database too, in either spelling.
         for name in ["social", "Social"] {
             client
                 .command(&[&[COM_INIT_DB], name.as_bytes()].concat())
@@ -92,7 +92,7 @@ fn names_have_no_case_where_the_server_gives_them_none() {
         }
         let counts = proxy.counts();
         let tails = counts.of("tails_virtual") + counts.of("tails_kept");
-        // MySQL describes a join of so few messages otherwise.
+        // MySQL describes the join differently for so few messages.
         assert_eq!(tails > 0, kind == ServerKind::Mariadb, "{counts:?}");
         let checked = check(server.addr(), &settings, ROOT_SERVICE);
         checked.says("feed home, database social: its SELECTs are narrowed");

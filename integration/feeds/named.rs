@@ -1,4 +1,4 @@
-//! Statements of feeds that are prepared by a text and executed by their names: the same directly and through Headwater.
+//! Feed statements that are prepared from a text and executed by name: answers are the same directly and through Headwater.
 
 use super::app::{App, SMALL, large, settings};
 use super::narrowed::{narrowed_where, relayed};
@@ -15,12 +15,12 @@ use crate::kit::servers::{Server, on_each_server};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::{Login, Param, WireClient};
 
-/// How many executions are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
+/// Executions to compare on each server: `HEADWATER_FEEDS`, or a number that suffices for a test.
 fn executions() -> u64 {
     how_many("HEADWATER_FEEDS", 1_200)
 }
 
-/// So many ways to write one.
+/// The ways to write a statement.
 const TEMPLATES: u64 = 40;
 
 #[test]
@@ -33,7 +33,7 @@ fn executions_by_name_are_answered_as_directly() {
         let direct = WireClient::login(server.addr(), &login);
         let mut pair = Pair::new(direct, proxy.login(&login));
         let mut prepared = vec![String::new(); TEMPLATES as usize];
-        // Executions that show COALESCE or IFNULL beside another table are the server's.
+        // The server answers executions that select COALESCE or IFNULL together with another table.
         let wanted = (executions(), executions() / 6);
         let quota = Quota::new(&proxy, wanted.0, wanted.1, Counts::feeds_answered);
         while quota.take().is_some() {
@@ -71,7 +71,7 @@ fn executions_by_name_are_answered_as_directly() {
     });
 }
 
-/// A value as SQL.
+/// The parameter's value as an SQL literal.
 fn literal(param: &Param) -> String {
     let Some(bytes) = &param.value else {
         return "NULL".into();
@@ -123,7 +123,7 @@ fn a_name_means_what_it_was_given_last() {
             narrowed(&mut twin, EXECUTE);
             twin.run(behind);
         }
-        // Strings of digits are numbers, but for LIMIT.
+        // Strings of digits count as numbers, except in LIMIT.
         twin.run("SET @one = '3'");
         narrowed(&mut twin, EXECUTE);
         for (set, why) in [
@@ -157,7 +157,7 @@ fn a_name_means_what_it_was_given_last() {
             .connect()
             .ok("ALTER TABLE statuses ADD COLUMN more INT NOT NULL DEFAULT 7");
         narrowed(&mut twin, EXECUTE);
-        // Names mean the tables that they meant when it was prepared.
+        // Table names in the text keep the meaning that they have at PREPARE.
         let other = Database::empty(server, "feednamedtoo");
         let small = App {
             messages: 50,
@@ -168,12 +168,12 @@ fn a_name_means_what_it_was_given_last() {
         relayed(&proxy, &mut twin, EXECUTE, "other_database");
         twin.run(&format!("USE {}", database.name()));
         narrowed(&mut twin, EXECUTE);
-        // A text that fails leaves no statement; one that is none of a feed is another's.
+        // A PREPARE that fails leaves no statement. The server answers a text that belongs to no feed.
         twin.run("PREPARE page FROM 'SELECT id FROM nothing WHERE a = ? ORDER BY id DESC LIMIT ?'");
         twin.run(EXECUTE);
         twin.run("PREPARE page FROM 'SELECT ?, ?, ?'");
         twin.run(EXECUTE);
-        // What is not known may have set the next transaction's level, until that has ended.
+        // An unknown statement may have set the level of the next transaction, until that transaction ends.
         twin.run(&format!("PREPARE page FROM '{LISTED}'"));
         relayed(&proxy, &mut twin, EXECUTE, "one_shot_transaction");
         twin.run("commit;");

@@ -1,4 +1,4 @@
-//! Waiting until a statement is narrowed, or relayed for a reason.
+//! Helpers that wait until a statement is narrowed, or relayed for a reason.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::kit::twin::Twin;
 use crate::kit::wire_client::WireClient;
 use crate::kit::{patience, pause_since};
 
-/// Asks until it is narrowed: what other stories change on this server may have it looked at again any time.
+/// Sends the query until it is narrowed: changes by other tests on this server may cause a new check at any time.
 #[track_caller]
 pub(crate) fn narrowed(proxy: &Proxy, client: &mut WireClient, statement: &str) {
     narrowed_where(proxy, statement, |statement| {
@@ -15,14 +15,14 @@ pub(crate) fn narrowed(proxy: &Proxy, client: &mut WireClient, statement: &str) 
     });
 }
 
-/// As [`narrowed`], where each question may have its own session.
+/// As [`narrowed`], but each query may have its own session.
 #[track_caller]
 pub(super) fn narrowed_where(proxy: &Proxy, statement: &str, mut ask: impl FnMut(&str)) {
     let never = format!("narrowed: {statement}");
     until_risen(proxy, &never, Counts::feeds_answered, || ask(statement));
 }
 
-/// Asks until what is counted has risen; else says what never came.
+/// Repeats the query until the count rises; otherwise panics with `never`.
 #[track_caller]
 pub(super) fn until_risen(
     proxy: &Proxy,
@@ -47,7 +47,7 @@ pub(super) fn until_risen(
     }
 }
 
-/// Asks so often on both sides, where answers and warnings have to be equal, whatever becomes of it.
+/// Sends the query so often on both sides. Answers and warnings must be equal, whether it is narrowed or relayed.
 #[track_caller]
 pub(super) fn same(twin: &mut Twin, statement: &str, times: u32) {
     for _ in 0..times {
@@ -56,7 +56,7 @@ pub(super) fn same(twin: &mut Twin, statement: &str, times: u32) {
     }
 }
 
-/// Asks on both sides, where answers have to be equal, until it is relayed for this reason: it never may be narrowed.
+/// Sends the query on both sides until it is relayed for this reason. Answers must be equal, and it must never be narrowed.
 #[track_caller]
 pub(super) fn relayed(proxy: &Proxy, twin: &mut Twin, statement: &str, why: &str) {
     let before = proxy.counts().feeds_answered();
@@ -65,7 +65,7 @@ pub(super) fn relayed(proxy: &Proxy, twin: &mut Twin, statement: &str, why: &str
     assert_eq!(after, before, "narrowed: {statement}");
 }
 
-/// The same while others ask for pages of their own.
+/// The same while other clients request pages.
 #[track_caller]
 pub(super) fn relayed_beside(proxy: &Proxy, twin: &mut Twin, statement: &str, why: &str) {
     let name = format!("feeds_relayed[{why}]");
@@ -80,7 +80,7 @@ pub(super) fn relayed_beside(proxy: &Proxy, twin: &mut Twin, statement: &str, wh
     );
 }
 
-/// Asks on both sides, where answers have to be equal, until it is narrowed.
+/// Sends the query on both sides until it is narrowed. Answers must be equal.
 #[track_caller]
 pub(super) fn equal(proxy: &Proxy, twin: &mut Twin, statement: &str) {
     narrowed_where(proxy, statement, |statement| {

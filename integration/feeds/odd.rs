@@ -1,4 +1,4 @@
-//! Tables, columns, changes and character sets that are not as in most apps: answers are the same directly and through Headwater.
+//! Unusual tables, columns, changes and character sets: answers are the same directly and through Headwater.
 
 use std::time::Instant;
 
@@ -19,12 +19,12 @@ const JOINED: &str = "SELECT s.id, s.profile_id FROM statuses s JOIN followers f
 
 const COLUMNS: &str = "id, profile_id, caption, kind, visibility, likes, created_at";
 
-/// A message of this id and author.
+/// The VALUES row of a message.
 fn message(id: u64, author: u64) -> String {
     format!("({id}, {author}, 'new', 'photo', 'public', 1, '2026-01-02')")
 }
 
-/// Each change, as statements; a change of MariaDB's alone begins with `-`.
+/// Each change is a list of statements. A leading `-` marks a statement for MariaDB only.
 fn changes() -> Vec<Vec<String>> {
     let inserts = |rows: &[(u64, u64)]| {
         let rows: Vec<_> = rows
@@ -38,7 +38,7 @@ fn changes() -> Vec<Vec<String>> {
     };
     let texts = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
     vec![
-        // What a trigger makes of a row, and what it does to others.
+        // A trigger changes the inserted row, or other rows.
         vec![
             "CREATE TRIGGER moves BEFORE INSERT ON statuses FOR EACH ROW SET NEW.profile_id = NEW.profile_id % 5 + 1".into(),
             inserts(&[(5_001, 1), (5_002, 5), (5_003, 9)]),
@@ -101,7 +101,7 @@ fn changes() -> Vec<Vec<String>> {
             "-CREATE OR REPLACE TABLE statuses LIKE old".into(),
             "-INSERT INTO statuses SELECT * FROM old WHERE id % 2 = 0".into(),
         ],
-        // Partitions, whose rows come and go without being told.
+        // Partition changes add and remove rows without row events.
         texts(&[
             "ALTER TABLE statuses PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (1000), PARTITION b VALUES LESS THAN (2900), \
              PARTITION c VALUES LESS THAN MAXVALUE)",
@@ -116,7 +116,7 @@ fn changes() -> Vec<Vec<String>> {
         ]),
         texts(&["ALTER TABLE statuses DROP PARTITION a"]),
         texts(&["ALTER TABLE statuses REMOVE PARTITIONING"]),
-        // Whom a reader follows.
+        // Changes of whom a reader follows.
         texts(&[
             "UPDATE IGNORE followers SET profile_id = profile_id + 1 WHERE profile_id IN (1, 2) ORDER BY profile_id DESC",
             "UPDATE IGNORE followers SET profile_id = 1 WHERE profile_id = 3",
@@ -126,7 +126,6 @@ fn changes() -> Vec<Vec<String>> {
     ]
 }
 
-/// However rows come and go.
 #[test]
 fn changes_of_every_kind_are_seen_at_once() {
     on_each_quiet_server(|server| {
@@ -148,7 +147,7 @@ fn changes_of_every_kind_are_seen_at_once() {
                     .any(|begins| statement.starts_with(begins));
                 for _ in 0..if is_open { 1 } else { 3 } {
                     twin.run(LISTED);
-                    // Key flags of its columns follow the plan, which the server chooses by what it has counted lately.
+                    // Key flags of its columns follow the plan, which the server chooses by its recent statistics.
                     same_rows(&mut twin, JOINED);
                 }
             }
@@ -158,12 +157,12 @@ fn changes_of_every_kind_are_seen_at_once() {
     });
 }
 
-/// Asks for the joined page on both sides, where rows have to be equal, until it is narrowed.
+/// Sends the joined page's query on both sides until it is narrowed. Rows must be equal.
 fn equal_rows(proxy: &Proxy, twin: &mut Twin) {
     narrowed_where(proxy, JOINED, |statement| same_rows(twin, statement));
 }
 
-/// Columns of each kind, and values in them.
+/// Column types, with values for each.
 const KINDS: [(&str, &str, &str); 15] = [
     (
         "flags",
@@ -198,7 +197,7 @@ const KINDS: [(&str, &str, &str); 15] = [
     ),
 ];
 
-/// Conditions on them; most may warn or fail, or mean another thing than they seem to.
+/// Conditions on these columns. Most may warn, fail or mean something other than they seem to.
 const CONDITIONS: [&str; 41] = [
     "flags = 'a'",
     "flags = 3",
@@ -276,8 +275,8 @@ fn columns_of_every_kind_are_compared_as_directly() {
     });
 }
 
-/// Asks on both sides, where answers have to be equal, until Headwater has made up its mind about the feed and the form: a busy machine takes
-/// its time.
+/// Sends the query on both sides until Headwater has checked the feed and the template, which takes time on a busy machine.
+/// Answers must be equal.
 #[track_caller]
 fn until_it_is_looked_at(proxy: &Proxy, twin: &mut Twin, statement: &str) {
     let undecided = |proxy: &Proxy| {
@@ -301,7 +300,7 @@ fn narrowed_of(proxy: &Proxy) -> u64 {
     proxy.counts().feeds_answered()
 }
 
-/// Types of ids and users, what they are, and whether memory has them: it has none below 0.
+/// Types of ids and users, their values, and whether memory can hold them: it holds none below 0.
 const NUMBERS: [(&str, &str, &str, &str, bool); 5] = [
     (
         "BIGINT UNSIGNED",
@@ -390,7 +389,7 @@ fn ids_at_the_ends_of_their_types_are_answered_as_directly() {
     });
 }
 
-/// In these character sets a backslash may be the second byte of a letter, so that a quote behind it ends the string.
+/// In these character sets a backslash can be the second byte of a character, so that a quote after it ends the string.
 #[test]
 fn strings_end_where_the_server_has_them_end() {
     on_each_server(|server| {
@@ -421,7 +420,7 @@ fn strings_end_where_the_server_has_them_end() {
     });
 }
 
-/// A parenthesis needs no space on either side, and the list that it holds may be replaced.
+/// A parenthesis needs no space on either side, and Headwater may replace the list inside it.
 #[test]
 fn lists_in_parentheses_stand_where_they_stood() {
     on_each_server(|server| {
@@ -439,7 +438,7 @@ fn lists_in_parentheses_stand_where_they_stood() {
     });
 }
 
-/// A table of messages, or of who follows whom, that is a view is the server's.
+/// The server answers if the table of messages or of follows is a view.
 #[test]
 fn views_are_the_servers() {
     on_each_server(|server| {
@@ -455,7 +454,7 @@ fn views_are_the_servers() {
         root.ok("UPDATE edges SET accepted = 1 - accepted");
         same(&mut twin, JOINED, 5);
         assert_eq!(narrowed_of(&proxy), 0, "{:?}", proxy.counts());
-        // A view that is joined, and is none of the feed's, hides what it reads.
+        // A joined view that is not part of the feed hides the tables that it reads.
         root.ok("DROP VIEW followers");
         root.ok("RENAME TABLE edges TO followers");
         root.ok("CREATE VIEW shown AS SELECT id, name FROM profiles WHERE private = 0");
@@ -466,14 +465,14 @@ fn views_are_the_servers() {
     });
 }
 
-/// Pages by a column that no index has in the order of pages alone: the more messages there are, the more a page costs.
+/// Pages ordered by a column that leads no index: their cost grows with the number of messages.
 fn by_score(reader: u64) -> String {
     JOINED
         .replace("f.profile_id = 1", &format!("f.profile_id = {reader}"))
         .replace("ORDER BY", "ORDER BY s.score DESC,")
 }
 
-/// Which way costs less is learned for each number of authors: those who follow nobody are answered by the server, others from memory.
+/// Headwater determines the cheaper strategy by the number of authors: the server answers readers without follows, memory the others.
 #[test]
 fn the_dearer_way_is_not_taken() {
     on_each_quiet_server(|server| {
@@ -499,9 +498,9 @@ fn the_dearer_way_is_not_taken() {
         let own_choice = PATIENT.replace("narrow = \"always\"\n", "");
         let proxy = served(server, &database, "home", &[&*own_choice, &feed].concat());
         let mut client = proxy.login(&database.login());
-        // One measurement may mislead, until it is made again.
+        // One measurement may mislead until it is repeated.
         let answered: fn(&Counts) -> u64 = Counts::feeds_answered;
-        // What a trial of the dearer way has filled is cheaper than either.
+        // Rows that a trial of the dearer strategy has cached are cheaper than either strategy.
         let relayed: fn(&Counts) -> u64 =
             |counts| counts.of("feeds_relayed[cheaper_directly]") + counts.of("feeds_kept");
         for (reader, counted) in [(299, answered), (300, relayed)] {

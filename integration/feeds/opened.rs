@@ -1,9 +1,8 @@
-//! A statement with parameters in the place of its literals, and their values in every type that drivers send.
+//! A statement with parameters in place of its literals. Their values have every type that drivers send.
 
 use crate::kit::random::Random;
 use crate::kit::wire_client::Param;
 
-/// A text with parameters.
 pub(super) struct Opened {
     pub(super) text: String,
     pub(super) params: Vec<Param>,
@@ -12,9 +11,9 @@ pub(super) struct Opened {
 const UNSIGNED: u8 = 0x80;
 
 impl Opened {
-    /// `how` is the same for all statements of one template; with `values` each has types of its own.
+    /// `how` is seeded alike for all statements of one template. `values` draws the types of each statement.
     pub(super) fn of(statement: &str, how: &mut Random, values: &mut Random) -> Opened {
-        // LIMIT's numbers stay in some, as do strings.
+        // Some statements leave the numbers of LIMIT, or the strings, as literals.
         let (limits, strings) = (!how.one_in(3), !how.one_in(3));
         let mut opened = Opened {
             text: String::new(),
@@ -77,7 +76,7 @@ fn number_of_any_type(number: u64, values: &mut Random) -> Param {
         5..=9 => Param::new(3, sign, &bytes[..4]),
         10..=14 => Param::new(5, 0, &(number as f64).to_le_bytes()),
         15..=20 => Param::text(Some(&number.to_string())),
-        // What is no plain number of this kind.
+        // Not a plain number of this type.
         21 => Param::text(Some(&format!("{number}.0"))),
         22 if values.one_in(3) => Param::text(None),
         23 if values.one_in(3) => Param::new(5, 0, &(number as f64 + 0.5).to_le_bytes()),

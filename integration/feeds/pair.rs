@@ -1,5 +1,5 @@
-//! Two sessions told the same, one straight to the server and one through Headwater: rows, warnings and errors are equal, and columns
-//! are described as the server has described them for the same template.
+//! Two sessions that run the same statements, one directly on the server and one through Headwater. Rows, warnings and errors are equal.
+//! Column metadata is what the server has sent for the same template.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,15 +14,15 @@ const KEY_FLAGS: u16 = 0x660e;
 /// No index, no good index.
 const PLAN: u16 = 0x30;
 
-/// Key flags of each column, and status flags.
+/// Key flags of each column, and the plan's status flags.
 type Variant = (Vec<u16>, u16);
 
 pub(super) struct Pair {
     direct: WireClient,
     proxied: WireClient,
-    /// What the server has said, by template.
+    /// Variants that the server has sent, by template.
     said: HashMap<u64, HashSet<Variant>>,
-    /// What each side was told last of a statement's columns.
+    /// The column metadata that each side received last for a statement.
     columns: [HashMap<u32, Vec<Vec<u8>>>; 2],
 }
 
@@ -36,17 +36,15 @@ impl Pair {
         }
     }
 
-    /// The session that goes straight to the server.
     pub(super) fn direct(&mut self) -> &mut WireClient {
         &mut self.direct
     }
 
-    /// The session that goes through Headwater.
     pub(super) fn proxied(&mut self) -> &mut WireClient {
         &mut self.proxied
     }
 
-    /// Asks on both sides.
+    /// Sends the query on both sides.
     #[track_caller]
     pub(super) fn ask(&mut self, template: u64, statement: &str) {
         let direct = self.direct.query(statement);
@@ -56,7 +54,7 @@ impl Pair {
         });
     }
 
-    /// Asks on both sides: the answers are equal in all that the protocol has, key flags and status flags of the plan included.
+    /// Sends the query on both sides. Answers are equal in the whole protocol, including the plan's key flags and status flags.
     #[track_caller]
     pub(super) fn ask_exactly(&mut self, statement: &str) {
         let direct = self.direct.query(statement);
@@ -67,7 +65,7 @@ impl Pair {
         );
     }
 
-    /// Asks for several statements in one command, each of its own template.
+    /// Sends several statements in one command, each with its own template.
     #[track_caller]
     pub(super) fn ask_several(&mut self, statements: &[(u64, String)]) {
         let texts: Vec<&str> = statements.iter().map(|(_, text)| &**text).collect();
@@ -84,7 +82,7 @@ impl Pair {
         }
     }
 
-    /// The same text to both, which has no rows.
+    /// Sends a text that returns no rows on both sides.
     pub(super) fn run(&mut self, text: &str) {
         self.direct.ok(text);
         self.proxied.ok(text);
@@ -118,7 +116,7 @@ impl Pair {
         }
     }
 
-    /// Executes on both sides; `types`: they come along.
+    /// Executes on both sides; `types`: the parameter types are sent along.
     #[track_caller]
     pub(super) fn execute(
         &mut self,
@@ -132,14 +130,14 @@ impl Pair {
         let proxied = self.executed(1, statement[1], params, types);
         let story = format!("{text} with {params:02x?}, types: {types}");
         self.compare(template, &story, direct, proxied, |pair| {
-            // One that was prepared just now: to who keeps columns, those of an older one are not told again.
+            // A new statement: a client that caches columns does not receive those of an older statement again.
             let (id, told) = pair.direct.prepare_described(text);
             pair.columns[0].insert(id, told);
             pair.executed(0, id, params, true)
         });
     }
 
-    /// Executes on one side: 0 directly.
+    /// Executes on one side; 0 is the direct one.
     fn executed(&mut self, side: usize, id: u32, params: &[Param], types: bool) -> Vec<Answer> {
         let client = match side {
             0 => &mut self.direct,
@@ -158,7 +156,7 @@ impl Pair {
         answers
     }
 
-    /// `again`: asks directly once more, as the server may choose another plan at any time, and may have done so in between.
+    /// `again` repeats the direct query, because the server may choose another plan at any time, also between the two queries.
     #[track_caller]
     fn compare(
         &mut self,
@@ -193,8 +191,8 @@ impl Pair {
         );
     }
 
-    /// The same of one that leaves the order of some rows to the server, who may choose anew each time: `either` asks for them in several
-    /// orders. Where these differ, `narrowed` must not count it.
+    /// The same for a statement that leaves the order of some rows to the server, which may choose anew each time. `either` is the query
+    /// in several orders. Where these differ, `narrowed` must not count the statement.
     #[track_caller]
     pub(super) fn ask_untied(
         &mut self,
@@ -211,7 +209,7 @@ impl Pair {
             let is_narrowed = narrowed() > before;
             let direct = self.direct.query(statement);
             let as_first = [&direct, &proxied].map(|answers| rows(answers.clone()) == first);
-            // The one in the middle of several with one key.
+            // The page may show the middle one of several messages with one key.
             let is_free = as_first != [true; 2]
                 && rest
                     .iter()
@@ -224,7 +222,7 @@ impl Pair {
             }
             return;
         }
-        // Headwater may learn from this one what the server says of columns.
+        // Headwater may sample column metadata from this query.
         let (_, variant) = plain(self.direct.query(statement));
         self.said.entry(template).or_default().extend(variant);
         let before = narrowed();
@@ -240,8 +238,8 @@ fn rows(mut answers: Vec<Answer>) -> Vec<Vec<Option<String>>> {
     }
 }
 
-/// The answers to an execution: each row is one cell, whose bytes are those of the packet. A client that has its columns is not told
-/// them.
+/// The answers to an execution. Each row is one cell with the bytes of the packet. A client that caches the columns does not
+/// receive them.
 fn binary(reply: &Reply, capabilities: u64) -> Vec<Answer> {
     let packets = &reply.packets;
     if matches!(packets[0].first_byte(), Some(0x00 | 0xff)) {
@@ -275,7 +273,7 @@ fn binary(reply: &Reply, capabilities: u64) -> Vec<Answer> {
     })]
 }
 
-/// An answer without what follows the plan, and that.
+/// Splits an answer into the part that does not depend on the plan, and the flags that do.
 fn plain(mut answers: Vec<Answer>) -> (Vec<Answer>, Option<Variant>) {
     let mut variant = None;
     for answer in &mut answers {

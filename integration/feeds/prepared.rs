@@ -1,4 +1,4 @@
-//! Statements of feeds that are prepared by the protocol: executions are the same directly and through Headwater.
+//! Feed statements that are prepared by the protocol: executions are the same directly and through Headwater.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -24,12 +24,12 @@ use crate::kit::wire_client::{
     WireClient, capability,
 };
 
-/// How many executions are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
+/// Executions to compare on each server: `HEADWATER_FEEDS`, or a number that suffices for a test.
 fn executions() -> u64 {
     how_many("HEADWATER_FEEDS", 1_000)
 }
 
-/// So many ways to write one.
+/// The ways to write a statement.
 const TEMPLATES: u64 = 60;
 /// Statements that are open at a time.
 const OPEN: usize = 200;
@@ -49,7 +49,7 @@ fn executions_are_answered_as_directly() {
                 "SMALLINT",
                 Login::default().with(capability::QUERY_ATTRIBUTES | capability::SESSION_TRACK),
             ),
-            // A client that keeps what it was told of columns: on MariaDB.
+            // A client that caches column metadata: on MariaDB.
             (
                 "BIGINT",
                 "INT UNSIGNED",
@@ -114,7 +114,7 @@ fn compare(
         pair.execute(template, &text, *statement, &params, !known);
         *told = types;
         if !params.is_empty() && random.one_in(4) {
-            // Inside a transaction that does more than read it is relayed, and the types came once.
+            // In a transaction that does more than read, the execution is relayed. Its types came once, before the transaction.
             pair.run("BEGIN");
             if random.one_in(2) {
                 pair.run("SET SESSION sql_notes = DEFAULT");
@@ -130,7 +130,7 @@ fn compare(
 fn story(server: &'static Server, app: &App, random: &mut Random) -> (Database, Proxy) {
     let database = Database::empty(server, "feedprepared");
     app.make(&mut database.connect(), random);
-    // So few that a filter which lets nothing pass comes to the end of them.
+    // So few candidates that a filter which nothing passes reaches the end of them.
     let settings = [&settings(), "[limits]\ncandidates = 900\n"].concat();
     let proxy = served(server, &database, "home", &settings);
     (database, proxy)
@@ -140,7 +140,7 @@ fn small(server: &'static Server) -> (Database, Proxy) {
     story(server, &SMALL, &mut Random(5))
 }
 
-/// The same, with captions that another character set reads otherwise.
+/// The same, with captions that mean something else in another character set.
 fn accented(server: &'static Server) -> (Database, Proxy) {
     let (database, proxy) = small(server);
     let mut root = database.connect();
@@ -156,7 +156,7 @@ fn listed(kind: &str) -> [Param; 4] {
     [one, two, three, Param::text(Some(kind))]
 }
 
-/// Executes until it is narrowed: what other stories change on this server may have it looked at again any time.
+/// Executes until it is narrowed: changes by other tests on this server may cause a new check at any time.
 #[track_caller]
 fn narrowed(proxy: &Proxy, twin: &mut Twin, statement: [u32; 2], params: &[Param]) {
     narrowed_where(proxy, "an execution", |_| {
@@ -164,7 +164,7 @@ fn narrowed(proxy: &Proxy, twin: &mut Twin, statement: [u32; 2], params: &[Param
     });
 }
 
-/// MySQL may not be able to convert text beyond ASCII, and refuses it then: it is the server's.
+/// MySQL may be unable to convert text beyond ASCII and then refuses it. The server answers such an execution.
 #[track_caller]
 fn accented_execution(
     server: &Server,
@@ -188,7 +188,7 @@ fn relayed(proxy: &Proxy, why: &str, execute: impl FnMut()) {
     until_risen(proxy, &name, |counts| counts.of(&name), execute);
 }
 
-/// Types come once, and the server has not seen those of an execution that was narrowed.
+/// Types come once, and the server has not received those of a narrowed execution.
 #[test]
 fn types_that_came_once_hold_for_executions_that_are_relayed() {
     on_each_server(|server| {
@@ -205,7 +205,7 @@ fn types_that_came_once_hold_for_executions_that_are_relayed() {
         });
         twin.execute_with(statement, &listed("photo"), 0, false);
         twin.run("ROLLBACK");
-        // Other types, narrowed again, and then an execution that is too long to be looked at.
+        // Other types, narrowed again, and then an execution that is too long to inspect.
         let mut other = listed("photo");
         other[0] = Param::new(8, 0, &4u64.to_le_bytes());
         narrowed(&proxy, &mut twin, statement, &other);
@@ -219,7 +219,6 @@ fn types_that_came_once_hold_for_executions_that_are_relayed() {
     });
 }
 
-/// Whatever the length of a list, and whichever of the values is NULL.
 #[test]
 fn lists_of_any_length_and_nulls_are_answered_as_directly() {
     on_each_server(|server| {
@@ -240,7 +239,7 @@ fn lists_of_any_length_and_nulls_are_answered_as_directly() {
                 with_null[at].value = None;
                 twin.execute_with(statement, &with_null, 0, true);
                 match params.len() - at {
-                    // Nothing is more than NULL: where all messages are few enough to be candidates, narrowing finds that out.
+                    // No value is greater than NULL. Narrowing finds that out where all messages are few enough to be candidates.
                     3 if count <= 3 => narrowed(&proxy, &mut twin, statement, &with_null),
                     3 => relayed(&proxy, "filtered", || {
                         twin.execute_with(statement, &with_null, 0, true);
@@ -258,11 +257,11 @@ fn lists_of_any_length_and_nulls_are_answered_as_directly() {
     });
 }
 
-/// All candidates pass.
+/// All candidates pass this filter.
 const UNFILTERED: &str =
     "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?) ORDER BY id DESC LIMIT 5";
 
-/// Drivers prepare, execute and close a text again and again: its narrowed text is prepared once, and ends with the session.
+/// Drivers prepare, execute and close a text again and again. Its narrowed text is prepared once, and ends with the session.
 #[test]
 fn own_statements_are_few_and_end_with_the_session() {
     on_each_quiet_server(|server| {
@@ -301,7 +300,7 @@ fn own_statements_are_few_and_end_with_the_session() {
         twin.change_to_root();
         assert_eq!(open(), before);
         unknown(&mut twin, again);
-        // Who names one of Headwater's own by chance has nothing.
+        // A client that names an internal statement by chance gets an error.
         let mut twin = Twin::new(server, &proxy, &database.login());
         let anew = twin.prepare(UNFILTERED);
         narrowed(&proxy, &mut twin, anew, &users);
@@ -310,7 +309,7 @@ fn own_statements_are_few_and_end_with_the_session() {
     });
 }
 
-/// The error names the statement, whose number is another on each side.
+/// The error names the statement, whose id differs between the sides.
 #[track_caller]
 fn unknown(twin: &mut Twin, statement: [u32; 2]) {
     let sides = [&mut twin.direct, &mut twin.proxied].into_iter();
@@ -385,7 +384,7 @@ fn names_mean_what_they_meant_where_a_statement_was_prepared() {
     });
 }
 
-/// A string's letters mean what they meant where it was prepared; those of a parameter are the execution's.
+/// A string literal keeps the character set of its PREPARE; a parameter has that of its execution.
 #[test]
 fn strings_are_read_in_the_character_set_of_their_time() {
     on_each_server(|server| {
@@ -402,7 +401,7 @@ fn strings_are_read_in_the_character_set_of_their_time() {
         let plain = twin.prepare(&text("'text'"));
         let strange = twin.prepare(&text("'\u{e9}'"));
         let given = twin.prepare(&text("?"));
-        // Under which settings they were prepared is known with their first execution.
+        // Headwater knows the settings of a PREPARE with the first execution.
         narrowed(&proxy, &mut twin, plain, &users);
         accented_execution(server, &proxy, &mut twin, given, &with("\u{e9}"));
         for charset in ["utf8mb4", "latin1", "utf8mb4"] {
@@ -412,7 +411,7 @@ fn strings_are_read_in_the_character_set_of_their_time() {
                     narrowed(&proxy, &mut twin, plain, &users);
                     accented_execution(server, &proxy, &mut twin, given, &with("\u{e9}"));
                 }
-                // Prepared under other settings, they are the server's.
+                // The server answers statements that were prepared under other settings.
                 _ => relayed(&proxy, "execution", || {
                     twin.execute_with(plain, &users, 0, true);
                     twin.execute_with(given, &with("\u{e9}"), 0, true);
@@ -428,7 +427,7 @@ fn strings_are_read_in_the_character_set_of_their_time() {
     });
 }
 
-/// A parameter's letters mean what they meant when its type came, whatever is set since.
+/// A parameter's text has the character set that was in effect when its type came, whatever is set since.
 #[test]
 fn text_is_read_as_when_its_type_came() {
     on_each_server(|server| {
@@ -452,7 +451,7 @@ fn text_is_read_as_when_its_type_came() {
     });
 }
 
-/// What a server keeps of types in an execution that it refuses is not known.
+/// It is unknown which types a server retains from an execution that it refuses.
 #[test]
 fn types_of_an_execution_that_was_refused_are_not_relied_on() {
     on_each_server(|server| {
@@ -466,7 +465,7 @@ fn types_of_an_execution_that_was_refused_are_not_relied_on() {
         for first in [Param::long(1), Param::new(4, 0, &1u32.to_le_bytes())] {
             strange[0] = first;
             twin.execute_with(statement, &strange, 0, true);
-            // Whatever it is read as, it is read so on both ways.
+            // Both sides read it the same way, whatever that is.
             twin.execute_with(statement, &listed("photo"), 0, false);
             twin.execute_with(statement, &strange, 0, false);
             narrowed(&proxy, &mut twin, statement, &listed("text"));
@@ -474,7 +473,7 @@ fn types_of_an_execution_that_was_refused_are_not_relied_on() {
     });
 }
 
-/// MySQL takes a DATE with a time of day for a malformed packet, and leaves all that was before, errors and counts.
+/// MySQL treats a DATE with a time of day as a malformed packet. Errors and counts of the statement before stay.
 #[test]
 fn what_is_left_behind_a_malformed_execution_is_as_directly() {
     on_each_server(|server| {
@@ -525,7 +524,7 @@ fn cursors_and_long_data_are_the_servers() {
             twin.execute_with(statement, &listed("text"), 1, true);
         });
         twin.of_statement(COM_STMT_FETCH, statement, &3u32.to_le_bytes());
-        // What MySQL answers to it without a cursor has no end.
+        // Without a cursor, MySQL's reply has no end.
         if server.is_mariadb() {
             relayed(&proxy, "execution", || {
                 twin.execute_with(statement, &listed("text"), 0, true);
@@ -534,7 +533,7 @@ fn cursors_and_long_data_are_the_servers() {
     });
 }
 
-/// A client that keeps what it was told of columns is told them when the server would tell it.
+/// A client that caches column metadata receives it when the server would send it.
 #[test]
 fn columns_that_a_client_keeps_are_left_out_as_directly() {
     on_each_server(|server| {
@@ -585,7 +584,7 @@ fn columns_that_a_client_keeps_are_left_out_as_directly() {
                     twin.execute_with(statement, &users, 0, true);
                     twin.execute_with(page, &of(user), 0, true);
                 }
-                // Narrowed under the settings of its time alone.
+                // A statement is narrowed only under the settings of its PREPARE.
                 let [statement, page] = [all, joined].map(|text| twin.prepare(text));
                 for user in 1..6 {
                     narrowed(&proxy, &mut twin, statement, &users);
@@ -596,7 +595,7 @@ fn columns_that_a_client_keeps_are_left_out_as_directly() {
             twin.execute_with(statement, &users, 0, true);
             let statement = twin.prepare(all);
             narrowed(&proxy, &mut twin, statement, &users);
-            // An execution that is too long to be looked at: its statement is the server's from then on.
+            // An execution that is too long to inspect: from then on the server answers its statement.
             let text = "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?) AND caption <> ? ORDER BY id DESC LIMIT 3";
             let given = twin.prepare(text);
             let with = |value: &str| [Param::long(1), Param::long(2), Param::text(Some(value))];
@@ -612,7 +611,7 @@ fn columns_that_a_client_keeps_are_left_out_as_directly() {
     });
 }
 
-/// On MariaDB the statement prepared last has a second id, which never means one of Headwater's own.
+/// On MariaDB the statement prepared last has a second id, which never names an internal statement of Headwater.
 #[test]
 fn the_one_prepared_last_is_the_clients() {
     on_each_server(|server| {
@@ -641,7 +640,7 @@ fn the_one_prepared_last_is_the_clients() {
         calls.execute_with(last, &[Param::long(6)], 1, true);
         calls.of_statement(COM_STMT_FETCH, last, &3u32.to_le_bytes());
 
-        // There is none any more.
+        // The statement prepared last is closed.
         let mut calls = twin();
         let first = calls.prepare(LISTED);
         let second = calls.prepare("SELECT ? + 1");
@@ -664,7 +663,7 @@ fn the_one_prepared_last_is_the_clients() {
     });
 }
 
-/// As MariaDB's drivers send what they execute for the first time.
+/// MariaDB's drivers send a first execution this way.
 #[test]
 fn an_execution_may_follow_its_text_without_waiting() {
     on_each_server(|server| {
@@ -695,7 +694,6 @@ fn an_execution_may_follow_its_text_without_waiting() {
     });
 }
 
-/// What an execution leaves behind is what it would have left.
 #[test]
 fn counts_and_warnings_behind_it_are_as_directly() {
     on_each_server(|server| {
@@ -707,7 +705,7 @@ fn counts_and_warnings_behind_it_are_as_directly() {
             twin.ok("DO 1");
             twin.execute_with(statement, &listed("text"), 0, true);
             twin.run(question);
-            // The first of another size prepares one more.
+            // The first execution of another size prepares one more statement.
             let fewer = twin.prepare(&LISTED.replace("LIMIT 5", "LIMIT 3"));
             narrowed(&proxy, &mut twin, fewer, &listed("text"));
             twin.run(question);
@@ -717,7 +715,7 @@ fn counts_and_warnings_behind_it_are_as_directly() {
     });
 }
 
-/// Times are parameters in three forms.
+/// Parameters carry times in three forms.
 #[test]
 fn moments_are_compared_as_the_server_compares_them() {
     on_each_server(|server| {

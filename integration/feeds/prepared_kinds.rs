@@ -1,4 +1,4 @@
-//! What a parameter once was: MySQL goes on comparing it so, whatever comes behind, and refuses text that it cannot convert.
+//! Earlier types of a parameter: MySQL continues to compare by them, whatever type follows, and refuses text that it cannot convert.
 
 use super::app::{SMALL, settings_in};
 use super::narrowed::narrowed_where;
@@ -14,7 +14,7 @@ use crate::kit::wire_client::Param;
 const PAGE: &str = "SELECT id, caption FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = ?) \
     AND kind <> ? ORDER BY id DESC LIMIT ?";
 
-/// A number or a time by its type: one that comes once in place of text.
+/// Parameters that are numbers or times by their type. Each comes once instead of text.
 fn others() -> Vec<Param> {
     vec![
         Param::long(5),
@@ -30,7 +30,7 @@ fn others() -> Vec<Param> {
     ]
 }
 
-/// Two sessions of an app whose tables were changed so, and the Headwater of one of them.
+/// Two sessions of an app after these changes to its tables, and the Headwater that one of them uses.
 fn scene(server: &'static Server, name: &str, changes: &[&str]) -> (Database, Proxy, Twin) {
     let database = Database::empty(server, name);
     let mut root = database.connect();
@@ -113,7 +113,7 @@ fn text_that_the_server_cannot_convert_is_refused_as_directly() {
     });
 }
 
-/// Beyond 2^53 a double has no whole numbers beside each other.
+/// Beyond 2^53 a double cannot represent every whole number.
 #[test]
 fn great_numbers_behind_other_kinds_are_compared_as_the_server_compares_them() {
     on_each_server(|server| {
@@ -154,11 +154,11 @@ fn great_numbers_behind_other_kinds_are_compared_as_the_server_compares_them() {
     });
 }
 
-/// Text may be a moment: behind a number it may be one too.
+/// Text can be a time, also after a number.
 #[test]
 fn moments_behind_other_kinds_are_compared_as_the_server_compares_them() {
     on_each_server(|server| {
-        // Where there is a key, flags of columns follow the plan, and that the value.
+        // With a key, column flags follow the plan, and the plan follows the value.
         let changes =
             ["ALTER TABLE statuses DROP KEY by_time, MODIFY created_at DATETIME(6) NOT NULL"];
         let (_database, proxy, mut twin) = scene(server, "feedmoments", &changes);

@@ -1,4 +1,4 @@
-//! Statements that were prepared under other settings than those of now: servers keep some of them, and read others anew.
+//! Statements that were prepared under settings other than the present ones: servers retain some of these, and read others anew.
 
 use super::narrowed::narrowed;
 use super::rules::{LISTED, app};
@@ -6,7 +6,7 @@ use crate::kit::random::Random;
 use crate::kit::servers::on_each_server;
 use crate::kit::twin::Twin;
 
-/// What may mean something else under other settings.
+/// Statements that may mean something else under other settings.
 const TEXTS: [&str; 5] = [
     "SELECT id, COALESCE(caption, '') AS shown FROM statuses WHERE profile_id IN (1, 2, 3, 4) ORDER BY id DESC LIMIT 5",
     "SELECT id, caption FROM statuses WHERE profile_id IN (1, 2, 3, 4) AND caption <> '' ORDER BY id DESC LIMIT 5",
@@ -48,7 +48,7 @@ fn a_prepared_statement_keeps_the_settings_under_which_it_was_prepared() {
             twin.ok(&format!("SET {}", random.pick(&settings)));
             let text = random.pick(&TEXTS);
             let statement = twin.prepare(text);
-            // Asked for at once, or not before the settings are others.
+            // Executed at once, or only after the settings change.
             for _ in 0..random.below(3) {
                 twin.execute(statement, &[]);
             }
@@ -74,7 +74,7 @@ fn a_prepared_statement_keeps_the_settings_under_which_it_was_prepared() {
     });
 }
 
-/// The one that was found: an empty string was NULL when it was prepared, and is none any more.
+/// A bug that was found: an empty string was NULL at PREPARE, and is not any more.
 #[test]
 fn an_empty_string_that_was_null_stays_null() {
     on_each_server(|server| {
@@ -98,7 +98,7 @@ fn an_empty_string_that_was_null_stays_null() {
                 twin.execute(statement, &[]);
             }
         }
-        // Prepared and asked for under the same settings, it is served.
+        // Prepared and executed under the same settings, it is served.
         let before = proxy.counts().feeds_answered();
         twin.ok("SET sql_mode = ''");
         let statement = twin.prepare(text);

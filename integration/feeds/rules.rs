@@ -1,4 +1,4 @@
-//! What a narrowed statement must not do, one rule each.
+//! Rules for narrowed statements, one test each.
 
 use super::app::{SMALL, settings_in};
 use super::narrowed::{narrowed, narrowed_where, same};
@@ -12,7 +12,7 @@ use crate::kit::twin::Twin;
 pub(super) const LISTED: &str =
     "SELECT id FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) ORDER BY id DESC LIMIT 5";
 
-/// What asks for what the statement before left.
+/// Queries for the session state that the statement before them leaves.
 pub(super) const BEHIND: [&str; 5] = [
     "SELECT FOUND_ROWS()",
     "SELECT ROW_COUNT()",
@@ -28,7 +28,7 @@ pub(super) fn app(server: &'static Server, story: &str) -> (Database, Proxy) {
     (database, proxy)
 }
 
-/// Without its list a statement reads no column that the account may not read.
+/// A statement without its list does not read the list's column, so the server would not refuse it to an account without that right.
 #[test]
 fn a_list_is_left_out_only_by_who_may_read_its_column() {
     on_each_server(|server| {
@@ -48,7 +48,7 @@ fn a_list_is_left_out_only_by_who_may_read_its_column() {
         root.ok(&format!(
             "GRANT SELECT (profile_id) ON {name}.statuses TO {user}@'%'"
         ));
-        // Whether a temporary table is in the way cannot be asked by this account: only a new session has none for certain.
+        // This account cannot query whether a temporary table hides the table: only a new session certainly has none.
         narrowed_where(&proxy, LISTED, |statement| {
             proxy.login(&login).query(statement);
         });
@@ -56,7 +56,7 @@ fn a_list_is_left_out_only_by_who_may_read_its_column() {
     });
 }
 
-/// What fails or warns on a row that narrowing never reads is the server's to say.
+/// The server must report errors and warnings of rows that narrowing never reads.
 #[test]
 fn what_may_fail_or_warn_is_not_narrowed() {
     on_each_server(|server| {
@@ -112,7 +112,6 @@ fn what_only_the_session_sees_is_the_servers_to_show() {
     });
 }
 
-/// What a statement leaves behind is what it would have left.
 #[test]
 fn counts_and_warnings_behind_it_are_as_directly() {
     on_each_server(|server| {

@@ -1,10 +1,10 @@
-//! A Headwater whose feed is served from a database.
+//! Starts a Headwater whose feed is served from a database.
 
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::Server;
 
-/// On a busy machine memory takes its time, and what it says then is to be checked as well.
+/// Memory is slow on a busy machine, and the tests check its answers then too.
 pub(crate) const PATIENT: &str = "
 [freshness]
 wait_ms = 10000
@@ -14,7 +14,7 @@ wait_ms = 10000
 narrow = \"always\"
 ";
 
-/// With these settings, once the log says that its feed of this name is served from the database.
+/// Starts Headwater with these settings, and waits until the log reports that the feed of this name is served from the database.
 #[track_caller]
 pub(super) fn served(server: &Server, database: &Database, name: &str, settings: &str) -> Proxy {
     let proxy = Proxy::configured(server.addr(), settings, ROOT_SERVICE);

@@ -1,4 +1,4 @@
-//! Sessions with settings of their own: what plans, columns or comparisons follow is the server's to decide.
+//! Sessions with their own settings: the server answers if plans, columns or comparisons depend on them.
 
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::kit::servers::on_each_server;
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::WireClient;
 
-/// Each with another value than the server's own.
+/// Each setting has a value that differs from the server's.
 const STEERING: [&str; 9] = [
     "optimizer_search_depth = 1",
     "optimizer_prune_level = 0",
@@ -28,10 +28,10 @@ const MARIADB: [&str; 5] = [
     "join_cache_level = 0",
     "in_predicate_conversion_threshold = 2",
 ];
-/// Under it the server warns of the list.
+/// With this setting the server warns about the list.
 const MYSQL: [&str; 1] = ["range_optimizer_max_mem_size = 1"];
 
-/// Under other settings the server may plan otherwise, and say so of its columns, or warn.
+/// Under other settings the server may choose other plans, describe columns differently, or warn.
 #[test]
 fn a_session_that_steers_the_servers_plans_is_answered_by_the_server() {
     on_each_server(|server| {
@@ -52,7 +52,7 @@ fn a_session_that_steers_the_servers_plans_is_answered_by_the_server() {
     });
 }
 
-/// Descriptions of columns hold the character set of the answer: each session gets its own, and none takes the template from others.
+/// Column metadata contains the character set of the result. Each session gets its own, and none deprives others of the template.
 #[test]
 fn sessions_of_several_character_sets_are_all_narrowed() {
     on_each_server(|server| {
@@ -74,7 +74,7 @@ fn sessions_of_several_character_sets_are_all_narrowed() {
     });
 }
 
-/// That a statement was slow is told at its end, and is no part of what is learned.
+/// The flag of a slow statement comes at its end, and is not part of the metadata sample.
 #[test]
 fn that_a_statement_was_slow_is_never_learned() {
     const SLOW: &str = "SET long_query_time = 0";
@@ -94,20 +94,20 @@ fn that_a_statement_was_slow_is_never_learned() {
     });
 }
 
-/// In the hour that comes twice a TIMESTAMP compares otherwise by row than by index: which rows pass is the plan's.
+/// In the hour that occurs twice, a TIMESTAMP compares differently by row than by index: the plan decides which rows pass.
 #[test]
 fn a_timestamp_is_compared_by_the_server_where_an_hour_comes_twice() {
     on_each_server(|server| {
         let (database, proxy) = app(server, "feedtwice");
         let mut root = database.connect();
         root.ok("SET time_zone = '+00:00'");
-        // One a minute, through both of these hours.
+        // One message a minute, through both of these hours.
         root.ok(
             "ALTER TABLE statuses ADD COLUMN seen_at TIMESTAMP NULL, ADD COLUMN shown_at DATETIME, ADD INDEX feed (profile_id, seen_at)",
         );
         root.ok("UPDATE statuses SET seen_at = '2026-10-24 12:00:00' + INTERVAL id MINUTE, shown_at = '2026-10-25 02:30:00'");
         root.query("ANALYZE TABLE statuses");
-        // The zone's tables may be empty: this one is the story's own.
+        // The zone tables may be empty, so the test inserts its own zone.
         zone(&mut root);
         let mut twin = Twin::new(server, &proxy, &database.login());
         for condition in [
@@ -117,7 +117,7 @@ fn a_timestamp_is_compared_by_the_server_where_an_hour_comes_twice() {
             "seen_at < shown_at",
             "NOT (seen_at > '2026-10-25 02:30:00')",
         ] {
-            // The index is the plan of the server alone, the primary key that of candidates.
+            // Only the server's plan uses the index. Candidates use the primary key.
             let statement = format!(
                 "SELECT id FROM statuses WHERE profile_id IN (1, 2) AND {condition} ORDER BY id DESC LIMIT 400"
             );
@@ -126,7 +126,7 @@ fn a_timestamp_is_compared_by_the_server_where_an_hour_comes_twice() {
             twin.ok("SET time_zone = 'Headwater/Twice'");
             relayed(&proxy, &mut twin, &statement, "time_zone");
         }
-        // One that is only told, or asked for NULL, is no matter.
+        // A TIMESTAMP that is only selected, or tested for NULL, does not prevent narrowing.
         for condition in ["seen_at IS NOT NULL", "shown_at <= '2026-10-25 02:30:00'"] {
             equal(
                 &proxy,
@@ -139,7 +139,7 @@ fn a_timestamp_is_compared_by_the_server_where_an_hour_comes_twice() {
     });
 }
 
-/// Summer until 2026-10-25 01:00 UTC.
+/// Summer time until 2026-10-25 01:00 UTC.
 fn zone(root: &mut WireClient) {
     for statement in [
         "REPLACE INTO mysql.time_zone (Time_zone_id, Use_leap_seconds) VALUES (90001, 'N')",
@@ -153,7 +153,7 @@ fn zone(root: &mut WireClient) {
     }
 }
 
-/// A session that the server does not hear of for so long is ended, and one that asks for pages is heard of.
+/// The server ends a session that sends it nothing for `wait_timeout`. Page requests must keep the session alive.
 #[test]
 fn a_session_that_only_reads_pages_stays_within_its_wait_timeout() {
     on_each_server(|server| {
@@ -169,7 +169,7 @@ fn a_session_that_only_reads_pages_stays_within_its_wait_timeout() {
     });
 }
 
-/// A level that shows what is not committed, and one set for the next statement alone.
+/// A level that shows uncommitted rows, and a level that is set for the next transaction alone.
 #[test]
 fn what_is_read_at_a_level_of_no_snapshot_is_the_servers() {
     on_each_server(|server| {

@@ -1,4 +1,4 @@
-//! Several statements in one command, of which some are feeds': each is answered as directly.
+//! Several statements in one command, some of them of feeds: each answer is the same as directly.
 
 use super::app::{App, SMALL, large, settings};
 use super::narrowed::narrowed;
@@ -15,15 +15,15 @@ use crate::kit::servers::{Server, on_each_server};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::{Answer, Login, WireClient, capability};
 
-/// How many commands are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
+/// Commands to compare on each server: `HEADWATER_FEEDS`, or a number that suffices for a test.
 fn commands() -> u64 {
     how_many("HEADWATER_FEEDS", 600)
 }
 
-/// So many ways to write a feed's statement.
+/// The ways to write a feed's statement.
 const TEMPLATES: u64 = 30;
 
-/// What else stands in a command: statements that only read, and such as do more or fail.
+/// Other statements in a command: some only read, others do more or fail.
 const BESIDE: [&str; 12] = [
     "SELECT COUNT(*) FROM statuses",
     "SELECT name FROM profiles WHERE id = 7",
@@ -46,7 +46,7 @@ fn app(server: &'static Server, app: &App) -> (Database, Proxy) {
     (database, proxy)
 }
 
-/// Drawn commands, of one to five statements, in transactions and outside.
+/// Random commands of one to five statements, inside and outside transactions.
 #[test]
 fn commands_of_several_statements_are_answered_as_directly() {
     on_each_server(|server| {
@@ -85,7 +85,7 @@ fn compare(server: &'static Server, login: Login) {
     assert!(counts.of("feeds_relayed[several]") > 0, "{counts:?}");
 }
 
-/// A statement with its template.
+/// A random statement with its template.
 fn drawn(random: &mut Random, app: &App) -> (u64, String) {
     if random.one_in(2) {
         let at = random.below(BESIDE.len() as u64);
@@ -101,7 +101,7 @@ fn drawn(random: &mut Random, app: &App) -> (u64, String) {
     (template, drawn.statement().text)
 }
 
-/// Packet by packet: numbers, flags, and where the command ends.
+/// Compares packet by packet: sequence numbers, flags, and where the command ends.
 #[test]
 fn statements_of_one_command_are_narrowed_one_by_one() {
     on_each_server(|server| {
@@ -110,7 +110,7 @@ fn statements_of_one_command_are_narrowed_one_by_one() {
         for login in [login.clone(), login.without(capability::DEPRECATE_EOF)] {
             let mut twin = Twin::new(server, &proxy, &login);
             narrowed(&proxy, &mut twin.proxied, LISTED);
-            // What was told ends where the numbers begin anew, a packet before it, and behind.
+            // The reply ends where the packet numbers wrap around, one packet before that, and after it.
             let many: Vec<String> = (240..262)
                 .map(|rows| {
                     format!("SELECT id FROM statuses WHERE id <= {rows} ORDER BY id; {LISTED}")
@@ -126,7 +126,7 @@ fn statements_of_one_command_are_narrowed_one_by_one() {
                 (format!("SELECT nothing; {LISTED}"), 0),
                 (format!("{LISTED}; COMMIT; SELECT 1"), 1),
                 (format!("{LISTED}; SELECT FROM"), 1),
-                // The server shows what it could not read, and all behind it.
+                // The error quotes the text that the server could not parse, and everything after it.
                 (format!("SELECT id, FROM statuses; {LISTED}"), 0),
                 (format!("SELECT 1; SELECT id, FROM statuses; {LISTED}"), 0),
                 (format!("BEGIN; {LISTED}; COMMIT"), 0),
@@ -134,7 +134,7 @@ fn statements_of_one_command_are_narrowed_one_by_one() {
             ];
             let texts = texts.iter().map(|(text, count)| (&**text, *count));
             for (text, count) in texts.chain(read_first) {
-                // A change of other stories has what was learned looked at again.
+                // A change by other tests makes Headwater check its metadata samples again.
                 narrowed(&proxy, &mut twin.proxied, LISTED);
                 let before = proxy.counts().feeds_answered();
                 twin.run(text);
@@ -148,7 +148,7 @@ fn statements_of_one_command_are_narrowed_one_by_one() {
                 twin.run(behind);
             }
         }
-        // One that is certain to be narrowed each time.
+        // A command that is certainly narrowed each time.
         let mut client = proxy.login(&database.login().with(capability::MULTI_STATEMENTS));
         narrowed(
             &proxy,
@@ -162,7 +162,7 @@ fn statements_of_one_command_are_narrowed_one_by_one() {
     });
 }
 
-/// Where a client has not asked for it, servers take one statement.
+/// Servers accept one statement per command unless the client requests more.
 #[test]
 fn several_statements_are_an_error_where_one_is_taken() {
     on_each_server(|server| {

@@ -1,30 +1,29 @@
-//! Statements of feeds, as apps write them: drawn at random from all shapes.
+//! Random statements of feeds, in all shapes that apps write.
 
 use super::app::App;
 use super::keys::Key;
 use crate::kit::random::Random;
 
-/// A statement.
 pub(super) struct Statement {
     pub(super) text: String,
-    /// Where the key alone orders: the same with messages of one key in several orders. Of three of them that in the middle is the same
-    /// by ascending and by descending ids.
+    /// Where the key alone orders: the same statement with several orders for messages of one key. Of three such messages, the middle one
+    /// is the same by ascending and by descending ids.
     pub(super) either: Option<[String; 4]>,
 }
 
-/// Draws statements: how each is written, and its values.
+/// Draws statements: their form and their values.
 pub(super) struct Drawn<'a> {
-    /// The same for all statements of one template.
+    /// Seeded alike for all statements of one template.
     pub(super) random: Random,
     pub(super) values: &'a mut Random,
     pub(super) app: &'a App,
-    /// What orders pages in front of the id.
+    /// The column that orders pages before the id.
     pub(super) key: Option<&'a Key>,
 }
 
 impl Drawn<'_> {
     fn user(&mut self) -> u64 {
-        // Some do not exist.
+        // Some users do not exist.
         1 + self.values.below(self.app.users + 2)
     }
 
@@ -46,7 +45,7 @@ impl Drawn<'_> {
         format!("({})", users.join(self.pick(&[",", ", "])))
     }
 
-    /// Some write numbers as strings.
+    /// Some statements write numbers as strings.
     fn quote(&mut self) -> &'static str {
         self.pick(&["", "", "", "", "'"])
     }
@@ -55,7 +54,6 @@ impl Drawn<'_> {
         self.random.pick::<&'static str>(from)
     }
 
-    /// One statement.
     pub(super) fn statement(&mut self) -> Statement {
         let quoted = self.random.one_in(2);
         let name = |name: &str| match quoted {
@@ -100,7 +98,7 @@ impl Drawn<'_> {
                 "EXISTS (SELECT {} FROM followers WHERE followers.following_id = {author} AND followers.profile_id = {reader})",
                 self.pick(&["1", "*"])
             )),
-            // As ORMs write them.
+            // ORMs write this form.
             5 => conditions.push(format!(
                 "{author} IN (SELECT U0.`id` FROM `profiles` U0 INNER JOIN `followers` U1 ON (U0.`id` = U1.`following_id`) WHERE U1.`profile_id` = {reader})"
             )),
@@ -190,7 +188,7 @@ impl Drawn<'_> {
             true => "SELECT DISTINCT",
             false => self.pick(&["SELECT", "select"]),
         };
-        // The ids of a page, as ORMs ask for them that load more than one row for each.
+        // ORMs that load several rows for each message select the ids of a page this way.
         let derived = called.is_none() && !distinct && self.random.one_in(8);
         let own = self.key.map_or_else(|| id.clone(), |key| column(key.name));
         let inner = format!(

@@ -1,4 +1,4 @@
-//! Feeds inside transactions: what is narrowed is what the transaction's snapshot shows.
+//! Feeds inside transactions: a narrowed page shows the transaction's snapshot.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::kit::servers::{Server, on_each_server, on_each_server_alone};
 use crate::kit::wire_client::WireClient;
 use crate::memory::world::World;
 
-/// So many messages are there at any moment.
+/// The number of messages that exist at any moment.
 const KEPT: u64 = 12;
 
 const PAGE: &str = "SELECT message.id FROM message JOIN follower ON message.user_id = follower.follower_id \
@@ -45,12 +45,12 @@ impl Stage {
             "classic",
             &[PATIENT, CLASSIC_FEED].concat(),
         );
-        // Outside of transactions: its columns are learned, and memory has its messages.
+        // Outside of transactions: Headwater samples the columns, and memory has the messages.
         narrowed(&proxy, &mut proxy.login(&database.login()), PAGE);
         Stage { database, proxy }
     }
 
-    /// Memory has been told what was committed before: what it is told later counts as a change since.
+    /// Waits until memory has received the changes committed before. Changes that it receives later count as changes since.
     fn catches_up(&self) {
         narrowed(&self.proxy, &mut self.login(), PAGE);
     }
@@ -59,7 +59,7 @@ impl Stage {
         self.proxy.login(&self.database.login())
     }
 
-    /// True where the page is answered so: narrowed, or relayed for this reason. False where it came too early.
+    /// True if the page is answered as `how` states: narrowed, or relayed for this reason. False if the query came too early.
     #[track_caller]
     fn is_answered(&self, client: &mut WireClient, page: &[u64], how: &str) -> bool {
         let counted = |counts: &Counts| match how {
@@ -73,7 +73,7 @@ impl Stage {
         if counted(&after) - counted(&before) == 1 {
             return true;
         }
-        // Tables that the story before it dropped have this one's looked at again; on a busy machine the log may be a while behind.
+        // After an earlier test drops its tables, Headwater checks those of this test again. On a busy machine the log may lag.
         let looked: u64 = [
             "feed_unchecked",
             "new_template",
@@ -87,13 +87,13 @@ impl Stage {
         false
     }
 
-    /// The page is answered so.
+    /// Expects this page, answered as `how` states.
     #[track_caller]
     fn expect(&self, client: &mut WireClient, page: &[u64], how: &str) {
         self.expect_first(client, page, how, &[]);
     }
 
-    /// The same of the first page in a transaction. Where that came too early, another one is begun by these statements.
+    /// The same for the first page in a transaction. If the query came too early, the statements of `anew` begin another transaction.
     #[track_caller]
     fn expect_first(&self, client: &mut WireClient, page: &[u64], how: &str, anew: &[&str]) {
         let deadline = patience();
@@ -132,7 +132,7 @@ fn page(newest: u64) -> Vec<u64> {
     (newest + 1 - KEPT..=newest).rev().collect()
 }
 
-/// A writer puts a message in the place of another in each transaction. Readers have their snapshot tell its newest message first.
+/// A writer replaces a message in each transaction. Readers first query the newest message of their snapshot.
 #[test]
 fn a_page_is_of_its_transactions_snapshot() {
     on_each_server_alone(|server| {
@@ -186,7 +186,7 @@ fn read(stage: &Stage, number: u64, quota: &Quota) {
                 false => "BEGIN",
             });
         }
-        // The feed is the first read of some, and a later one of others.
+        // The feed is the first read of some transactions, and a later one of others.
         let first = turn.is_multiple_of(4).then(|| ids(&mut client));
         let newest = numbers(&mut client, "SELECT MAX(id) FROM message")[0];
         if turn.is_multiple_of(5) {
@@ -209,7 +209,7 @@ fn read(stage: &Stage, number: u64, quota: &Quota) {
     }
 }
 
-/// As drivers do that have autocommit off.
+/// Some drivers set autocommit off.
 #[test]
 fn without_autocommit_the_first_read_is_narrowed_and_a_later_one_shows_the_same() {
     on_each_server_alone(|server| {
@@ -225,7 +225,7 @@ fn without_autocommit_the_first_read_is_narrowed_and_a_later_one_shows_the_same(
         stage.catches_up();
         let twelve = page(KEPT + 1);
         stage.expect_first(&mut client, &twelve, "narrowed", &["ROLLBACK"]);
-        // What does not concern the page does not bar it.
+        // A change that does not concern the page does not prevent narrowing.
         other.ok("INSERT INTO message (id, user_id, body) VALUES (900, 77, 'x')");
         client.column("SELECT MAX(id) FROM message");
         stage.expect(&mut client, &twelve, "narrowed");
@@ -239,7 +239,7 @@ fn without_autocommit_the_first_read_is_narrowed_and_a_later_one_shows_the_same(
     });
 }
 
-/// Own writes, levels at which a read is of no snapshot, and what begins a transaction in other ways.
+/// Own writes, isolation levels without a snapshot, and other statements that begin a transaction.
 #[test]
 fn a_transaction_that_does_more_than_read_is_the_servers() {
     on_each_server_alone(|server| {
@@ -260,7 +260,7 @@ fn a_transaction_that_does_more_than_read_is_the_servers() {
         client.ok("COMMIT");
         stage.catches_up();
 
-        // A snapshot that is opened before others write.
+        // A snapshot that is opened before other clients write.
         for begin in [
             "START TRANSACTION WITH CONSISTENT SNAPSHOT",
             "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
@@ -291,7 +291,7 @@ fn a_transaction_that_does_more_than_read_is_the_servers() {
     });
 }
 
-/// An error leaves a transaction open or not; what was read before it stays what is read behind it.
+/// An error may leave a transaction open. A read after the error then shows the same as a read before it.
 #[test]
 fn behind_an_error_a_transaction_goes_on_with_its_snapshot() {
     on_each_server_alone(|server| {
@@ -311,7 +311,7 @@ fn behind_an_error_a_transaction_goes_on_with_its_snapshot() {
     });
 }
 
-/// What is set for the next transaction alone is gone behind COMMIT and ROLLBACK, whether one had begun or not: so it is taken to be.
+/// A setting for the next transaction alone ends with COMMIT or ROLLBACK, even if no transaction has begun. Headwater relies on this.
 #[test]
 fn what_is_set_for_the_next_transaction_ends_with_it() {
     on_each_server(|server| {

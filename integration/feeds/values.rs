@@ -1,4 +1,4 @@
-//! Values that decide which rows are shown, where others of their kind say no more than whose messages, from where on, or how many.
+//! Values that decide which rows pass, where similar values only give the authors, the start of the page or its length.
 
 use super::app::{SMALL, settings_in};
 use super::kept::kept;
@@ -11,7 +11,7 @@ use crate::kit::servers::{Server, on_each_server};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::Param;
 
-/// Behind EXISTS the number of rows makes no difference, unless it is none.
+/// The number of rows in EXISTS makes no difference, unless it is zero.
 #[test]
 fn a_limit_of_no_rows_behind_exists_is_the_servers() {
     on_each_server(|server| {
@@ -47,7 +47,7 @@ fn a_limit_of_no_rows_behind_exists_is_the_servers() {
     });
 }
 
-/// Numbers that the grammar reads are those of all statements of a form.
+/// Numbers that the grammar reads are the same in all statements of a template.
 #[test]
 fn numbers_behind_interval_and_in_now_are_the_statements_own() {
     on_each_server(|server| {
@@ -81,7 +81,7 @@ fn by_time(server: &'static Server, story: &str) -> (Database, Proxy) {
     (database, proxy)
 }
 
-/// A bound with more digits than its column has is the server's to heed: which of two it is tells which rows pass.
+/// The server evaluates a bound with more digits than its column has: which of the two bounds it is decides which rows pass.
 #[test]
 fn bounds_that_change_places_let_other_rows_pass() {
     on_each_server(|server| {
@@ -105,7 +105,7 @@ fn bounds_that_change_places_let_other_rows_pass() {
     });
 }
 
-/// A moment as an execution has it, of one of the types that have one.
+/// A time as a parameter of an execution, in one of the types that carry a time.
 fn moment(code: u8, second: u8) -> Param {
     let text = format!("2026-01-01 10:00:{second:02}");
     match code {
@@ -118,7 +118,7 @@ fn moment(code: u8, second: u8) -> Param {
     }
 }
 
-/// A whole number of any type.
+/// A whole number as a parameter of any type.
 fn number(code: u8, sign: u8, value: u8) -> Param {
     let text = value.to_string();
     let bytes = match code {
@@ -132,8 +132,8 @@ fn number(code: u8, sign: u8, value: u8) -> Param {
     Param::new(code, sign, &bytes)
 }
 
-/// Servers compare one value in other ways where its type is another: MariaDB finds one of two TIMESTAMPs in a list, and no server reads the time that
-/// comes with a DATE.
+/// Servers compare a value differently if its type differs: MariaDB finds one of two TIMESTAMPs in a list, and no server reads the
+/// time that comes with a DATE.
 #[test]
 fn values_of_other_types_let_other_rows_pass() {
     const MOMENTS: [u8; 6] = [12, 7, 10, 253, 254, 15];
@@ -168,7 +168,7 @@ fn values_of_other_types_let_other_rows_pass() {
         .map(|condition| twin.prepare(&format!("{select} AND {condition} {order}")));
         let mut random = Random(20_261_127);
         let mut turns = 0;
-        // Rows are kept once they have been asked for again, and what others do on this server may end them.
+        // Rows are cached after a repeated request, and changes by other tests on this server may invalidate them.
         while turns < 400 || proxy.counts().of("feeds_kept") <= 300 {
             turns += 1;
             assert!(turns < 4_000, "{:?}", proxy.counts());

@@ -1,4 +1,4 @@
-//! `SHOW HEADWATER WHY FOR` a feed's statement: what it promises is what happens.
+//! `SHOW HEADWATER WHY FOR` a feed's statement: the explanation agrees with what happens.
 
 use std::time::Instant;
 
@@ -20,10 +20,10 @@ fn what_would_become_of_a_feeds_statement_becomes_of_it() {
                 .rows(&format!("SHOW HEADWATER WHY FOR {statement}"));
             [0, 1, 4].map(|cell| rows[0][cell].clone().unwrap_or_default())
         };
-        // Its form is looked at for the one who asks.
+        // The explanation itself makes Headwater check the template.
         let [from, reason, _] = why(&mut twin, LISTED);
         assert_ne!(reason, "new_template", "{from}");
-        // It is only asked about.
+        // The explanation does not execute the statement.
         assert_eq!(proxy.counts().feeds_answered(), 0);
         narrowed(&proxy, &mut proxy.login(&database.login()), LISTED);
         let [from, reason, feed] = why(&mut twin, LISTED);

@@ -1,5 +1,5 @@
-//! A real browser without a window, driven through a pipe by its own protocol (DevTools). Whatever it complains of, and every address
-//! that it asks for, is remembered.
+//! Drives a real headless browser through a pipe by the DevTools protocol. Records every complaint of the browser and every address that it
+//! requests.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -12,22 +12,22 @@ use serde_json::{Value, json};
 const PROGRAMS: [&str; 2] = ["chromium-headless-shell", "chromium"];
 const ANSWERS: Duration = Duration::from_secs(120);
 
-/// A browser with one page. Dropping it ends it.
+/// A browser with one page. Drop ends the process.
 #[derive(Debug)]
 pub(crate) struct Browser {
     child: Child,
     commands: ChildStdin,
     messages: Receiver<Value>,
-    /// Of the page.
+    /// The DevTools session of the page.
     session: String,
     next: u64,
     heard: VecDeque<Value>,
-    /// Files of its own.
+    /// The browser's profile folder.
     _folder: tempfile::TempDir,
 }
 
 impl Browser {
-    /// With an empty page, which sees no other machine.
+    /// Opens an empty page. The browser can reach no other machine.
     #[track_caller]
     pub(crate) fn open() -> Browser {
         let folder = tempfile::tempdir().unwrap();
@@ -36,7 +36,7 @@ impl Browser {
             version.is_ok_and(|it| it.status.success())
         });
         let program = program.expect("no browser: run setup/browser.sh");
-        // It reads commands at descriptor 3 and answers at 4.
+        // The browser reads commands at descriptor 3 and writes replies to descriptor 4.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "sh"])
             .args([
@@ -93,14 +93,14 @@ impl Browser {
         browser
     }
 
-    /// Goes there.
+    /// Navigates to an address.
     #[track_caller]
     pub(crate) fn go(&mut self, address: &str) {
         let gone = self.tell("Page.navigate", json!({"url": address}));
         assert!(gone["errorText"].is_null(), "{address}: {gone}");
     }
 
-    /// Shows it in a window so wide, dark or light.
+    /// Sets the width and height of the window, and dark or light colours.
     #[track_caller]
     pub(crate) fn window(&mut self, width: u32, height: u32, dark: bool) {
         let size =
@@ -111,7 +111,7 @@ impl Browser {
         self.tell("Emulation.setEmulatedMedia", features);
     }
 
-    /// What an expression is, in the page.
+    /// Evaluates an expression in the page.
     #[track_caller]
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let asked = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
@@ -120,7 +120,7 @@ impl Browser {
         told["result"]["value"].take()
     }
 
-    /// The same, which has to be a text.
+    /// Evaluates an expression whose value must be a string.
     #[track_caller]
     pub(crate) fn text(&mut self, expression: &str) -> String {
         let value = self.value(expression);
@@ -142,7 +142,7 @@ impl Browser {
         }
     }
 
-    /// Presses a key, as hands do.
+    /// Presses a key as a keyboard does.
     #[track_caller]
     pub(crate) fn press(&mut self, key: &str) {
         let code = match key {
@@ -161,7 +161,7 @@ impl Browser {
         }
     }
 
-    /// Writes where the cursor stands.
+    /// Types text at the cursor.
     #[track_caller]
     pub(crate) fn write(&mut self, text: &str) {
         self.tell("Input.insertText", json!({"text": text}));
@@ -174,7 +174,7 @@ impl Browser {
         picture["data"].as_str().unwrap().to_owned()
     }
 
-    /// Everything that the browser complained of so far: errors of scripts, refused loads, broken policies.
+    /// Every complaint of the browser so far: script errors, refused loads, violations of the content policy.
     pub(crate) fn complaints(&mut self) -> Vec<String> {
         self.listen();
         let told = self.heard.iter().filter(|it| match it["method"].as_str() {
@@ -186,7 +186,7 @@ impl Browser {
         told.map(|it| it["params"].to_string()).collect()
     }
 
-    /// Every address that was asked for so far.
+    /// Every address that the browser requested so far.
     pub(crate) fn asked(&mut self) -> Vec<String> {
         self.listen();
         let told = self.heard.iter();
@@ -232,7 +232,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its helpers end with it.
+        // The browser's helper processes end with it.
         let _ = self
             .commands
             .write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");

@@ -1,4 +1,4 @@
-//! Certificates of stories: a CA, and what it signs.
+//! Certificates for tests: a CA, and the certificates that it signs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// A CA in a folder of its own.
+/// A CA with its files in a temporary folder.
 pub(crate) struct Authority {
     folder: tempfile::TempDir,
     ca: CertifiedIssuer<'static, KeyPair>,
@@ -66,7 +66,7 @@ impl Authority {
         self.write(name, &cert, &key)
     }
 
-    /// A certificate that only its own key has signed.
+    /// A self-signed certificate.
     pub(crate) fn sign_by_itself(&self, name: &str) -> Identity {
         let key = KeyPair::generate().unwrap();
         let cert = params(name).self_signed(&key).unwrap();
@@ -83,7 +83,7 @@ impl Authority {
         identity
     }
 
-    /// With these a server has TLS by this certificate.
+    /// The server options that turn on TLS with this certificate.
     pub(crate) fn server_options(&self, identity: &Identity) -> Vec<String> {
         vec![
             format!("--ssl-cert={}", identity.cert()),
@@ -92,7 +92,7 @@ impl Authority {
         ]
     }
 
-    /// Trusts what this CA has signed, and shows a certificate of its own or none.
+    /// A client configuration that trusts this CA and presents a client certificate where one is given.
     pub(crate) fn trust(&self, own: Option<&Identity>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.ca.der().clone()).unwrap();
@@ -109,14 +109,14 @@ impl Authority {
     }
 }
 
-/// Trusts anyone, as most clients of MySQL do.
+/// A client configuration that accepts any certificate, as most MySQL clients do.
 pub(crate) fn trust_anyone() -> Arc<ClientConfig> {
     let builder = ClientConfig::builder().dangerous();
     let builder = builder.with_custom_certificate_verifier(Arc::new(Anyone));
     Arc::new(builder.with_no_client_auth())
 }
 
-/// The certificate in a file.
+/// Reads the certificate from a file.
 pub(crate) fn read(path: &Path) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(path).unwrap()
 }

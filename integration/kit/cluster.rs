@@ -1,6 +1,6 @@
-//! Clusters of three on one machine, each member a server of its own: MySQL Group Replication, and MariaDB with Galera.
+//! Clusters of three members on one machine, each a separate server process: MySQL Group Replication, and MariaDB with Galera.
 //!
-//! Members go by their index. What is asked of one that does not answer (killed, stopped) has no answer, and takes no time.
+//! Methods name members by index. A query to a member that does not answer (killed, stopped) returns `None` at once.
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
@@ -19,21 +19,21 @@ use super::servers::if_here;
 use super::wire_client::answer::answers;
 use super::wire_client::{Answer, Login, WireClient};
 
-/// So many members a cluster has.
+/// The number of members of a cluster.
 pub(crate) const MEMBERS: usize = 3;
-/// The group's name.
+/// The group's name (a UUID).
 const GROUP: &str = "9d2a2bfe-0000-4000-8000-68656164776f";
-/// A change of who belongs to a cluster takes seconds, and a member that starts anew recovers first.
+/// Membership changes take seconds, and a restarted member recovers first.
 const PATIENCE: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(20);
 
-/// The turn of a story: one cluster at a time is at work, or members that wait for a processor are taken for lost.
+/// The lock of a test on clusters. Only one cluster runs at a time: members that wait for a processor would be declared lost.
 #[derive(Debug)]
 pub(crate) struct Turn {
     _held: MutexGuard<'static, ()>,
 }
 
-/// Waits for a turn.
+/// Waits for the lock.
 pub(crate) fn turn() -> Turn {
     static TURN: Mutex<()> = Mutex::new(());
     Turn {
@@ -41,7 +41,7 @@ pub(crate) fn turn() -> Turn {
     }
 }
 
-/// A cluster that several stories share, for one of them.
+/// A cluster that several tests share, locked for one of them.
 #[derive(Debug)]
 pub(crate) struct Shared {
     cluster: MutexGuard<'static, Cluster>,
@@ -71,51 +71,51 @@ impl DerefMut for Shared {
     }
 }
 
-/// What holds a cluster together.
+/// The replication method of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// MySQL Group Replication where one member is written to.
+    /// MySQL Group Replication with one writable member.
     SinglePrimary,
-    /// The same where all are.
+    /// MySQL Group Replication with all members writable.
     MultiPrimary,
-    /// MariaDB's.
+    /// MariaDB Galera.
     Galera,
 }
 
-/// A cluster. Its members are gone with it.
+/// A cluster. Drop ends its members.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     form: Form,
     members: Vec<PrivateServer>,
-    /// Where members talk to each other.
+    /// The ports for traffic between members.
     talks: Vec<u16>,
-    /// Held by SIGSTOP.
+    /// Members that SIGSTOP has paused.
     held: Vec<bool>,
     more: Vec<String>,
     provider: PathBuf,
 }
 
 impl Cluster {
-    /// Starts three, and waits until all of them serve. `more`: further options of each. `None` on a machine that could not get the
+    /// Starts three members, and waits until all of them serve. `more`: further options of each. `None` on a machine that has not got the
     /// programs; on CI (`CI=true`) that is a failure.
     #[track_caller]
     pub(crate) fn start(form: Form, more: &[&str]) -> Option<Cluster> {
         if_here(Cluster::try_start(form, more, MEMBERS))
     }
 
-    /// A cluster of one.
+    /// Starts a cluster of one.
     #[track_caller]
     pub(crate) fn alone(form: Form, more: &[&str]) -> Option<Cluster> {
         if_here(Cluster::try_start(form, more, 1))
     }
 
-    /// A cluster of two.
+    /// Starts a cluster of two.
     #[track_caller]
     pub(crate) fn pair(form: Form) -> Option<Cluster> {
         if_here(Cluster::try_start(form, &[], 2))
     }
 
-    /// True on a machine that could not get Galera. On CI (`CI=true`) that is a failure.
+    /// True on a machine without Galera. On CI (`CI=true`) that is a failure.
     #[track_caller]
     pub(crate) fn has_no_galera() -> bool {
         if_here(galera_provider()).is_none()
@@ -140,7 +140,7 @@ impl Cluster {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             PrivateServer::start(cluster.kind(), &options)
         };
-        // A node of Galera's joins as it starts. Servers of a group start at the same time, and join in turn.
+        // A Galera node joins at its start. Group members start together and join one after the other.
         cluster.members = match form {
             Form::Galera => Vec::new(),
             _ => thread::scope(|scope| {
@@ -170,7 +170,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Why a node did not come up: what it takes from another one may have failed there.
+    /// Adds the log of a failed state transfer to the error of a node that did not start.
     fn explained(&self, error: PrivateServerError) -> PrivateServerError {
         let PrivateServerError::Start { kind, port, log } = error else {
             return error;
@@ -191,7 +191,7 @@ impl Cluster {
         }
     }
 
-    /// The command line of a member that looks for these.
+    /// The command line of a member that joins through these seeds.
     fn options(&self, index: usize, seeds: &[usize]) -> Vec<String> {
         let talk = |index: &usize| format!("127.0.0.1:{}", self.talks[*index]);
         let all: Vec<usize> = (0..MEMBERS).collect();
@@ -208,7 +208,7 @@ impl Cluster {
                 format!("--wsrep-node-name=member{index}"),
                 "--wsrep-sst-method=rsync".to_owned(),
                 format!("--wsrep-sst-receive-address=127.0.0.1:{sst}"),
-                // Who is gone is missed after five seconds: a busy machine may hold one up for less.
+                // A silent node is expelled after five seconds: a busy machine may pause one for less.
                 format!(
                     "--wsrep-provider-options=gmcast.listen_addr=tcp://{};ist.recv_addr=127.0.0.1:{ist};gcache.size=32M;\
                      evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.2S;evs.suspect_timeout=PT5S;\
@@ -234,7 +234,7 @@ impl Cluster {
                 format!("--group-replication-single-primary-mode={single}"),
                 "--group-replication-member-expel-timeout=0".to_owned(),
                 "--group-replication-autorejoin-tries=0".to_owned(),
-                // A donor that is not ready at first is asked again after a second, and not after a minute.
+                // The member retries a donor that is not ready after a second, not after a minute.
                 "--group-replication-recovery-reconnect-interval=1".to_owned(),
                 "--group-replication-components-stop-timeout=10".to_owned(),
                 "--group-replication-unreachable-majority-timeout=0".to_owned(),
@@ -245,7 +245,7 @@ impl Cluster {
         options
     }
 
-    /// Takes a member that has been started into the cluster, or begins the cluster with it.
+    /// Has a started member join the cluster, or bootstrap it.
     fn join(&self, index: usize, begins: bool) {
         if self.form == Form::Galera {
             return;
@@ -274,7 +274,7 @@ impl Cluster {
         &self.members[index]
     }
 
-    /// The last lines that a member wrote to its log.
+    /// The last lines of a member's log.
     pub(crate) fn log(&self, index: usize) -> String {
         let text = std::fs::read(self.members[index].log()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -282,13 +282,13 @@ impl Cluster {
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
-    /// A new connection of `root`.
+    /// A new `root` connection.
     #[track_caller]
     pub(crate) fn connect(&self, index: usize) -> WireClient {
         WireClient::connect(self.addr(index))
     }
 
-    /// The same, where the member runs, is not held, and takes one.
+    /// A new `root` connection; `None` where the member does not run, is paused, or refuses it.
     pub(crate) fn try_connect(&self, index: usize) -> Option<WireClient> {
         if self.held[index] || self.members[index].pid().is_none() {
             return None;
@@ -298,7 +298,7 @@ impl Cluster {
             .ok()
     }
 
-    /// The first cell of the first row; `None` where the member does not answer, or has no such row.
+    /// The first cell of the first row; `None` where the member does not answer, or the result has no such cell.
     fn ask(&self, index: usize, select: &str) -> Option<String> {
         let mut root = self.try_connect(index)?;
         let reply = root.query_reply(select).ok()?;
@@ -309,7 +309,7 @@ impl Cluster {
         rows.rows.into_iter().next()?.into_iter().next()?
     }
 
-    /// What a member says of itself: `ONLINE`, `RECOVERING`, `ERROR`, `OFFLINE`; `Synced`, `Donor/Desynced`, `Initialized`.
+    /// A member's own state: `ONLINE`, `RECOVERING`, `ERROR`, `OFFLINE`; `Synced`, `Donor/Desynced`, `Initialized`.
     pub(crate) fn state(&self, index: usize) -> Option<String> {
         match self.form {
             Form::Galera => self.status(index, "wsrep_local_state_comment"),
@@ -321,7 +321,7 @@ impl Cluster {
         }
     }
 
-    /// A status of a Galera node.
+    /// A status variable of a Galera node.
     pub(crate) fn status(&self, index: usize, name: &str) -> Option<String> {
         self.ask(
             index,
@@ -331,7 +331,7 @@ impl Cluster {
         )
     }
 
-    /// True where a member takes part, and answers.
+    /// True where a member answers and belongs to the cluster.
     pub(crate) fn serves(&self, index: usize) -> bool {
         let state = self.state(index);
         match self.form {
@@ -343,7 +343,7 @@ impl Cluster {
         }
     }
 
-    /// How many members one sees, itself among them, that can be reached.
+    /// How many reachable members a member sees, itself included.
     pub(crate) fn members_seen_by(&self, index: usize) -> usize {
         let seen = match self.form {
             Form::Galera => self.status(index, "wsrep_cluster_size"),
@@ -355,7 +355,7 @@ impl Cluster {
         seen.and_then(|seen| seen.parse().ok()).unwrap_or(0)
     }
 
-    /// Waits until one sees so many.
+    /// Waits until a member sees that many members.
     #[track_caller]
     pub(crate) fn wait_for_members(&self, index: usize, count: usize) {
         self.wait(index, &format!("{count} members"), || {
@@ -368,13 +368,13 @@ impl Cluster {
         self.wait(index, "to be of the cluster", || self.serves(index));
     }
 
-    /// Waits for something that has to come, and says what a member wrote where it does not.
+    /// Waits for a condition. Panics with the end of the member's log where it does not come true in time.
     #[track_caller]
     pub(crate) fn wait(&self, index: usize, what: &str, is_so: impl FnMut() -> bool) {
         self.wait_within(PATIENCE, index, what, is_so);
     }
 
-    /// The same, for so long.
+    /// [`Cluster::wait`] with a time limit.
     #[track_caller]
     pub(crate) fn wait_within(
         &self,
@@ -396,7 +396,7 @@ impl Cluster {
         }
     }
 
-    /// Has all members of a group wait so long, in seconds, for one that is silent, before they give it up.
+    /// Sets how many seconds the members of a group wait for a silent member before they expel it.
     #[track_caller]
     pub(crate) fn wait_for_silent(&self, seconds: u32) {
         let text = format!("SET GLOBAL group_replication_member_expel_timeout = {seconds}");
@@ -405,7 +405,7 @@ impl Cluster {
         }
     }
 
-    /// Who is written to, as some member says that answers; with Galera, and in multi-primary mode, the first that takes part.
+    /// The writable member, as reported by any member that answers; with Galera, and in multi-primary mode, the first that serves.
     pub(crate) fn primary(&self) -> Option<usize> {
         let asked = "SELECT MEMBER_PORT FROM performance_schema.replication_group_members \
                      WHERE MEMBER_ROLE = 'PRIMARY' AND MEMBER_STATE = 'ONLINE' ORDER BY MEMBER_PORT LIMIT 1";
@@ -420,7 +420,7 @@ impl Cluster {
         })
     }
 
-    /// Waits until a node of Galera has seen that it is without the others, and so takes no part any more.
+    /// Waits until a Galera node has detected that it lost the others, and has left the primary component.
     #[track_caller]
     pub(crate) fn wait_until_it_is_alone(&self, index: usize) {
         self.wait(index, "being alone", || {
@@ -428,7 +428,7 @@ impl Cluster {
         });
     }
 
-    /// Waits until another than this one is written to.
+    /// Waits until another member is the primary.
     #[track_caller]
     pub(crate) fn wait_for_another_primary(&self, than: usize) -> usize {
         let any = (than + 1) % MEMBERS;
@@ -437,7 +437,7 @@ impl Cluster {
         other().unwrap()
     }
 
-    /// A planned switch, to this one (Group Replication alone).
+    /// Makes this member the primary by a planned switch (Group Replication only).
     #[track_caller]
     pub(crate) fn set_as_primary(&self, index: usize) {
         let mut root = self.connect(index);
@@ -449,25 +449,25 @@ impl Cluster {
         self.wait(index, "being primary", || self.primary() == Some(index));
     }
 
-    /// As a crash would.
+    /// Kills a member, as a crash would.
     pub(crate) fn kill(&mut self, index: usize) {
         self.members[index].kill();
         self.held[index] = false;
     }
 
-    /// Ends a member in order: it leaves the cluster.
+    /// Shuts a member down cleanly: it leaves the cluster.
     pub(crate) fn shut_down(&mut self, index: usize) {
         self.go_on(index);
         self.members[index].stop();
     }
 
-    /// Holds a member's process: it is silent, as one is that the network has lost.
+    /// Pauses a member's process: it is silent, as behind a network partition.
     pub(crate) fn hold(&mut self, index: usize) {
         self.signal(index, Signal::SIGSTOP);
         self.held[index] = true;
     }
 
-    /// Lets it go on.
+    /// Resumes a paused member.
     pub(crate) fn go_on(&mut self, index: usize) {
         if std::mem::take(&mut self.held[index]) {
             self.signal(index, Signal::SIGCONT);
@@ -480,7 +480,7 @@ impl Cluster {
         }
     }
 
-    /// Starts a member that was killed or shut down on its data, and has it join the others; does not wait until it serves.
+    /// Restarts a killed or stopped member on its data, and has it join the others. Does not wait until it serves.
     #[track_caller]
     pub(crate) fn restart(&mut self, index: usize) {
         let others: Vec<usize> = (0..MEMBERS).filter(|other| *other != index).collect();
@@ -489,11 +489,11 @@ impl Cluster {
         self.join(index, false);
     }
 
-    /// Begins the cluster anew with a member after all have been gone.
+    /// Bootstraps the cluster from a member after all have stopped.
     #[track_caller]
     pub(crate) fn bootstrap(&mut self, index: usize) {
         if self.form == Form::Galera {
-            // The one that went last, or nobody knows who: it is safe here, because the story says so.
+            // Galera may not know which node stopped last. The test vouches that this one is safe.
             let state = self.members[index].data().join("grastate.dat");
             let text = std::fs::read_to_string(&state).unwrap_or_default();
             let text = text.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1");
@@ -504,7 +504,7 @@ impl Cluster {
         self.join(index, true);
     }
 
-    /// Starts a member's server alone, outside any cluster that it could find.
+    /// Starts a member's server by itself, outside any cluster.
     #[track_caller]
     fn start_with(&mut self, index: usize, options: &[String]) {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
@@ -514,7 +514,7 @@ impl Cluster {
         }
     }
 
-    /// Begins the group anew with a member whose server runs, after all have left it.
+    /// Bootstraps the group from a running member after all have left it.
     #[track_caller]
     pub(crate) fn begin_again(&self, index: usize) {
         self.connect(index).query("STOP GROUP_REPLICATION");
@@ -522,7 +522,7 @@ impl Cluster {
         self.wait_until_it_serves(index);
     }
 
-    /// A member that was expelled, or left, joins again, its server running; where the others still have it in their list, not yet.
+    /// Has a running member that was expelled, or left, join again. The attempt fails while the others still list it.
     #[track_caller]
     pub(crate) fn rejoin(&self, index: usize) {
         let mut root = self.connect(index);
@@ -532,7 +532,7 @@ impl Cluster {
 }
 
 impl Drop for Cluster {
-    /// All at once, as a crash: what one that is ended in order has to wait for may be gone already.
+    /// Kills all members at once: a member that shuts down cleanly may wait for one that is already gone.
     fn drop(&mut self) {
         for member in &mut self.members {
             member.kill();

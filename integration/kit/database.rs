@@ -1,4 +1,4 @@
-//! A database that belongs to one story, and accounts to use it with.
+//! A database for one test, and accounts to use it with.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use headwater::lab::demo::{load, script};
 use super::servers::Server;
 use super::wire_client::{Login, WireClient};
 
-/// The classic tables as a feed: its section of the settings file.
+/// The settings file's section that declares the classic tables as a feed.
 pub(crate) const HOME_FEED: &str = "[[feed]]
 name = \"home\"
 [feed.message]
@@ -20,7 +20,7 @@ reader = \"user_id\"
 author = \"follower_id\"
 ";
 
-/// Makes a database with the classic tables and procedures on a server of the story's own.
+/// Makes a database with the classic tables and procedures on a private server.
 #[track_caller]
 pub(crate) fn classic_on(server: SocketAddr, database: &str) -> Login {
     WireClient::connect(server).ok(&format!("CREATE DATABASE {database}"));
@@ -29,7 +29,7 @@ pub(crate) fn classic_on(server: SocketAddr, database: &str) -> Login {
     login
 }
 
-/// The classic tables and procedures, in the current database.
+/// Makes the classic tables and procedures in the current database.
 #[track_caller]
 pub(crate) fn fill(root: &mut WireClient) {
     for text in [load::SCHEMA, load::PROCEDURES] {
@@ -37,7 +37,7 @@ pub(crate) fn fill(root: &mut WireClient) {
     }
 }
 
-/// In classic tables: reader 1 follows author 2, who wrote once, number 10.
+/// Adds rows to the classic tables: reader 1 follows author 2, who wrote one message, number 10.
 #[track_caller]
 pub(crate) fn one_message(root: &mut WireClient) {
     root.ok("INSERT INTO follower VALUES (1, 2)");
@@ -52,7 +52,7 @@ pub(crate) fn run(root: &mut WireClient, text: &str) {
     }
 }
 
-/// Made empty, dropped with the value.
+/// A database that drop removes.
 #[derive(Debug)]
 pub(crate) struct Database {
     server: &'static Server,
@@ -60,13 +60,13 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// `story` makes the name readable: `hw_<story>_<number>`.
+    /// Makes an empty database. `story` makes the name readable: `hw_<story>_<number>`.
     #[track_caller]
     pub(crate) fn empty(server: &'static Server, story: &str) -> Database {
         Database::named(server, unique(&format!("hw_{story}")))
     }
 
-    /// As [`Database::empty`]; all such names are of one length.
+    /// [`Database::empty`] with a name of fixed length.
     #[track_caller]
     pub(crate) fn padded(server: &'static Server, story: &str) -> Database {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl Database {
         Database { server, name }
     }
 
-    /// With the classic tables and procedures, and no rows.
+    /// Makes a database with the classic tables and procedures, and no rows.
     #[track_caller]
     pub(crate) fn classic(server: &'static Server, story: &str) -> Database {
         let database = Database::empty(server, story);
@@ -97,19 +97,19 @@ impl Database {
         self.server
     }
 
-    /// A connection of `root` with this as its current database, straight to the server.
+    /// Connects `root` straight to the server, with this as its current database.
     #[track_caller]
     pub(crate) fn connect(&self) -> WireClient {
         WireClient::login(self.server.addr(), &self.login())
     }
 
-    /// The login of `root` with this database, for connecting through something else.
+    /// The login of `root` with this database, for a connection through a proxy.
     pub(crate) fn login(&self) -> Login {
         Login::default().database(&self.name)
     }
 
-    /// Makes an account with `password` (which may be empty) that may do `privileges`
-    /// (`EXECUTE, SELECT`) in this database and nothing anywhere else. Returns its login.
+    /// Makes an account with `password` (which may be empty) and these `privileges` (`EXECUTE, SELECT`) in this database only. Returns its
+    /// login.
     #[track_caller]
     pub(crate) fn account(&self, privileges: &str, password: &str) -> Login {
         let user = unique("hw_user");
@@ -128,7 +128,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Not while a story is failing: a second panic would hide the first.
+        // Not after a failure: a second panic would hide the first.
         if !std::thread::panicking() {
             self.server
                 .connect()

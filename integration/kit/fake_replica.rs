@@ -1,4 +1,4 @@
-//! A replica that only listens: registers under a number of the story's choice, and is sent the log.
+//! A replica that only receives: it registers under a given server id, and the server sends it the log.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use super::wire_client::{COM_BINLOG_DUMP, WireClient};
 const COM_REGISTER: u8 = 0x15;
 const ERR: u8 = 0xff;
 
-/// Listens for as long as it lives.
+/// A registered replica, connected until drop.
 #[derive(Debug)]
 pub(crate) struct FakeReplica(WireClient);
 
 impl FakeReplica {
-    /// Comes with this number, and a UUID as real replicas of MySQL have it where one is given.
+    /// Registers with this server id, and with a UUID where one is given, as real MySQL replicas have.
     #[track_caller]
     pub(crate) fn start(server: SocketAddr, number: u32, uuid: Option<&str>) -> FakeReplica {
         let mut client = WireClient::connect(server);
@@ -44,7 +44,7 @@ impl FakeReplica {
         FakeReplica(client)
     }
 
-    /// The next event; the server's error is one.
+    /// The next event. The server's error packet counts as one.
     pub(crate) fn event(&mut self) -> io::Result<Packet> {
         let packet = self.0.read_packet()?;
         match packet.first_byte() {
@@ -56,7 +56,7 @@ impl FakeReplica {
     }
 }
 
-/// The numbers of the replicas that a server tells of.
+/// The server ids of the replicas that a server reports.
 #[track_caller]
 pub(crate) fn registered(root: &mut WireClient) -> Vec<u32> {
     let list = match root.greeting.is_mariadb() {

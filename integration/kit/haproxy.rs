@@ -1,4 +1,4 @@
-//! HAProxy, as operators have it: with `ops/haproxy.cfg` in front of Headwaters, or plainly in front of servers.
+//! HAProxy as operators run it: with `ops/haproxy.cfg` before Headwaters, or with a plain configuration before servers.
 
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use headwater::lab::private_server::package_folder::PackageFolder;
 use super::proxy::free_addr;
 use crate::kit::patience;
 
-/// The example that operators start from.
+/// The configuration that operators start from.
 const EXAMPLE: &str = include_str!("../../ops/haproxy.cfg");
 const PROGRAM: &str = "usr/sbin/haproxy";
 
@@ -23,7 +23,7 @@ pub(crate) struct HaProxy {
     _folder: tempfile::TempDir,
 }
 
-/// False on a machine that has none. On CI (`CI=true`) that is a failure.
+/// False on a machine without HAProxy. On CI (`CI=true`) that is a failure.
 #[track_caller]
 pub(crate) fn is_here() -> bool {
     let here = haproxy().has(PROGRAM);
@@ -36,7 +36,7 @@ pub(crate) fn is_here() -> bool {
 }
 
 impl HaProxy {
-    /// In front of three Headwaters, by the example: the ports for clients, and the admin ports.
+    /// Balances three Headwaters by the example. Each pair: the client port, and the admin port.
     #[track_caller]
     pub(crate) fn by_the_example(headwaters: [(SocketAddr, SocketAddr); 3]) -> HaProxy {
         let addr = free_addr();
@@ -56,7 +56,7 @@ impl HaProxy {
         HaProxy::start(addr, &config)
     }
 
-    /// In front of servers, one after the other in turn.
+    /// Balances servers round-robin.
     #[track_caller]
     pub(crate) fn in_turn(servers: &[SocketAddr]) -> HaProxy {
         let addr = free_addr();

@@ -1,12 +1,12 @@
-//! A machine that others work with too: its programs, files of options, variables and ports are theirs. A story is told there by a process
-//! of its own.
+//! A machine that other software shares: it has its own programs, option files, environment variables and used ports. A test runs there in
+//! a separate process.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What servers, clients and scripts of all kinds obey where they are not kept from it.
+/// Variables that servers, clients and scripts obey unless the caller clears them.
 const VARIABLES: &[(&str, &str)] = &[
     ("MYSQL_PWD", "theirs"),
     ("MYSQL_HOST", "192.0.2.1"),
@@ -22,13 +22,13 @@ const VARIABLES: &[(&str, &str)] = &[
     ("HEADWATER_LOG_FORMAT", "json"),
     ("TZ", "America/St_Johns"),
 ];
-/// Of a user who has passwords in files.
+/// Option files of a user who stores passwords in them.
 const OPTIONS: &str = "[client]\npassword = theirs\nhost = 192.0.2.1\nport = 1\n[mysqld]\nport = 1\ndatadir = /dev/null\n\
                        [sst]\nencrypt = 4\n";
-/// Where services usually listen: MySQL, its X protocol, Galera's three, Redis, the web, Headwater and its admin port.
+/// The usual ports of MySQL, its X protocol, Galera (three), Redis, the web, Headwater and its admin port.
 const PORTS: &[u16] = &[3306, 33060, 4444, 4567, 4568, 6379, 8080, 3307, 9307];
 
-/// The machine, until it is dropped.
+/// The shared machine, until drop.
 pub(crate) struct Machine {
     folder: tempfile::TempDir,
     variables: Vec<(String, PathBuf)>,
@@ -36,7 +36,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// With its programs that print who they are, and fail.
+    /// Sets up the machine with programs that print who they are, and fail.
     pub(crate) fn of_others(programs: &[&str]) -> Machine {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home");
@@ -44,7 +44,7 @@ impl Machine {
         std::fs::create_dir_all(&home).unwrap();
         std::fs::write(home.join(".my.cnf"), OPTIONS).unwrap();
         std::fs::write(home.join("my.cnf"), OPTIONS).unwrap();
-        // What can be made again is not.
+        // The cache is shared, so that the test does not make its content again.
         if let Some(own) = std::env::var_os("HOME") {
             symlink(Path::new(&own).join(".cache"), home.join(".cache")).unwrap();
         }
@@ -64,13 +64,13 @@ impl Machine {
         machine
     }
 
-    /// With this variable as well.
+    /// Adds an environment variable.
     pub(crate) fn with(mut self, name: &str, path: &Path) -> Machine {
         self.variables.push((name.to_owned(), path.to_owned()));
         self
     }
 
-    /// Tells a story of this program there, by its whole name.
+    /// Runs a test of this program there, by its full name.
     pub(crate) fn tells(&self, story: &str) -> Output {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let own = self.folder.path().join("bin");
@@ -86,13 +86,13 @@ impl Machine {
     }
 }
 
-/// A program that prints this to its standard error, and fails.
+/// Writes a program that prints this text to standard error, and fails.
 pub(crate) fn write_program(path: &Path, says: &str) {
     std::fs::write(path, format!("#!/bin/sh\necho {says} >&2\nexit 255\n")).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// What a process said, on either of its outputs; where one story was told.
+/// The output of a process that ran exactly one test, from both streams.
 #[track_caller]
 pub(crate) fn said(output: &Output) -> String {
     let both = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));

@@ -1,5 +1,5 @@
-//! What stories are told with: real servers, a client that hides nothing, Headwater as a process.
-// Each story takes the part it needs.
+//! What tests use: real servers, a client that hides nothing, Headwater as a process.
+// Each test uses only a part of the kit.
 #![allow(dead_code)]
 
 pub(crate) mod browser;
@@ -24,19 +24,19 @@ pub(crate) mod timeline;
 pub(crate) mod twin;
 pub(crate) mod wire_client;
 
-/// How much a story is to try: as an environment variable says, or enough for a test.
+/// The size of a test: the value of an environment variable, or else the default.
 pub(crate) fn how_many(variable: &str, enough: u64) -> u64 {
     let set = std::env::var(variable);
     set.ok().and_then(|set| set.parse().ok()).unwrap_or(enough)
 }
 
-/// A pause of a wait that began then: the longer that lasts, the seldomer it is looked, and the more is left to those who are waited for.
+/// Sleeps between two polls. The pause grows with the time since `begun`, so that polling does not slow the awaited work.
 pub(crate) fn pause_since(begun: std::time::Instant) {
     let most = std::time::Duration::from_millis(30);
     std::thread::sleep((begun.elapsed() / 10).min(most));
 }
 
-/// Until when a story waits for what has to come: what never comes fails it, and no machine is too busy for it.
+/// The deadline of a wait. It is generous, so that a busy machine does not fail a test.
 pub(crate) fn patience() -> std::time::Instant {
     std::time::Instant::now() + std::time::Duration::from_secs(180)
 }

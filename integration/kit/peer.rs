@@ -1,4 +1,4 @@
-//! A scripted server: plays raw bytes to each client, for what a real one would not do.
+//! A scripted server: sends raw bytes to each client, for what a real server would not do.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// `play` tells one client's story; the connection is closed when it returns.
+    /// `play` serves one client; the connection closes when it returns.
     pub(crate) fn start(
         play: impl Fn(&mut Stage) -> io::Result<()> + Send + Sync + 'static,
     ) -> Peer {
@@ -28,7 +28,7 @@ impl Peer {
                 thread::spawn(move || {
                     let _ = stream.set_nodelay(true);
                     let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
-                    // A client that leaves ends the story.
+                    // A client that disconnects ends the script.
                     let _ = play(&mut Stage { stream });
                 });
             }
@@ -41,7 +41,7 @@ impl Peer {
     }
 }
 
-/// One client's connection, seen from the server.
+/// The server's side of one client's connection.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) stream: TcpStream,
@@ -60,7 +60,7 @@ impl Stage {
         Packet::read(&mut self.stream, &mut Vec::new())
     }
 
-    /// Greets, reads the login and lets the client in; returns its user name.
+    /// Greets, reads the login and accepts the client; returns its user name.
     pub(crate) fn let_in(&mut self) -> io::Result<String> {
         self.packet(0, &greeting("8.0.99-scripted"))?;
         let login = self.read()?;
@@ -71,7 +71,7 @@ impl Stage {
         Ok(name)
     }
 
-    /// Answers every command with an OK, until the client leaves.
+    /// Answers every command with an OK, until the client disconnects.
     pub(crate) fn answer_ok(&mut self) -> io::Result<()> {
         loop {
             self.read()?;
@@ -79,21 +79,21 @@ impl Stage {
         }
     }
 
-    /// Waits until the client closes its side; what it sends meanwhile is lost.
+    /// Waits until the client closes its side; discards what it sends.
     pub(crate) fn wait_for_end(&mut self) -> io::Result<()> {
         io::copy(&mut self.stream, &mut io::sink()).map(|_| ())
     }
 
-    /// Takes whatever has come, at least a byte.
+    /// Reads and discards what has arrived, at least a byte.
     pub(crate) fn read_some(&mut self) -> io::Result<usize> {
         self.stream.read(&mut [0; 64 * 1024])
     }
 }
 
-/// Nothing affected, AUTOCOMMIT.
+/// An OK packet: no rows affected, AUTOCOMMIT.
 pub(crate) const OK: &[u8] = &[0, 0, 0, 2, 0, 0, 0];
 
-/// Of protocol version 10, with the capabilities that the stories' client asks for.
+/// A greeting of protocol version 10, with the capabilities that the test client requests.
 pub(crate) fn greeting(version: &str) -> Vec<u8> {
     let mut payload = vec![10];
     payload.extend(version.as_bytes());

@@ -1,4 +1,4 @@
-//! Headwater as users run it: a process of its own in front of a server.
+//! Headwater as users run it: a separate process before a server.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -19,10 +19,10 @@ use crate::kit::patience;
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 const STOP_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The flags of a service account that may do anything.
+/// The flags of a service account that has all privileges.
 pub(crate) const ROOT_SERVICE: &[&str] = &["--service-user", "root", "--service-password", ""];
 
-/// A settings file in a folder of its own, which goes with the guard.
+/// Writes a settings file in a temporary folder. Drop of the guard removes it.
 pub(crate) fn settings_file(text: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("settings.toml");
@@ -37,13 +37,13 @@ pub(crate) struct Proxy {
     child: Child,
     addr: SocketAddr,
     flags: Vec<String>,
-    /// It may be read again at any time.
+    /// The settings file; Headwater may read it again at any time.
     settings: Option<(tempfile::TempDir, String)>,
     log: Written,
     output: Written,
 }
 
-/// What the process wrote to one of its streams so far, line by line.
+/// What the process has written to one of its streams, line by line.
 #[derive(Debug)]
 struct Written {
     text: Arc<Mutex<String>>,
@@ -71,7 +71,7 @@ impl Written {
         self.text.lock().unwrap().clone()
     }
 
-    /// Everything, once the process has closed the stream.
+    /// The whole output, once the process has closed the stream.
     fn read_to_its_end(&mut self) -> String {
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();
@@ -80,7 +80,7 @@ impl Written {
     }
 }
 
-/// How a process ended, and all that it ever wrote.
+/// The exit status of a process, and its complete output.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
@@ -89,7 +89,7 @@ pub(crate) struct Ended {
 }
 
 impl Proxy {
-    /// In front of `upstream` with further flags of `serve`, once it takes connections.
+    /// Starts Headwater before `upstream` with further flags of `serve`. Returns once it accepts connections.
     #[track_caller]
     pub(crate) fn start(upstream: SocketAddr, flags: &[&str]) -> Proxy {
         let mut flags = flags.to_vec();
@@ -98,7 +98,7 @@ impl Proxy {
         Proxy::start_with(&flags, &[])
     }
 
-    /// In front of this server, with this settings file.
+    /// Starts Headwater before `upstream` with this settings file.
     #[track_caller]
     pub(crate) fn configured(upstream: SocketAddr, settings: &str, flags: &[&str]) -> Proxy {
         let (folder, path) = settings_file(settings);
@@ -107,31 +107,31 @@ impl Proxy {
         proxy
     }
 
-    /// The settings file that it was started with.
+    /// The path of the settings file that it was started with.
     pub(crate) fn settings(&self) -> &str {
         let (_, path) = self.settings.as_ref().expect("it has a settings file");
         path
     }
 
-    /// With these flags and environment variables alone; `--listen` is added.
+    /// Starts Headwater with only these flags and environment variables, and `--listen`.
     #[track_caller]
     pub(crate) fn start_with(flags: &[&str], environment: &[(&str, &str)]) -> Proxy {
         Proxy::launch(free_addr(), flags, environment)
     }
 
-    /// Another command than the program that was built for the stories, with these flags of `serve`; `--listen` is added.
+    /// Starts another command instead of the program under test, with these flags of `serve`, and `--listen`.
     #[track_caller]
     pub(crate) fn of(command: Command, flags: &[&str]) -> Proxy {
         Proxy::run(command, free_addr(), flags)
     }
 
-    /// With the admin port that there is where no flag says otherwise.
+    /// Starts Headwater with its default admin port unless a flag sets another.
     #[track_caller]
     pub(crate) fn with_default_admin(flags: &[&str]) -> Proxy {
         Proxy::wait_until_it_listens(headwater(&[]), free_addr(), flags)
     }
 
-    /// In front of this server, in a process that may open so many files.
+    /// Starts Headwater before `upstream` in a process with this limit of open files.
     #[track_caller]
     pub(crate) fn with_open_files(limit: u32, upstream: SocketAddr, flags: &[&str]) -> Proxy {
         let mut command = headwater(&[]);
@@ -152,7 +152,7 @@ impl Proxy {
         Proxy::run(command, free_addr(), &flags)
     }
 
-    /// In front of this server at this address, started by another program (with these arguments).
+    /// Starts Headwater before `upstream` at this address through another program with these arguments.
     #[track_caller]
     pub(crate) fn by(
         program: &str,
@@ -166,7 +166,7 @@ impl Proxy {
         Proxy::run(started_by(program, arguments), addr, &flags)
     }
 
-    /// On a port that the story has opened, as a service manager hands it over.
+    /// Starts Headwater on a listening socket that the test passes to it, as a service manager does.
     #[track_caller]
     pub(crate) fn given(listener: &TcpListener, upstream: SocketAddr) -> Proxy {
         let hands_over = "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\" 3<&0 </dev/null";
@@ -176,14 +176,14 @@ impl Proxy {
         Proxy::run(command, addr, &["--upstream", &upstream.to_string()])
     }
 
-    /// Another process with the same flags, and these.
+    /// Starts another process with the same flags, and these.
     #[track_caller]
     pub(crate) fn beside(&self, flags: &[&str]) -> Proxy {
         let own: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         Proxy::launch(self.addr, &[&own, flags].concat(), &[])
     }
 
-    /// Takes it down as a crash would, and starts it anew at the same address with the same flags.
+    /// Kills the process, as a crash would, and starts it again at the same address with the same flags.
     #[track_caller]
     pub(crate) fn crash_and_start(&mut self) {
         let _ = self.child.kill();
@@ -199,7 +199,7 @@ impl Proxy {
         Proxy::run(headwater(environment), addr, flags)
     }
 
-    /// With no admin port and no comparisons, unless those are asked for: stories run side by side, and count.
+    /// Turns off the admin port and comparisons unless the flags ask for them: tests run in parallel, and count.
     #[track_caller]
     fn run(command: Command, addr: SocketAddr, flags: &[&str]) -> Proxy {
         let mut all = flags.to_vec();
@@ -242,7 +242,7 @@ impl Proxy {
             thread::sleep(Duration::from_millis(5));
         }
         if flags.contains(&"--socket") {
-            // It is opened behind the port.
+            // Headwater opens it after the port.
             proxy.wait_for_log("listening on ");
         }
         let mut rest = flags
@@ -270,7 +270,7 @@ impl Proxy {
         WireClient::login(self.addr, login)
     }
 
-    /// A login where places are few: whoever left before, and the look whether it listens, may still have one.
+    /// Logs in where connection slots are few. Retries, since a closed session or the probe of the port may still hold one.
     #[track_caller]
     pub(crate) fn enter(&self, login: &Login) -> WireClient {
         let deadline = patience();
@@ -283,17 +283,17 @@ impl Proxy {
         }
     }
 
-    /// All it wrote to its standard error so far.
+    /// Its standard error so far.
     pub(crate) fn log(&self) -> String {
         self.log.so_far()
     }
 
-    /// All it wrote to its standard output so far: the counters.
+    /// Its standard output so far: the counters.
     pub(crate) fn output(&self) -> String {
         self.output.so_far()
     }
 
-    /// Waits until the log holds `text`; its messages come from another process.
+    /// Waits until the log contains `text`; another process writes it.
     #[track_caller]
     pub(crate) fn wait_for_log(&self, text: &str) {
         let deadline = patience();
@@ -303,13 +303,13 @@ impl Proxy {
         }
     }
 
-    /// Its counters now, by name.
+    /// Its current counters, by name.
     #[track_caller]
     pub(crate) fn counts(&self) -> Counts {
         Counts::read(&self.counts_line())
     }
 
-    /// The line of its counters now.
+    /// Its current line of counters.
     #[track_caller]
     pub(crate) fn counts_line(&self) -> String {
         let printed = |output: &str| output.matches("counts: ").count();
@@ -336,7 +336,7 @@ impl Proxy {
         self.memory_kib("VmRSS:")
     }
 
-    /// The most that its resident memory ever was, in KiB.
+    /// The peak of its resident memory, in KiB.
     pub(crate) fn peak_kib(&self) -> u64 {
         self.memory_kib("VmHWM:")
     }
@@ -351,7 +351,7 @@ impl Proxy {
         signal::kill(Pid::from_raw(self.pid() as i32), signal).unwrap();
     }
 
-    /// SIGTERM, then how it ended and all it ever wrote.
+    /// Sends SIGTERM. Returns the exit status and the complete log.
     #[track_caller]
     pub(crate) fn terminate(self) -> (ExitStatus, String) {
         self.signal(Signal::SIGTERM);
@@ -389,14 +389,14 @@ impl Drop for Proxy {
     }
 }
 
-/// True where the share of calls that are compared is set, be it to what it is unasked (an empty section).
+/// True where the flags or the settings file set the share of compared calls. An empty section counts: it sets the default.
 fn says_what_is_compared(flags: &[&str]) -> bool {
     let file = flags.iter().position(|flag| *flag == "--config");
     let file = file.and_then(|at| std::fs::read_to_string(flags[at + 1]).ok());
     flags.contains(&"--shadow") || file.is_some_and(|text| text.contains("[shadow]"))
 }
 
-/// The program, with these environment variables and none else that are settings of its own.
+/// The program with these environment variables, and without any inherited ones that are settings of Headwater.
 pub(crate) fn headwater(environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     for (name, _) in std::env::vars_os() {
@@ -404,7 +404,7 @@ pub(crate) fn headwater(environment: &[(&str, &str)]) -> Command {
             command.env_remove(name);
         }
     }
-    // Of a service manager that started the stories.
+    // Variables of a service manager that started the tests.
     for name in [
         "STATE_DIRECTORY",
         "NOTIFY_SOCKET",
@@ -419,7 +419,7 @@ pub(crate) fn headwater(environment: &[(&str, &str)]) -> Command {
     command
 }
 
-/// The same, started by another program.
+/// The program, started by another program.
 pub(crate) fn started_by(program: &str, arguments: &[&str]) -> Command {
     let headwater = headwater(&[]);
     let mut command = Command::new(program);
@@ -434,11 +434,11 @@ pub(crate) fn started_by(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// The pages with a row for each counter and each reason: stories of their own hold them to what is printed.
+/// The pages with a row for each counter and each reason. Other tests compare them with what Headwater prints.
 const COUNTERS: &str = include_str!("../../docs/counters.md");
 const FEEDS: &str = include_str!("../../docs/feeds.md");
 
-/// True for the name of a counter, as the line of counters has it.
+/// True for a counter's name in the line of counters.
 pub(crate) fn is_counter(name: &str) -> bool {
     let is_in = |page: &str, name: &str| page.contains(&format!("\n| `{name}` |"));
     let (name, page) = match name.split_once('[') {
@@ -450,7 +450,7 @@ pub(crate) fn is_counter(name: &str) -> bool {
     name.is_some_and(|name| is_in(page, name))
 }
 
-/// What a process counted: `name=value`, those at zero left out.
+/// The counters of a process: `name=value`, without those at zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts(BTreeMap<String, u64>);
 
@@ -469,12 +469,12 @@ impl Counts {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// SELECTs of feeds that were answered with what memory knows: narrowed, or from rows that were kept.
+    /// Feed SELECTs that Headwater answered with help of its memory: narrowed, or from cached rows.
     pub(crate) fn feeds_answered(&self) -> u64 {
         self.of("feeds_narrowed") + self.of("feeds_kept")
     }
 
-    /// What rose since then, and by how much.
+    /// The counters that rose since `before`, and by how much.
     pub(crate) fn since(&self, before: &Counts) -> impl Iterator<Item = (&str, u64)> {
         let then = |name| before.0.get(name).copied().unwrap_or(0);
         let rose = self
@@ -484,7 +484,7 @@ impl Counts {
         rose.filter(|(_, rose)| *rose > 0)
     }
 
-    /// Calls that the server's procedure answered, for whatever reason.
+    /// Calls that Headwater relayed to the server's procedure, for any reason.
     pub(crate) fn relayed(&self) -> u64 {
         let relayed = self
             .0
@@ -494,8 +494,8 @@ impl Counts {
     }
 }
 
-/// Nobody listens there now, and no other story will: a port that the system deals out by itself
-/// (to a [`super::peer::Peer`], or to a client) could be taken before Headwater opens it.
+/// A free address. It is not one of the system's ephemeral ports, since a [`super::peer::Peer`] or a client could take such a port before
+/// Headwater opens it.
 pub(crate) fn free_addr() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, free_port().unwrap()))
 }

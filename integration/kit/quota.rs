@@ -1,20 +1,20 @@
-//! How long a comparison goes on: for as many turns as were wanted, and until enough of them were answered from memory.
+//! The length of a comparison: it runs the requested rounds, and continues until enough of them were answered from memory.
 //!
-//! How many of some turns are depends on how busy the machine is. That enough are, sooner or later, does not.
+//! How many of a fixed number of rounds memory answers depends on the load of the machine. That enough come sooner or later does not.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::proxy::{Counts, Proxy};
 
-/// Past the turns that were wanted, counters are looked at after so many: or after each, where few were wanted.
+/// After the requested rounds, the counters are read once in so many rounds; more often where few were requested.
 const LOOK: u64 = 25;
-/// The most turns, as a multiple of those that were wanted.
+/// The maximum of rounds, as a multiple of those requested.
 const MOST: u64 = 20;
 
-/// What of a Headwater's counters is an answer.
+/// Reads the number of answers from a Headwater's counters.
 type Count = fn(&Counts) -> u64;
 
-/// The turns of a comparison, which threads may share.
+/// The rounds of a comparison. Threads may share them.
 #[derive(Debug)]
 pub(crate) struct Quota<'a> {
     turns: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Quota<'a> {
     met: AtomicBool,
 }
 
-/// How far a count of a Headwater has to come.
+/// The value that a count of a Headwater must reach.
 #[derive(Debug)]
 struct Wanted<'a> {
     proxy: &'a Proxy,
@@ -32,12 +32,12 @@ struct Wanted<'a> {
 }
 
 impl<'a> Quota<'a> {
-    /// `turns`, and as many more as it takes until `count` has risen by `answers`.
+    /// Runs `turns` rounds, and more until `count` has risen by `answers`.
     pub(crate) fn new(proxy: &'a Proxy, turns: u64, answers: u64, count: Count) -> Quota<'a> {
         Quota::of_all([proxy], turns, answers, count)
     }
 
-    /// The same of several Headwaters, of which each is to answer so many.
+    /// [`Quota::new`] for several Headwaters, each of which must give that many answers.
     pub(crate) fn of_all(
         proxies: impl IntoIterator<Item = &'a Proxy>,
         turns: u64,
@@ -54,14 +54,14 @@ impl<'a> Quota<'a> {
         proxies.fold(quota, |quota, proxy| quota.and(proxy, answers, count))
     }
 
-    /// And until this count has risen by so many, too.
+    /// Adds the condition that this count rises by `answers`.
     pub(crate) fn and(mut self, proxy: &'a Proxy, answers: u64, count: Count) -> Quota<'a> {
         let end = count(&proxy.counts()) + answers;
         self.wanted.push(Wanted { proxy, count, end });
         self
     }
 
-    /// The number of the next turn, from 0; none where there were enough.
+    /// The number of the next round, from 0; `None` after the last one.
     #[track_caller]
     pub(crate) fn take(&self) -> Option<u64> {
         if self.met.load(Ordering::Relaxed) {
@@ -85,34 +85,34 @@ impl<'a> Quota<'a> {
                 return Some(turn);
             }
         }
-        // That turn is not taken.
+        // This round does not run.
         self.taken.fetch_sub(1, Ordering::Relaxed);
         self.met.store(true, Ordering::Relaxed);
         None
     }
 
-    /// The Headwater that answers, or the first of them.
+    /// The first Headwater of the comparison.
     pub(crate) fn proxy(&self) -> &'a Proxy {
         self.wanted[0].proxy
     }
 
-    /// How many turns were taken.
+    /// How many rounds have started.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 }
 
-/// Calls that were answered from memory.
+/// Calls answered from memory.
 pub(crate) fn from_memory(counts: &Counts) -> u64 {
     counts.of("calls_from_memory")
 }
 
-/// Pages of feeds that were told from rows that were kept.
+/// Feed pages answered from cached rows.
 pub(crate) fn kept_pages(counts: &Counts) -> u64 {
     counts.of("feeds_kept")
 }
 
-/// SELECTs behind calls that were.
+/// Follow-up SELECTs answered from cached rows.
 pub(crate) fn kept_tails(counts: &Counts) -> u64 {
     counts.of("tails_kept")
 }

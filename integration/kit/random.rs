@@ -1,4 +1,4 @@
-//! Random numbers by a seed, which a failing story names.
+//! Random numbers from a seed that a failing test prints.
 
 /// splitmix64: small, and the same on every machine.
 #[derive(Debug, Clone)]
@@ -13,12 +13,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One of 0 to `end` - 1.
+    /// A number from 0 to `end` - 1.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
-    /// True once in so many times.
+    /// True once in `times` calls on average.
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -1,5 +1,4 @@
-//! A road between Headwater and a server on which the stream of the log can be held up, and nothing else, and that can lead
-//! elsewhere from some moment on.
+//! A TCP relay between Headwater and a server. It can pause the binary log stream alone, and lead new connections to another server.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
-/// COM_BINLOG_DUMP, and the form with GTIDs.
+/// COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
 const DUMPS: [u8; 2] = [0x12, 0x1e];
 
 /// Listens until the process ends.
@@ -26,12 +25,12 @@ impl Relay {
         Relay::start_at(Ipv4Addr::LOCALHOST, server)
     }
 
-    /// The server sees another address of the loopback network, which is not exempt from what hosts are.
+    /// Connects to the server from another loopback address, which is not exempt from the server's checks of client hosts.
     pub(crate) fn start_from(from: Ipv4Addr, server: SocketAddr) -> Relay {
         Relay::between(Ipv4Addr::LOCALHOST, from, server)
     }
 
-    /// At an address of the loopback network.
+    /// Listens at an address of the loopback network.
     pub(crate) fn start_at(at: Ipv4Addr, server: SocketAddr) -> Relay {
         Relay::between(at, Ipv4Addr::LOCALHOST, server)
     }
@@ -55,12 +54,12 @@ impl Relay {
         self.addr
     }
 
-    /// New connections lead to this server; those that are there stay where they are.
+    /// Leads new connections to this server; existing ones are unaffected.
     pub(crate) fn lead_to(&self, server: SocketAddr) {
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
     }
 
-    /// While true, nothing of the log comes through.
+    /// While true, the relay forwards nothing of the log.
     pub(crate) fn hold(&self, held: bool) {
         self.held.store(held, Ordering::Relaxed);
     }
@@ -83,7 +82,7 @@ fn carry(
     let (from, to, seen) = (client.try_clone()?, server.try_clone()?, Arc::clone(&dumps));
     thread::spawn(move || {
         copy(from, to, |bytes| {
-            // A command by itself: header, then its byte.
+            // A command in one packet: the header, then the command byte.
             if bytes.get(3) == Some(&0) && bytes.get(4).is_some_and(|byte| DUMPS.contains(byte)) {
                 seen.store(true, Ordering::Relaxed);
             }

@@ -1,4 +1,4 @@
-//! Servers that replicate another one.
+//! Servers that replicate from another one.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use headwater::lab::private_server::{PrivateServer, ServerKind};
 use super::wire_client::WireClient;
 use crate::kit::patience;
 
-/// Another server of the same product, to become a replica.
+/// Starts another server of the same product, to become a replica.
 pub(crate) fn another(server: &PrivateServer, options: &[&str]) -> PrivateServer {
     let options = [options, &["--server-id=2"]].concat();
     match PrivateServer::start(server.kind(), &options) {
@@ -17,7 +17,7 @@ pub(crate) fn another(server: &PrivateServer, options: &[&str]) -> PrivateServer
     }
 }
 
-/// Has a server replicate the one on that port, as a user without a password, from where `options` say.
+/// Has a server replicate from that port, as a user without a password. `options` give the start position.
 pub(crate) fn follow(replica: &PrivateServer, port: u16, user: &str, options: &str) {
     let mut root = WireClient::connect(replica.addr());
     match replica.kind() {
@@ -37,7 +37,7 @@ pub(crate) fn follow(replica: &PrivateServer, port: u16, user: &str, options: &s
     }
 }
 
-/// The options of [`follow`] from what a server writes from now on.
+/// The options of [`follow`] that start at the source's current position.
 pub(crate) fn from_now_on(source: &PrivateServer) -> String {
     let mut root = WireClient::connect(source.addr());
     let (status, word) = match source.kind() {
@@ -49,7 +49,7 @@ pub(crate) fn from_now_on(source: &PrivateServer) -> String {
     format!("{word}_LOG_FILE='{file}', {word}_LOG_POS={position}")
 }
 
-/// Waits until a replica answers `select`, which fails or gives another answer before, with 1.
+/// Waits until a replica answers `select` with 1. It may fail or give other answers before.
 #[track_caller]
 pub(crate) fn wait_for(replica: &PrivateServer, select: &str) {
     let deadline = patience();

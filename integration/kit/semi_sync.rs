@@ -6,7 +6,7 @@ use headwater::lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::wire_client::WireClient;
 
-/// The word in the names of a source's settings.
+/// The word for a source in the names of settings.
 pub(crate) fn word(server: &PrivateServer) -> &'static str {
     match server.kind() {
         ServerKind::Mysql => "source",
@@ -14,13 +14,13 @@ pub(crate) fn word(server: &PrivateServer) -> &'static str {
     }
 }
 
-/// Has each commit of a server wait so long for a replica, be there one or not.
+/// Has each commit of a server wait this long for a replica, even where there is none.
 pub(crate) fn wait_for_nobody(server: &PrivateServer, point: &str, patience: Duration) {
     let mut root = WireClient::connect(server.addr());
     let word = word(server);
     match server.kind() {
         ServerKind::Mysql => {
-            // It may be there already.
+            // The plugin may already be installed.
             root.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'");
         }
         ServerKind::Mariadb => {
@@ -36,7 +36,7 @@ pub(crate) fn wait_for_nobody(server: &PrivateServer, point: &str, patience: Dur
     }
 }
 
-/// Runs a statement of which the log tells so long before others can see what it has done.
+/// Runs a statement that the log contains this long before its effects are visible to others.
 #[track_caller]
 pub(crate) fn run_told_early(
     server: &PrivateServer,
@@ -49,7 +49,7 @@ pub(crate) fn run_told_early(
     let_go(server);
 }
 
-/// Commits wait no more; those that do are let go.
+/// Ends the wait: commits that wait return, and later ones do not wait.
 pub(crate) fn let_go(server: &PrivateServer) {
     let mut root = WireClient::connect(server.addr());
     let word = word(server);

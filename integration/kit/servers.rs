@@ -1,4 +1,4 @@
-//! The servers of the stories: each started once, on first use, and shared by all of them.
+//! The servers of the tests: each starts once, on first use, and all tests share it.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -11,19 +11,19 @@ use headwater::lab::private_server::{PrivateServer, PrivateServerError, ServerKi
 use super::wire_client::{Login, ServerError, WireClient};
 use crate::kit::patience;
 
-/// The server's largest, so that stories about big packets need no server of their own.
+/// The maximum packet is the largest possible, so that tests of big packets need no private server.
 const OPTIONS: &[&str] = &[
     "--max-allowed-packet=1G",
     "--innodb-buffer-pool-size=256M",
-    // A thread that MariaDB keeps for the next connection goes on counting its statements.
+    // A MariaDB thread that is cached for the next connection continues its statement counts.
     "--thread-cache-size=0",
     "--max-connections=1500",
-    // Else what is slow on a busy machine is told in a flag.
+    // On a busy machine the server would otherwise mark slow statements in the status flags.
     "--long-query-time=3600",
 ];
 
-/// One shared server. Stories keep to databases of their own (see [`super::database`]), and start
-/// a server of their own ([`PrivateServer::start`]) to stop it or to change its global settings.
+/// One shared server. Each test uses its own databases (see [`super::database`]), and starts a private server ([`PrivateServer::start`]) to
+/// stop it or to change its global settings.
 #[derive(Debug)]
 pub(crate) struct Server(PrivateServer);
 
@@ -40,7 +40,7 @@ impl Server {
         self.0.addr()
     }
 
-    /// The product's own `mysql`, connecting as `root` to `addr`.
+    /// The product's own `mysql` client, which connects as `root` to `addr`.
     pub(crate) fn stock_client(&self, addr: SocketAddr) -> Command {
         let mut command = self.0.client();
         command
@@ -50,19 +50,19 @@ impl Server {
         command
     }
 
-    /// The product's own client, which still has to be told where to connect.
+    /// The product's own client, without an address to connect to.
     pub(crate) fn client(&self) -> Command {
         self.0.client()
     }
 
-    /// A new connection of `root`, straight to the server.
+    /// A new `root` connection, straight to the server.
     #[track_caller]
     pub(crate) fn connect(&self) -> WireClient {
         WireClient::connect(self.addr())
     }
 }
 
-/// MariaDB, from the distribution.
+/// MariaDB from the distribution.
 #[track_caller]
 pub(crate) fn mariadb() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
@@ -74,7 +74,7 @@ pub(crate) fn mariadb() -> &'static Server {
     )
 }
 
-/// MySQL 9.7; `None` on a machine that could not get it. On CI (`CI=true`) that is a failure.
+/// MySQL 9.7; `None` on a machine that has not got it. On CI (`CI=true`) that is a failure.
 #[track_caller]
 pub(crate) fn mysql() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
@@ -92,7 +92,7 @@ fn mariadb11() -> Option<&'static Server> {
         .as_ref()
 }
 
-/// `None` on a machine that could not get the programs. On CI (`CI=true`) that is a failure.
+/// `None` on a machine that has not got the programs. On CI (`CI=true`) that is a failure.
 #[track_caller]
 pub(crate) fn if_here<T>(started: Result<T, PrivateServerError>) -> Option<T> {
     match started {
@@ -107,7 +107,7 @@ pub(crate) fn if_here<T>(started: Result<T, PrivateServerError>) -> Option<T> {
     }
 }
 
-/// A second MariaDB, for stories that follow a log and count on memory: nobody changes formats or rotates logs on it.
+/// A second MariaDB, for tests that follow the log and rely on memory: no test changes formats or rotates logs on it.
 #[track_caller]
 fn quiet_mariadb() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
@@ -119,7 +119,7 @@ fn quiet_mariadb() -> &'static Server {
     )
 }
 
-/// The same of MySQL 9.7.
+/// A second MySQL 9.7, for the same tests.
 fn quiet_mysql() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     mysql()?;
@@ -131,7 +131,7 @@ fn quiet_mysql() -> Option<&'static Server> {
         .as_ref()
 }
 
-/// This process, which has ended, has removed the folders of the servers that it started.
+/// Checks that an ended process has removed the folders of the servers that it started.
 #[track_caller]
 pub(crate) fn leaves_nothing(pid: u32) {
     let left: Vec<_> = data_homes()
@@ -144,14 +144,14 @@ pub(crate) fn leaves_nothing(pid: u32) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Tells a story on both quiet servers, one after the other.
+/// Runs a test on both quiet servers, one after the other.
 #[track_caller]
 pub(crate) fn on_each_quiet_server(story: impl Fn(&'static Server)) {
     on_each([Some(quiet_mariadb()), quiet_mysql()], story);
 }
 
-/// Tells a story on two more servers, one after the other, while no other story is told there: none makes tables or functions meanwhile,
-/// of which the log would tell this one's Headwater as well.
+/// Runs a test on two more servers, one after the other, and no other test meanwhile. So the log contains no tables or functions of other
+/// tests.
 #[track_caller]
 pub(crate) fn on_each_server_alone(story: impl Fn(&'static Server)) {
     static TOLD: Mutex<()> = Mutex::new(());
@@ -164,8 +164,7 @@ pub(crate) fn on_each_server_alone(story: impl Fn(&'static Server)) {
     on_each(servers.each_ref().map(Option::as_ref), story);
 }
 
-/// Tells a story on a server of each product that is the story's own, started with options that depend on whether it
-/// is MariaDB.
+/// Runs a test on a private server of each product. The options depend on whether it is MariaDB.
 #[track_caller]
 pub(crate) fn on_servers_of_its_own<'a>(
     options: impl Fn(bool) -> &'a [&'a str],
@@ -185,7 +184,7 @@ pub(crate) fn on_servers_of_its_own<'a>(
     }
 }
 
-/// Waits until the server is busy with a statement of this session that begins so.
+/// Waits until the server runs a statement of this session that begins with this text.
 #[track_caller]
 pub(crate) fn wait_until_busy(addr: SocketAddr, session: u32, with: &str) {
     let mut root = WireClient::connect(addr);
@@ -207,10 +206,9 @@ pub(crate) fn wait_until_busy(addr: SocketAddr, session: u32, with: &str) {
     }
 }
 
-/// Takes every place of a server and keeps it. Returns who has them, and what the next one is told.
+/// Takes all connection slots of a server. Returns the connections, and the error that the next client gets.
 ///
-/// Who still had a place when the others were taken would give it back later: none may be left, and the refusal that
-/// counts is the one behind that.
+/// Older connections may still hold slots at first and free them later. So the refusal counts only once no others are connected.
 #[track_caller]
 pub(crate) fn full(addr: SocketAddr) -> (Vec<WireClient>, ServerError) {
     let deadline = patience();
@@ -238,13 +236,13 @@ pub(crate) fn full(addr: SocketAddr) -> (Vec<WireClient>, ServerError) {
     }
 }
 
-/// Tells a story on both servers, one after the other.
+/// Runs a test on both servers, one after the other.
 #[track_caller]
 pub(crate) fn on_each_server(story: impl Fn(&'static Server)) {
     on_each([Some(mariadb()), mysql()], story);
 }
 
-/// Tells a story on both servers and on MariaDB 11.8, which says more at a login.
+/// Runs a test on both servers and on MariaDB 11.8, which sends more at a login.
 #[track_caller]
 pub(crate) fn on_each_release(story: impl Fn(&'static Server)) {
     on_each([Some(mariadb()), mariadb11(), mysql()], story);
@@ -253,7 +251,7 @@ pub(crate) fn on_each_release(story: impl Fn(&'static Server)) {
 #[track_caller]
 fn on_each<const N: usize>(servers: [Option<&'static Server>; N], story: impl Fn(&'static Server)) {
     for server in servers.into_iter().flatten() {
-        // Shown with the failure only; which server it was is the first question.
+        // Shown on failure only: which server it was.
         eprintln!("on {} {}", server.0.kind().name(), server.0.version());
         story(server);
     }

@@ -1,10 +1,10 @@
-//! Spider: a MariaDB whose messages are on one, two or four data nodes.
+//! Spider: a MariaDB whose messages are stored on one, two or four data nodes.
 
 use headwater::lab::spider::{SpiderCluster, SpiderError};
 
 use super::servers::if_here;
 
-/// With further options of the Spider node; `None` on a machine that could not get Spider. On CI (`CI=true`) that is a failure.
+/// Starts Spider with further options of the Spider node; `None` on a machine that has not got Spider. On CI (`CI=true`) that is a failure.
 #[track_caller]
 pub(crate) fn spider(data: usize, options: &[&str]) -> Option<SpiderCluster> {
     match SpiderCluster::start(data, options) {

@@ -1,4 +1,4 @@
-//! The kit against itself: a story can only be trusted if these pass.
+//! Tests of the kit itself. Other tests can be trusted only if these pass.
 
 use super::database::Database;
 use super::proxy::Proxy;
@@ -48,7 +48,7 @@ fn replies_end_where_they_end_with_and_without_eof_packets() {
             for command in [0x09, 0x0e, 0x0d, 0x1f] {
                 client.command(&[command]).unwrap();
             }
-            // Were any reply read too short or too long, this would answer something else.
+            // If the client read any reply too short or too long, this answer would differ.
             assert_eq!(client.column("SELECT 'still in step'"), ["still in step"]);
         }
     });
@@ -112,7 +112,7 @@ fn accounts_log_in_with_and_without_a_password() {
     });
 }
 
-/// Those of the last round are still leaving when the places of the next are taken.
+/// Connections of the last round still close while the next round takes the slots.
 #[test]
 fn a_server_that_is_full_stays_full() {
     on_servers_of_its_own(

@@ -1,9 +1,9 @@
-//! Threads of a story: some read until they have seen enough, others write until they are told to stop.
+//! Threads of a test: readers run until they have seen enough, writers run until the test stops them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 
-/// Waits for those who read, however they end, then has the others stop; fails as the first of the readers has.
+/// Waits for all readers, then stops the writers. Panics as the first failed reader did.
 #[track_caller]
 pub(crate) fn wait_for(readers: Vec<ScopedJoinHandle<'_, ()>>, stop: &AtomicBool) {
     let ended: Vec<_> = readers.into_iter().map(|reader| reader.join()).collect();

@@ -1,19 +1,19 @@
-//! A timeline's tables and procedures with the classic interface, in any size and with any ids.
+//! A timeline's tables and procedures with the classic interface, for any page size and any ids.
 
 use super::wire_client::WireClient;
 
-/// What a timeline is made of besides its names, which are the classic ones.
+/// A timeline's variable parts. The names are the classic ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeline {
     pub(crate) n: u32,
     pub(crate) id_type: &'static str,
     pub(crate) user_type: &'static str,
-    /// What stands behind the columns of the procedures' temporary tables.
+    /// The text after the columns of the procedures' temporary tables.
     pub(crate) options: &'static str,
 }
 
 impl Timeline {
-    /// The one of 2008.
+    /// The timeline of 2008.
     pub(crate) const CLASSIC: Timeline = Timeline {
         n: 20,
         id_type: "int unsigned",
@@ -21,13 +21,13 @@ impl Timeline {
         options: "ENGINE=heap DEFAULT CHARSET=utf8",
     };
 
-    /// The same in a body that MySQL has nothing to say about.
+    /// The classic timeline with a body that gives no warnings on MySQL.
     pub(crate) const SILENT: Timeline = Timeline {
         options: "ENGINE=MEMORY",
         ..Timeline::CLASSIC
     };
 
-    /// Makes tables and procedures in the client's current database.
+    /// Makes the tables and procedures in the client's current database.
     #[track_caller]
     pub(crate) fn create(&self, client: &mut WireClient) {
         for statement in self.tables() {
@@ -54,7 +54,7 @@ impl Timeline {
         ]
     }
 
-    /// The helper, then the newest page, then the bounded one.
+    /// The helper, the procedure of the newest page, and the bounded one.
     pub(crate) fn procedures(&self) -> [String; 3] {
         let Timeline {
             n,
@@ -115,12 +115,12 @@ impl Timeline {
         ]
     }
 
-    /// MySQL warns whenever it parses the procedures.
+    /// True where MySQL warns whenever it parses the procedures.
     pub(crate) fn parse_warns(&self) -> bool {
         self.options.contains("utf8")
     }
 
-    /// The definition in the settings file's form.
+    /// The definition as a section of the settings file.
     pub(crate) fn toml(&self) -> String {
         format!(
             "[[definition]]\nn = {}\nid_type = \"{}\"\nuser_type = \"{}\"\n",
@@ -129,7 +129,7 @@ impl Timeline {
     }
 }
 
-/// Rows for one INSERT after the other, in the order given.
+/// Inserts rows by several INSERTs, in the given order.
 #[track_caller]
 pub(crate) fn insert<T>(
     client: &mut WireClient,

@@ -1,5 +1,5 @@
-//! Two sessions told the same, one straight to the server and one through Headwater: their replies
-//! must be equal, packet by packet.
+//! Runs the same statements in two sessions, one straight to the server and one through Headwater. Their replies must be equal, packet by
+//! packet.
 
 use super::proxy::Proxy;
 use super::servers::Server;
@@ -10,15 +10,15 @@ use super::wire_client::{
     COM_STMT_EXECUTE, Login, Param, Reply, WireClient, capability,
 };
 
-/// Status bits that are left over from a cursor inside the procedure: they differ from run to run of the same statement on one server.
+/// Status bits that a cursor inside the procedure leaves set: they vary between runs of the same statement on one server.
 const NOISE: u16 = 0x40 | 0x80;
-/// No index was used: that tells of the plan.
+/// The flag that no index was used: it depends on the plan.
 const NO_INDEX: u16 = 0x20;
 
-/// What a difference is reported with: so many of the statements before it.
+/// How many of the last statements a reported difference shows.
 const TOLD: usize = 40;
 
-/// Two sessions in step.
+/// Two sessions that run the same statements.
 #[derive(Debug)]
 pub(crate) struct Twin {
     pub(crate) direct: WireClient,
@@ -26,12 +26,12 @@ pub(crate) struct Twin {
     names: Option<[String; 2]>,
     told: Vec<String>,
     parse_warns: bool,
-    /// What of the status flags is not compared.
+    /// The status flags that are not compared.
     noise: u16,
 }
 
 impl Twin {
-    /// Both in the login's database.
+    /// Both sessions use the login's database.
     #[track_caller]
     pub(crate) fn new(server: &Server, proxy: &Proxy, login: &Login) -> Twin {
         Twin::of(
@@ -41,8 +41,8 @@ impl Twin {
         )
     }
 
-    /// Each in a database of its own, of the same content and with names of one length. `{db}` in a
-    /// statement is the side's own database.
+    /// Each session uses its own database, of the same content and with a name of the same length. `{db}` in a statement stands for that
+    /// database.
     #[track_caller]
     pub(crate) fn apart(server: &Server, proxy: &Proxy, login: &Login, names: [&str; 2]) -> Twin {
         let [direct, proxied] = names.map(|name| login.clone().database(name));
@@ -54,13 +54,13 @@ impl Twin {
         )
     }
 
-    /// Whether an index was used is compared as well.
+    /// Also compares whether an index was used.
     pub(crate) fn of_one_plan(mut self) -> Twin {
         self.noise = NOISE;
         self
     }
 
-    /// Of two sessions in one database of a server that nobody else is on: the warning counts of calls are compared as well.
+    /// Two sessions in one database of a server without other sessions. Also compares the warning counts of calls.
     pub(crate) fn between(direct: WireClient, proxied: WireClient) -> Twin {
         Twin::of(direct, proxied, None).parse_is_silent()
     }
@@ -77,14 +77,14 @@ impl Twin {
         }
     }
 
-    /// The procedures' bodies hold nothing that MySQL warns of when it parses them (3719, `utf8`),
-    /// so the warning counts of calls are compared as well.
+    /// The procedures' bodies contain nothing that MySQL warns of when it parses them (3719, `utf8`), so the warning counts of calls are
+    /// compared as well.
     pub(crate) fn parse_is_silent(mut self) -> Twin {
         self.parse_warns = false;
         self
     }
 
-    /// The direct side's answers to a text, when the other side's are the same.
+    /// Runs a text on both sides. Returns the direct side's answers, after a check that the other side's are equal.
     #[track_caller]
     pub(crate) fn run(&mut self, sql: &str) -> Vec<Answer> {
         self.told.push(sql.to_owned());
@@ -98,7 +98,7 @@ impl Twin {
         answers(&reply.packets, self.direct.capabilities)
     }
 
-    /// As [`Twin::run`], rows in any order.
+    /// [`Twin::run`] with rows in any order.
     #[track_caller]
     pub(crate) fn run_unordered(&mut self, sql: &str) {
         self.told.push(sql.to_owned());
@@ -110,7 +110,7 @@ impl Twin {
         self.exchange(payloads, false, true);
     }
 
-    /// The one OK.
+    /// Runs a statement that must return one OK.
     #[track_caller]
     pub(crate) fn ok(&mut self, sql: &str) {
         let answers = self.run(sql);
@@ -120,7 +120,7 @@ impl Twin {
         );
     }
 
-    /// The error's code, which both sides gave.
+    /// Runs a statement that must fail. Returns the error code of both sides.
     #[track_caller]
     pub(crate) fn error(&mut self, sql: &str) -> u16 {
         match self.run(sql).pop() {
@@ -129,7 +129,7 @@ impl Twin {
         }
     }
 
-    /// The rows, which both sides gave.
+    /// Runs a statement. Returns the rows of both sides.
     #[track_caller]
     pub(crate) fn rows(&mut self, sql: &str) -> Vec<Vec<Option<String>>> {
         match self.run(sql).pop() {
@@ -138,16 +138,16 @@ impl Twin {
         }
     }
 
-    /// Any command, the same bytes to both.
+    /// Sends any command, the same bytes to both.
     #[track_caller]
     pub(crate) fn command(&mut self, payload: &[u8]) -> Reply {
         self.told.push(format!("command {payload:02x?}"));
-        // A ping repeats the warning count of the statement before it.
+        // A ping repeats the warning count of the previous statement.
         let masked = self.parse_warns && payload == [COM_PING];
         self.exchange([payload.to_vec(), payload.to_vec()], masked, false)
     }
 
-    /// COM_CHANGE_USER to `root`, who has no password, without a database.
+    /// COM_CHANGE_USER to `root` without a password and without a database.
     #[track_caller]
     pub(crate) fn change_to_root(&mut self) {
         self.told.push("change user".to_owned());
@@ -159,7 +159,7 @@ impl Twin {
             change.push(0);
             client.send(&change).unwrap();
             let mut packet = client.read_packet().unwrap();
-            // The server asks anew, with a scramble that only this side has.
+            // The server asks again, with a scramble that only this side has.
             while packet.first_byte() == Some(0xfe) {
                 client.send_packet(packet.seq + 1, &[]).unwrap();
                 packet = client.read_packet().unwrap();
@@ -169,7 +169,7 @@ impl Twin {
         assert_eq!(ends[0], ends[1], "{}", self.story());
     }
 
-    /// A text with query attributes.
+    /// Runs a text with query attributes.
     #[track_caller]
     pub(crate) fn attributed(&mut self, sql: &str, attributes: &[(&str, &str)]) -> Reply {
         self.told.push(format!("{sql} with {attributes:?}"));
@@ -182,7 +182,7 @@ impl Twin {
         self.exchange(payloads, masked, false)
     }
 
-    /// Prepares on both sides.
+    /// Prepares a statement on both sides.
     #[track_caller]
     pub(crate) fn prepare(&mut self, sql: &str) -> [u32; 2] {
         self.told.push(format!("prepare {sql}"));
@@ -204,7 +204,7 @@ impl Twin {
         self.exchange(payloads, self.parse_warns, false)
     }
 
-    /// Executes with parameters of any type, whose types come along or not.
+    /// Executes with parameters of any type. `types`: the types are sent along.
     #[track_caller]
     pub(crate) fn execute_with(
         &mut self,
@@ -222,7 +222,7 @@ impl Twin {
         self.exchange(payloads, self.parse_warns, false)
     }
 
-    /// A command that begins with a statement's id, and has no reply but for COM_STMT_RESET and COM_STMT_FETCH.
+    /// Sends a command that begins with a statement's id. It has no reply, except COM_STMT_RESET and COM_STMT_FETCH.
     #[track_caller]
     pub(crate) fn of_statement(&mut self, command: u8, statement: [u32; 2], rest: &[u8]) -> Reply {
         self.told
@@ -231,7 +231,7 @@ impl Twin {
         self.exchange([payload(statement[0]), payload(statement[1])], false, false)
     }
 
-    /// Says something to each server's side that is no part of the comparison.
+    /// Runs a statement for each side's server on another connection, outside the comparison.
     #[track_caller]
     pub(crate) fn aside(&mut self, client: &mut WireClient, sql: &str) {
         self.told.push(format!("meanwhile {sql}"));
@@ -240,7 +240,7 @@ impl Twin {
         }
     }
 
-    /// The statements told last.
+    /// The last statements, for the report of a failure.
     pub(crate) fn story(&self) -> String {
         let from = self.told.len().saturating_sub(TOLD);
         self.told[from..].join(";\n")
@@ -309,8 +309,8 @@ impl Twin {
         direct
     }
 
-    /// MySQL parses a body at a session's first call of it, and again whenever any procedure was
-    /// made or dropped on the server: only then, out of the session's sight, does it warn.
+    /// MySQL parses a body at a session's first call, and again after any procedure is created or dropped on the server. It warns only
+    /// then, which a session cannot predict.
     fn parses_procedure(&self, sql: &str) -> bool {
         let sql = sql.to_ascii_lowercase();
         let names = ["fetch_timeline_ids", "build_max_ids_of_followers"];
@@ -318,7 +318,7 @@ impl Twin {
     }
 }
 
-/// The one place that names what two replies may differ in.
+/// Every permitted difference between two replies is listed here.
 struct Mask {
     command: u8,
     capabilities: u64,
@@ -359,7 +359,7 @@ impl Mask {
             if !deprecate_eof {
                 self.end(&mut packets[at]);
                 at += 1;
-                // The rows of a cursor are for COM_STMT_FETCH.
+                // COM_STMT_FETCH reads the rows of a cursor.
                 if at == packets.len() {
                     break;
                 }
@@ -409,7 +409,7 @@ impl Mask {
     }
 }
 
-/// Names of one length, so that no length in front of them changes.
+/// Replaces a name by one of the same length, so that no length prefix changes.
 fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
     let mut at = 0;
     while at + from.len() <= bytes.len() {
@@ -435,8 +435,8 @@ fn described(command: u8, reply: &Reply, capabilities: u64) -> String {
     }
 }
 
-/// An error at a call's argument counts rows from what the session did before on MariaDB, but not where the server has read the
-/// procedure anew, since somebody made another: that falls between the two sides now and then. SHOW WARNINGS repeats it.
+/// Removes an error's row number. On MariaDB an error at a call's argument counts rows from the session's earlier statements, unless the
+/// server has just read the procedure again after another was created. That can happen between the two sides. SHOW WARNINGS repeats it.
 fn unnumber_row(reply: &mut Reply) {
     for packet in &mut reply.packets {
         let payload = &mut packet.payload;
@@ -456,7 +456,7 @@ fn unnumber_row(reply: &mut Reply) {
     }
 }
 
-/// A text up to the number of a row at its end.
+/// A text without the row number at its end.
 fn without_row(text: &[u8]) -> &[u8] {
     const ROW: &[u8] = b" at row ";
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit());
@@ -464,7 +464,7 @@ fn without_row(text: &[u8]) -> &[u8] {
     if before.ends_with(ROW) { before } else { text }
 }
 
-/// Of a row with three short texts the last one, and where its length stands.
+/// The last of three short texts in a row, and the offset of its length.
 fn last_of_three(row: &[u8]) -> Option<(usize, &[u8])> {
     let mut start = 0;
     for column in 0..3 {

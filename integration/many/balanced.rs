@@ -1,4 +1,4 @@
-//! Several Headwaters behind a balancer: an app's sessions are on different ones, and each has what was written through another.
+//! Several Headwaters behind a balancer: an app's sessions are on different ones, and each Headwater sees the writes through the others.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ fn checks() -> u64 {
     how_many("HEADWATER_CHECKS", 1_000)
 }
 
-/// Those who write to the world, there.
+/// Starts the threads that write the world's messages to the server.
 fn writers<'scope>(
     scope: &'scope Scope<'scope, '_>,
     world: &'scope World,
@@ -57,7 +57,7 @@ fn on_each(story: impl Fn(SocketAddr, &Login, &mut Fleet)) {
     );
 }
 
-/// An author who writes through one Headwater and looks through the next one at once.
+/// An author who writes through one Headwater and at once reads through the next one.
 struct Own {
     number: u64,
     sessions: [WireClient; 3],
@@ -74,12 +74,12 @@ impl Own {
             number,
             sessions,
             kept: Vec::new(),
-            // Others' ids begin with 1.
+            // The ids of the other writers begin with 1.
             next: 1_000_000_000 * (number + 1),
         }
     }
 
-    /// A message more, or from time to time one less; then the page through both others, which is known to the last id.
+    /// Adds a message, or sometimes deletes one. Then both other Headwaters must return the page with exactly the expected ids.
     fn turn(&mut self, turn: u64) {
         let (reader, author) = (500 + self.number, 1_000 + self.number);
         let through = &mut self.sessions[turn as usize % 3];
@@ -143,21 +143,21 @@ fn what_is_written_through_one_is_in_the_next_answer_of_another() {
     });
 }
 
-/// An answer through one of the three is neither stale nor ahead.
+/// Checks that an answer through one of the three is neither stale nor ahead.
 #[track_caller]
 fn check(world: &World, turn: u64, sessions: &mut [WireClient; 3], direct: &mut WireClient) {
     let reader = 1 + turn % READERS;
     let session = &mut sessions[(turn / READERS) as usize % 3];
     let before = world.look();
     session.ok(&format!("CALL fetch_timeline_ids({reader})"));
-    // What can be read now, on another connection: before the ids are asked for.
+    // The readable messages, read on another connection before the session selects the ids.
     let readable = numbers(&direct.column("SELECT id FROM message"));
     let answer = numbers(&session.column(IDS));
     let (asked, told) = ((reader, &before), (&answer, &readable));
     world.is_neither_stale_nor_ahead(asked, told, format!("turn {turn}"));
 }
 
-/// `SELECT 1` is answered.
+/// True where the session answers `SELECT 1`.
 fn is_alive(session: &mut WireClient) -> bool {
     session.query_reply("SELECT 1").is_ok()
 }
@@ -180,7 +180,7 @@ fn one_is_killed_and_comes_back_cold_beside_warm_ones() {
             let running = world.run();
             let writers = writers(scope, &world, server, login);
             world.wait_for_writes(200);
-            // Behind the balancer all the while, with another session whenever one was ended.
+            // Reads through the balancer all the time. Opens another session whenever one is closed.
             let reader = {
                 let (world, fleet, stop, checked) = (&world, &*fleet, &stop, &checked);
                 let (addr, killed) = (fleet.addr(), fleet.headwaters[0].addr());
@@ -191,7 +191,7 @@ fn one_is_killed_and_comes_back_cold_beside_warm_ones() {
                     while !stop.load(Ordering::Relaxed) {
                         let mut session = match WireClient::try_login(addr, login) {
                             Ok(session) => session.expect("the app logs in"),
-                            // It was logging in to the one that was killed.
+                            // This session was logging in to the killed Headwater.
                             Err(error) => {
                                 cut_off += 1;
                                 assert_eq!(cut_off, 1, "{error}");
@@ -219,7 +219,7 @@ fn one_is_killed_and_comes_back_cold_beside_warm_ones() {
             for (of, session) in &mut idle {
                 assert_eq!(is_alive(session), *of != 0);
             }
-            // At once, and before HAProxy has asked for its health.
+            // New sessions work at once, before the next health check of HAProxy.
             let begun = Instant::now();
             for _ in 0..30 {
                 let mut session = fleet.session();
@@ -242,7 +242,7 @@ fn one_is_killed_and_comes_back_cold_beside_warm_ones() {
         drop(idle);
         fleet.headwaters[0].crash_and_start();
         let fleet = &*fleet;
-        // Cold, and HAProxy sends sessions there again as soon as it is ready.
+        // The restarted Headwater is cold, and HAProxy sends it sessions as soon as it is ready.
         let world = World::new(WRITERS);
         let mut root = WireClient::login(server, login);
         root.ok("DELETE FROM message");
@@ -269,7 +269,7 @@ fn one_is_killed_and_comes_back_cold_beside_warm_ones() {
     });
 }
 
-/// Tells a thread to stop, however this ends.
+/// Stops a thread, also on a panic.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -278,7 +278,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// As [`check`] of one session; false where it was ended.
+/// [`check`] for one session; false where the session was closed.
 #[track_caller]
 fn check_alone(
     world: &World,
@@ -293,7 +293,7 @@ fn check_alone(
         return false;
     }
     let readable = numbers(&direct.column("SELECT id FROM message"));
-    // It may be ended here too: then nothing was answered.
+    // The session may close here too, before an answer.
     let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| session.column(IDS)));
     let Ok(answer) = answered else {
         return false;

@@ -1,4 +1,4 @@
-//! What the streams of several Headwaters cost the server: bytes and processor time, idle and beside writes.
+//! What the log streams of several Headwaters cost the server: bytes and processor time, idle and during writes.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::kit::{how_many, patience};
 use crate::memory::stage::CALL;
 use crate::memory::{CLASSIC, prepare, warm};
 
-/// Writes in the second half.
+/// The number of writes in the second half of the test.
 const WRITES: u64 = 2_000;
 
-/// What the server has used and sent.
+/// The processor time and sent bytes of the server so far.
 #[derive(Clone, Copy)]
 struct Used {
     at: Instant,
@@ -27,7 +27,7 @@ struct Used {
 fn used(server: &PrivateServer, root: &mut WireClient) -> Used {
     let sent = root.rows("SHOW GLOBAL STATUS LIKE 'Bytes_sent'");
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid().unwrap())).unwrap();
-    // Behind the name, which may hold anything: utime and stime are the 12th and the 13th.
+    // The fields after the name, which may contain anything: utime and stime are the 12th and the 13th.
     let (_, behind) = stat.rsplit_once(") ").unwrap();
     let fields: Vec<&str> = behind.split(' ').collect();
     let ticks = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
@@ -39,17 +39,17 @@ fn used(server: &PrivateServer, root: &mut WireClient) -> Used {
 }
 
 impl Used {
-    /// Milliseconds of a processor and bytes, each a second, since then.
+    /// The milliseconds of processor time and the bytes per second since `then`.
     fn since(self, then: Used) -> [f64; 2] {
         let seconds = (self.at - then.at).as_secs_f64();
-        // A hundred ticks a second, on every Linux.
+        // Every Linux counts a hundred ticks a second.
         let processor = (self.ticks - then.ticks) as f64 * 10.0 / seconds;
         [processor, (self.sent - then.sent) as f64 / seconds]
     }
 }
 
-/// What it uses once nothing is going on but heartbeats twice a second, and a look at the settings each second: what the log held before is
-/// read at the beginning.
+/// The idle cost. It repeats the measurement until the Headwaters have read the existing log. After that there are only heartbeats twice a
+/// second, and a query of the settings each second.
 fn idle(
     server: &PrivateServer,
     root: &mut WireClient,
@@ -75,7 +75,7 @@ fn start(server: &PrivateServer, login: &Login) -> Proxy {
     proxy
 }
 
-/// `HEADWATER_SECONDS` has it look for longer, `HEADWATER_MANY` have more of them.
+/// `HEADWATER_SECONDS` makes the measurement longer, `HEADWATER_MANY` sets the number of Headwaters.
 #[test]
 fn each_headwater_is_sent_the_log_once_and_little_else() {
     let seconds = Duration::from_secs(how_many("HEADWATER_SECONDS", 3));
@@ -115,7 +115,7 @@ fn each_headwater_is_sent_the_log_once_and_little_else() {
                     "{count} headwaters: idle {:.1} ms/s of a processor, {:.0} bytes/s; with {rate:.0} writes/s {:.1} ms/s, {:.0} bytes/s",
                     idle[0], idle[1], busy[0], busy[1]
                 );
-                // Bytes for each write, however slowly a busy machine writes.
+                // Bytes per write, which does not depend on how fast a busy machine writes.
                 let written = (busy[1] - idle[1]) / rate;
                 match alone {
                     None if count == 1 => alone = Some(written),

@@ -1,4 +1,4 @@
-//! Three Headwaters of one server behind HAProxy, by the example that operators start from.
+//! Three Headwaters of one server behind HAProxy, with the example configuration that operators start from.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use crate::kit::proxy::{Proxy, ROOT_SERVICE, free_addr};
 use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::{CLASSIC, warm};
 
-/// HAProxy says whom it speaks for. On a busy machine memory takes its time: what it says then is to be checked as well.
+/// Trusts HAProxy's header. The waits are long because memory is slow on a busy machine, and its late answers must be checked too.
 const SETTINGS: &str = "[proxy_protocol]\ntrusted = [\"127.0.0.1\"]\n[freshness]\nwait_ms = 10000\n\
                         [index]\nwait_ms = 10000\n[log]\nslow_ms = 200\n";
-/// Who comes past HAProxy says so: for itself.
+/// The PROXY header of a client that connects without HAProxy: it speaks for itself.
 const ITSELF: &[u8] = b"PROXY UNKNOWN\r\n";
-/// How many sessions more than another a Headwater has in these stories, at most.
+/// The most surplus sessions that [`Fleet::sessions`] keeps open.
 const OTHERS: usize = 60;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    /// In front of this server, each with the classic timeline of reader 1 in memory.
+    /// Starts the fleet before this server. Each Headwater caches the classic timeline of reader 1.
     #[track_caller]
     pub(super) fn start(server: SocketAddr, login: &Login) -> Fleet {
         let admins = [(); 3].map(|()| free_addr());
@@ -56,18 +56,18 @@ impl Fleet {
         warm(headwater, &mut client, "CALL fetch_timeline_ids(1)");
     }
 
-    /// Where apps connect.
+    /// The address that apps connect to.
     pub(super) fn addr(&self) -> SocketAddr {
         self.balancer.addr()
     }
 
-    /// One more session of the app's.
+    /// Opens another session of the app.
     #[track_caller]
     pub(super) fn session(&self) -> WireClient {
         WireClient::login(self.addr(), &self.login)
     }
 
-    /// Which of the three a session is on.
+    /// The index of the Headwater that a session is on.
     #[track_caller]
     pub(super) fn of(&self, session: &mut WireClient) -> usize {
         let row = session
@@ -79,10 +79,10 @@ impl Fleet {
         found.unwrap_or_else(|| panic!("{listen} is none of {addrs:?}"))
     }
 
-    /// A session on each of the three, in their order.
+    /// Opens a session on each of the three, in their order.
     ///
-    /// HAProxy gives a session to the Headwater that has fewest. So those that are found twice stay open until all three are found: else the one
-    /// with fewest would be found for ever.
+    /// HAProxy assigns a session to the Headwater with the fewest. Surplus sessions stay open until all three are found: else HAProxy would
+    /// assign each new session to the same one.
     #[track_caller]
     pub(super) fn sessions(&self) -> [WireClient; 3] {
         let deadline = Instant::now() + Duration::from_secs(120);
@@ -96,7 +96,7 @@ impl Fleet {
             let mut session = self.session();
             let at = self.of(&mut session);
             others.extend(found[at].replace(session));
-            // One of the three may be away for a while.
+            // One of the three may be down for a while.
             if others.len() > OTHERS {
                 others.pop_front();
             }

@@ -1,4 +1,4 @@
-//! Many Headwaters in front of one server, and servers among others: nothing is shared, and every answer is exact.
+//! Many Headwaters before one server, and servers in replication topologies: Headwaters share nothing, and every answer is exact.
 
 mod balanced;
 mod cost;

@@ -1,4 +1,4 @@
-//! One stream of the log each, under a number that no other replica has.
+//! Each Headwater reads one log stream, under a server id that no other replica has.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,15 +13,15 @@ use crate::kit::wire_client::WireClient;
 use crate::memory::stage::{CALL, Stage, page, post};
 use crate::memory::{CLASSIC, warm};
 
-/// Said once for each number that is given up.
+/// The log text for each server id that Headwater gives up.
 const DRAWN: &str = "another number is drawn";
 
-/// How often that was said.
+/// How often Headwater has drawn another server id.
 fn drawn(proxy: &Proxy) -> usize {
     proxy.log().matches(DRAWN).count()
 }
 
-/// Waits until the server has so many replicas besides these, and tells their numbers.
+/// Waits until the server has `count` replicas besides the known ones. Returns their server ids.
 #[track_caller]
 fn others(root: &mut WireClient, known: &[u32], count: usize) -> Vec<u32> {
     let deadline = patience();
@@ -72,7 +72,7 @@ fn a_number_that_another_replica_comes_with_is_given_up_at_once_and_said_once() 
                 assert_eq!(stage.page().last(), Some(&id), "{}", stage.proxy.log());
                 assert_eq!(dump_threads(&mut root), round + 1);
             }
-            // Nobody takes a number from the other any more, and nothing went wrong on the way.
+            // No replica takes the id of another any more, and the change caused no failure.
             thread::sleep(Duration::from_secs(1));
             assert_eq!(drawn(&stage.proxy), 3);
             assert_eq!(registered(&mut root).len(), 4);
@@ -86,7 +86,7 @@ fn a_number_that_another_replica_comes_with_is_given_up_at_once_and_said_once() 
     );
 }
 
-/// A real replica of MySQL says a UUID, and is left alone by who says none; MariaDB compares numbers alone.
+/// A real MySQL replica sends a UUID, and a client without one does not disconnect it; MariaDB compares server ids only.
 #[test]
 fn a_replica_with_a_uuid_shares_a_number_on_mysql_and_takes_it_on_mariadb() {
     on_servers_of_its_own(
@@ -113,7 +113,7 @@ fn a_replica_with_a_uuid_shares_a_number_on_mysql_and_takes_it_on_mariadb() {
     );
 }
 
-/// Whoever is killed leaves its stream behind until the server notices, and comes back with another number.
+/// The stream of a killed Headwater remains until the server notices. The restarted one uses another server id.
 #[test]
 fn three_headwaters_have_three_streams_and_three_numbers_whatever_becomes_of_one() {
     on_servers_of_its_own(

@@ -1,5 +1,5 @@
-//! Headwater in front of a replica that is late on purpose, and of one that has several sources: memory has what that server lets be
-//! read, no more and no less.
+//! Headwater before a delayed replica, and before a replica with several sources: memory answers exactly with what that server has made
+//! readable.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,14 +17,14 @@ use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::linear::numbers;
 use crate::memory::{CLASSIC, prepare, warm};
 
-/// Ids are numbered by author: each author's only grow, as one writer writes them.
+/// Each author has a range of ids, which grow in the order of the author's writes.
 const PER_AUTHOR: u64 = 100_000_000;
-/// What a page has of each author.
+/// The messages of each author on a page.
 const N: usize = 20;
-/// Messages that each writer writes a second at most.
+/// The pause between two messages of a writer.
 const REST: Duration = Duration::from_millis(3);
 
-/// Writes as this author until told to stop, or for so many messages.
+/// Writes as this author until `stop` is set.
 fn write(source: &PrivateServer, login: &Login, author: u64, stop: &AtomicBool, told: &AtomicU64) {
     let mut root = WireClient::login(source.addr(), login);
     let mut id = author * PER_AUTHOR;
@@ -38,19 +38,19 @@ fn write(source: &PrivateServer, login: &Login, author: u64, stop: &AtomicBool, 
     }
 }
 
-/// The newest of these ids that are this author's and not above `most`, as many as a page has.
+/// The newest of this author's ids up to `most`, as many as a page has.
 fn newest(ids: &BTreeSet<u64>, author: u64, most: u64) -> BTreeSet<u64> {
     let first = author * PER_AUTHOR;
     ids.range(first..=most).rev().take(N).copied().collect()
 }
 
-/// What an author's newest id is.
+/// An author's newest id.
 fn head(ids: &BTreeSet<u64>, author: u64) -> u64 {
     let own = ids.range(author * PER_AUTHOR..(author + 1) * PER_AUTHOR);
     own.last().copied().unwrap_or(author * PER_AUTHOR)
 }
 
-/// What the server shows now of each of these authors, from so many messages before these on.
+/// The ids that the server currently shows for each author, starting well before that author's newest id in `from`.
 fn look(direct: &mut WireClient, authors: &[u64], from: &BTreeSet<u64>) -> BTreeSet<u64> {
     let parts: Vec<String> = authors
         .iter()
@@ -62,7 +62,7 @@ fn look(direct: &mut WireClient, authors: &[u64], from: &BTreeSet<u64>) -> BTree
     numbers(&direct.column(&parts.join(" UNION ALL ")))
 }
 
-/// What the server shows now of these authors' newest messages.
+/// The newest id that the server currently shows for each author.
 fn heads(direct: &mut WireClient, authors: &[u64]) -> BTreeSet<u64> {
     let parts: Vec<String> = authors
         .iter()
@@ -74,12 +74,12 @@ fn heads(direct: &mut WireClient, authors: &[u64]) -> BTreeSet<u64> {
     numbers(&direct.column(&parts.join(" UNION ALL ")))
 }
 
-/// The page of reader 1 has of each author the newest messages, as they were at some moment between two looks at the server.
+/// Checks that the page of reader 1 has each author's newest messages as of some moment between two reads of the server.
 #[track_caller]
 fn check(client: &mut WireClient, direct: &mut WireClient, authors: &[u64]) {
     let before = heads(direct, authors);
     client.ok("CALL fetch_timeline_ids(1)");
-    // What could be read once the call was answered; the ids are asked for behind that.
+    // What was readable once the call was answered: this read comes before the session selects the ids.
     let after = look(direct, authors, &before);
     let answer = numbers(&client.column("SELECT id FROM fetch_timeline_tt"));
     for author in authors {
@@ -97,7 +97,7 @@ fn check(client: &mut WireClient, direct: &mut WireClient, authors: &[u64]) {
     }
 }
 
-/// A replica's options: several threads apply.
+/// The options of a replica with several applier threads.
 fn parallel(kind: ServerKind) -> Vec<&'static str> {
     match kind {
         ServerKind::Mariadb => vec![
@@ -109,7 +109,7 @@ fn parallel(kind: ServerKind) -> Vec<&'static str> {
     }
 }
 
-/// Headwater in front of the replica, with a page of reader 1 in memory.
+/// Starts Headwater before the replica, with a page of reader 1 in memory.
 fn in_front(replica: &PrivateServer, login: &Login) -> Proxy {
     let settings = "[freshness]\nwait_ms = 10000\n[index]\nwait_ms = 10000\n";
     let proxy = Proxy::configured(replica.addr(), settings, ROOT_SERVICE);
@@ -164,7 +164,7 @@ fn a_replica_that_is_late_on_purpose_has_its_own_moment_in_every_answer() {
                         while quota.take().is_some() || begun.elapsed() < 4 * DELAY || !enough() {
                             let told = told[0].load(Ordering::SeqCst);
                             check(&mut client, &mut direct, &[2, 3]);
-                            // What the source has told of is not there yet, and is not in the answer.
+                            // The source has committed newer messages that the replica has not applied, and the answer omits them.
                             let seen = numbers(&client.column("SELECT id FROM fetch_timeline_tt"));
                             late.fetch_add(u64::from(head(&seen, 2) < told), Ordering::Relaxed);
                         }
@@ -183,7 +183,7 @@ fn a_replica_that_is_late_on_purpose_has_its_own_moment_in_every_answer() {
     );
 }
 
-/// A source that numbers its transactions apart from others (on MariaDB: in a domain of its own).
+/// A source with its own GTIDs (on MariaDB: its own domain).
 fn source(like: &PrivateServer, number: u64) -> PrivateServer {
     let options: &[&str] = match (like.kind(), number) {
         (ServerKind::Mariadb, 1) => &["--server-id=11", "--gtid-domain-id=1"],
@@ -197,7 +197,7 @@ fn source(like: &PrivateServer, number: u64) -> PrivateServer {
     }
 }
 
-/// Has a server replicate this one too, as the source of that name.
+/// Adds this source to a replica, under that name.
 fn follow_too(replica: &PrivateServer, source: &PrivateServer, name: &str) {
     let mut root = WireClient::connect(replica.addr());
     let (from, port) = (from_now_on(source), source.port());
@@ -219,7 +219,7 @@ fn follow_too(replica: &PrivateServer, source: &PrivateServer, name: &str) {
     }
 }
 
-/// Two sources whose transactions come in any order beside each other, and a writer on the replica itself.
+/// The transactions of two sources interleave in any order, and a third writer writes on the replica itself.
 #[test]
 fn a_server_with_two_sources_has_both_in_every_answer() {
     on_servers_of_its_own(
@@ -267,7 +267,7 @@ fn a_server_with_two_sources_has_both_in_every_answer() {
                 });
                 threads::wait_for(readers.collect(), &stop);
             });
-            // All of it arrives.
+            // In the end every message arrives.
             for (author, told) in (2_u64..).zip(&told) {
                 let id = told.load(Ordering::SeqCst);
                 wait_for(

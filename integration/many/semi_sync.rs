@@ -1,5 +1,5 @@
-//! Semi-synchronous replication: commits wait for a replica between the log and the moment from which they can be read (`AFTER_SYNC`),
-//! or behind that moment (`AFTER_COMMIT`).
+//! Semi-synchronous replication: commits wait for a replica after the write to the log and before they are readable (`AFTER_SYNC`), or
+//! after that (`AFTER_COMMIT`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -19,7 +19,7 @@ use crate::memory::{CLASSIC, prepare};
 /// How long a commit waits for a replica that has stopped.
 const PATIENCE: Duration = Duration::from_millis(150);
 
-/// Writers rest up to so long, or a replica on a busy machine never comes to where they are, and acknowledges nothing.
+/// The longest pause of writers. Without it a replica on a busy machine never catches up, and acknowledges nothing.
 const REST: Duration = Duration::from_millis(4);
 
 /// A replica that acknowledges what it receives.
@@ -39,7 +39,7 @@ fn acknowledging(source: &PrivateServer) -> PrivateServer {
     replica
 }
 
-/// The replica stops receiving, and goes on, over and over: commits wait, then for a while they do not, then they do again.
+/// Stops and starts the replica's receiver repeatedly: commits wait, then for a while do not, then wait again.
 fn on_and_off(replica: &PrivateServer, stop: &AtomicBool) -> u64 {
     let mut root = WireClient::connect(replica.addr());
     let word = match replica.kind() {
@@ -57,7 +57,7 @@ fn on_and_off(replica: &PrivateServer, stop: &AtomicBool) -> u64 {
     times
 }
 
-/// How many commits have waited in vain, and how many were acknowledged.
+/// How many commits waited without an acknowledgement, and how many were acknowledged.
 fn waited(source: &PrivateServer) -> [u64; 2] {
     let mut root = WireClient::connect(source.addr());
     let word = word(source);

@@ -24,7 +24,7 @@ fn follow_one(server: &PrivateServer) -> (WireClient, Login) {
     (root, login)
 }
 
-/// Each connection of whomever leads to the next server: those of a session, and those of the service account.
+/// Each connection leads to the next server, those of sessions and those of the service account alike.
 #[test]
 fn each_session_has_its_own_servers_answers_where_connections_go_to_two_servers_in_turn() {
     if !haproxy::is_here() {
@@ -38,7 +38,7 @@ fn each_session_has_its_own_servers_answers_where_connections_go_to_two_servers_
             let (second, _) = follow_one(&other);
             let mut roots = [first, second];
             let balancer = HaProxy::in_turn(&[one.addr(), other.addr()]);
-            // Each answer is compared with the procedure's, on whatever server that runs.
+            // Headwater compares each answer with the procedure's, on the session's server.
             let flags = [ROOT_SERVICE, &["--shadow", "1"]].concat();
             let proxy = Proxy::start(balancer.addr(), &flags);
             proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
@@ -58,7 +58,7 @@ fn each_session_has_its_own_servers_answers_where_connections_go_to_two_servers_
             let begun = Instant::now();
             let mut id = 0;
             let mut remembered = 0;
-            // Until memory has had its say, on whichever server it is of.
+            // Runs until memory has answered, whichever server its rows are from.
             while id < 100 || remembered < 100 {
                 let counts = || proxy.counts_line();
                 assert!(
@@ -90,7 +90,7 @@ fn each_session_has_its_own_servers_answers_where_connections_go_to_two_servers_
     );
 }
 
-/// What no longer is under way on one server says nothing of what is on the other.
+/// A list of open transactions on one server proves nothing about commits on the other.
 #[test]
 fn a_commit_that_waits_is_not_missed_where_the_other_server_is_asked_what_waits() {
     on_servers_of_its_own(
@@ -100,7 +100,7 @@ fn a_commit_that_waits_is_not_missed_where_the_other_server_is_asked_what_waits(
             let (mut root, login) = follow_one(one);
             drop(follow_one(&other));
             post(&mut root, 10);
-            // Message 30 waits: the log has it, and nobody can read it.
+            // Message 30 waits: it is in the log, but not readable.
             wait_for_nobody(one, "AFTER_SYNC", Duration::from_secs(60));
             let mut writer = WireClient::login(one.addr(), &login);
             let thread_of =
@@ -116,8 +116,8 @@ fn a_commit_that_waits_is_not_missed_where_the_other_server_is_asked_what_waits(
             proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
             let mut client = proxy.login(&login);
             assert_eq!(page(&mut client), [10].into());
-            // Whoever asks for the service account is cut off but for the stream, and comes back on the other server: who waits
-            // for open transactions to end as well, two seconds later.
+            // Kills the connections of the service account except the stream. They reconnect to the other server, also the one that waits
+            // for open transactions to end, two seconds later.
             let own = [thread_of(&mut client), thread_of(&mut root), held_by].join(",");
             thread::sleep(Duration::from_secs(1));
             relay.lead_to(other.addr());
@@ -156,7 +156,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = patience();
     while !holds() {
         assert!(Instant::now() < deadline, "in vain: {what}");
-        // The list of open transactions is renewed for whoever has not looked for a while.
+        // InnoDB renews the list of open transactions only after a pause in its reads.
         thread::sleep(Duration::from_millis(150));
     }
 }

@@ -1,4 +1,4 @@
-//! Changes that were not logged show when the log tells of what cannot be: memory is emptied then, and says so.
+//! A change that was not logged shows when a log event contradicts memory: memory is emptied then, and the log reports it.
 
 use super::stage::{CALL, Stage, page};
 use super::warm;

@@ -1,4 +1,4 @@
-//! A server that comes back without what its log still has, or with what its log has lost: memory is of neither.
+//! A server restarts without transactions that its log has, or with some that its log has lost: answers still match the server.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::kit::patience;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
-/// A way for a server to come back as another one than it was; `true`: rows of its log are gone.
+/// How a server comes back with a different state; returns `true` if rows of its log are lost.
 type Crash = (&'static str, fn(&mut Scene<'_>) -> bool);
 
 const CRASHES: [Crash; 6] = [
@@ -71,25 +71,24 @@ const CRASHES: [Crash; 6] = [
         std::fs::remove_dir_all(&data).unwrap();
         std::fs::rename(&saved, &data).unwrap();
         scene.primary.restart().unwrap();
-        // Numbers that memory has are given to others.
+        // The server reuses transaction numbers that memory already has.
         scene.write(scene.primary, 3_500..3_600);
         true
     }),
 ];
 
-/// Sets something while the server runs.
 fn with_setting(scene: &Scene<'_>, setting: &str) {
     let mut root = WireClient::connect(scene.primary.addr());
     root.ok(&format!("SET GLOBAL {setting}"));
 }
 
-/// Kills the server right behind writes that memory has; tries again while they survive. True once they did not.
+/// Kills the server right after writes that memory has; retries while the writes survive. Returns true once some are lost.
 fn killed_behind_writes(scene: &mut Scene<'_>) -> bool {
     for attempt in 0..3 {
         let from = 3_000 + attempt * 200;
         scene.fill();
         scene.write(scene.primary, from..from + 100);
-        // Whatever the log tells is in memory before the server is gone.
+        // These calls bring every logged change into memory before the server dies.
         let mut client = scene.proxy.login(&scene.login);
         for reader in 1..=READERS {
             client.ok(&format!("CALL fetch_timeline_ids({reader})"));
@@ -108,7 +107,7 @@ fn killed_behind_writes(scene: &mut Scene<'_>) -> bool {
     false
 }
 
-/// The last file of the log loses its last bytes while the server is down.
+/// Truncates the log's last file while the server is down.
 fn cut_the_log(scene: &mut Scene<'_>) {
     scene.fill();
     scene.write(scene.primary, 3_800..3_850);
@@ -125,7 +124,7 @@ fn cut_the_log(scene: &mut Scene<'_>) {
     let log = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
     log.set_len(length - 4_000).unwrap();
     scene.primary.restart().unwrap();
-    // Their numbers are given again.
+    // The server reuses the lost transactions' numbers.
     scene.write(scene.primary, 3_900..3_920);
 }
 
@@ -134,7 +133,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(done.unwrap().success());
 }
 
-/// Lets a server come back so, and compares all pages while it is written to.
+/// Restarts a server after this crash, and compares all pages while writers run.
 fn come_back(primary: &mut PrivateServer, (name, crash): Crash, rounds: u64) {
     eprintln!("{name}");
     let mut scene = Scene::new(primary);
@@ -157,7 +156,7 @@ fn come_back(primary: &mut PrivateServer, (name, crash): Crash, rounds: u64) {
     assert!(!log.contains("contradict"), "{log}");
 }
 
-/// So many comparisons of all pages, each a page of ids and two of rows for every reader.
+/// The number of comparisons of all pages; each compares one page of ids and two of rows for every reader.
 fn rounds() -> u64 {
     how_many("HEADWATER_CHECKS", 120).min(10_000) / (READERS * 3) + 1
 }
@@ -177,7 +176,7 @@ fn a_server_on_an_older_state_of_its_disk_is_answered_by_its_own_rows() {
     on_servers_of_its_own(options, |primary| come_back(primary, CRASHES[5], rounds()));
 }
 
-/// The others, which `make soak` tells.
+/// The other crashes; `make soak` runs them.
 #[test]
 fn other_crashes() {
     if how_many("HEADWATER_CHECKS", 0) == 0 {

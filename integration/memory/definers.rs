@@ -1,4 +1,4 @@
-//! A procedure runs with its definer's rights: who has lost them, or is gone, gives no answers, whoever calls.
+//! A procedure runs with its definer's rights: once the definer is dropped or lacks rights, every caller gets the server's error.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ const CALLS: [&str; 3] = [
     "CALL fetch_timeline_ids2(1, 50)",
     "CALL build_max_ids_of_followers(1, 50)",
 ];
-/// `privileges.ttl_s`, and time for what was under way.
+/// `privileges.ttl_s`, plus time for work in progress.
 const TTL: Duration = Duration::from_millis(1_300);
 
-/// The service account's kinds: one that may do anything, one that may do what it is told to need, none.
+/// The kinds of service account: all rights, only the rights that Headwater requires, none.
 const SERVICES: [&str; 3] = ["root", "modest", "none"];
 
 fn start(database: &Database, service: &str, settings: &str) -> Proxy {
@@ -46,7 +46,7 @@ fn start(database: &Database, service: &str, settings: &str) -> Proxy {
     Proxy::configured(server.addr(), settings, flags)
 }
 
-/// The error's number, or 0.
+/// The error's number, or 0 for success.
 #[track_caller]
 fn code(client: &mut WireClient, call: &str) -> u16 {
     match client.query(call).last() {
@@ -73,7 +73,7 @@ fn known_bodies_of_somebody_who_may_not_read_the_tables_give_nothing_away() {
             one_message(&mut root);
             let proxy = start(&database, service, "[limits]\nrecheck_ms = 200\n");
             let mut reader = proxy.login(&database.login());
-            // Without procedures its own rights to the tables count.
+            // Without procedures, the session's own rights to the tables count.
             assert_eq!(code(&mut reader, CALLS[0]), 0);
             let login = database.account("CREATE ROUTINE, CREATE TEMPORARY TABLES, EXECUTE", "");
             let mut attacker = WireClient::login(server.addr(), &login);
@@ -91,7 +91,7 @@ fn known_bodies_of_somebody_who_may_not_read_the_tables_give_nothing_away() {
                 }
                 sleep(Duration::from_millis(50));
             }
-            // Whoever else calls them is told the same.
+            // Every other caller gets the same error.
             for call in CALLS {
                 assert_eq!(code(&mut reader, call), 1142, "{call}");
             }
@@ -99,7 +99,7 @@ fn known_bodies_of_somebody_who_may_not_read_the_tables_give_nothing_away() {
     });
 }
 
-/// What is taken from the definer by `root`, and how it is given back.
+/// What `root` takes from the definer, and how `root` gives it back.
 struct Loss {
     takes: &'static [&'static str],
     gives: &'static [&'static str],
@@ -135,7 +135,7 @@ const LOSSES: [Loss; 6] = [
     },
 ];
 
-/// Procedures of a definer who may do just what they need.
+/// Creates procedures whose definer has exactly the rights that they need.
 fn of_a_definer(server: &'static Server) -> (Database, String) {
     let database = Database::empty(server, "definer");
     let mut root = database.connect();
@@ -213,7 +213,7 @@ fn said(statement: &str, database: &Database, user: &str) -> String {
         .replace("{user}", user)
 }
 
-/// A definer's rights may come by a role that is its default; which of them count in a procedure differs by server.
+/// A definer may have rights through a default role; which roles count inside a procedure differs by server.
 #[test]
 fn a_role_that_the_definer_loses_is_missed_within_the_ttl() {
     on_each_quiet_server(|server| {
@@ -254,7 +254,7 @@ fn a_role_that_the_definer_loses_is_missed_within_the_ttl() {
     });
 }
 
-/// Within a cursor's loop the server looks at rights only where there is a row.
+/// Within a cursor's loop the server checks rights only if there is a row.
 #[test]
 fn a_reader_who_follows_nobody_proves_nothing_for_others() {
     on_each_quiet_server(|server| {
@@ -280,7 +280,7 @@ fn a_reader_who_follows_nobody_proves_nothing_for_others() {
     });
 }
 
-/// A call that is relayed for another reason tells of the definer as well.
+/// A call that is relayed for another reason also reveals the definer's rights.
 #[test]
 fn a_denial_that_passes_by_counts_at_once() {
     on_each_quiet_server(|server| {
@@ -320,7 +320,7 @@ fn steady_calls_have_the_procedure_run_about_once_a_ttl() {
                 sleep(Duration::from_millis(5));
             }
             let counts = proxy.counts();
-            // One a ttl, and one a session where the machine stood still for 1/4 s: twice in 4 s, and wherever a call has shown it.
+            // One run a ttl, plus one a session after each stall of 1/4 s: two in 4 s, plus those after stalls that a call measured.
             let runs = counts.of("calls_run_for_rights");
             let most = began.elapsed().as_secs() / 2 + 9 + 4 * stalls;
             assert!((2..=most).contains(&runs), "{calls} {counts:?}");

@@ -1,4 +1,4 @@
-//! A replica whose log has all, and whose rows differ, becomes the primary: what memory has from the old one is used nowhere.
+//! A replica with a complete log but different rows becomes the primary: Headwater uses nothing that memory has from the old one.
 
 use headwater::lab::private_server::{PrivateServer, ServerKind};
 
@@ -9,10 +9,10 @@ use crate::kit::quota::{Quota, kept_pages};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
-/// A way for a replica to have other rows than its log tells.
+/// A way for a replica's rows to differ from its log.
 type Drift = (&'static str, fn(&Scene<'_>));
 
-/// Ids from here on are nobody's.
+/// No message has an id from here on.
 const FREE: u64 = 2_900;
 
 const DRIFTS: [Drift; 11] = [
@@ -80,10 +80,10 @@ const DRIFTS: [Drift; 11] = [
     }),
 ];
 
-/// Those that leave ids, authors and follows as they were.
+/// Drifts that leave ids, authors and follows unchanged.
 const OF_COLUMNS: [&str; 2] = ["messages have other texts", "rows beside messages differ"];
 
-/// Changes rows of the replica alone.
+/// Changes rows on the replica alone.
 fn unlogged(scene: &Scene<'_>, statements: &[&str]) {
     let mut root = WireClient::login(scene.replica.addr(), &scene.login);
     root.ok("SET sql_log_bin = 0");
@@ -102,7 +102,7 @@ fn replica_runs(scene: &Scene<'_>, runs: bool) {
     });
 }
 
-/// The operator skips one transaction, as the manual of each server says.
+/// The operator skips one transaction, as each server's manual describes.
 fn skipped(scene: &Scene<'_>) {
     replica_runs(scene, false);
     let mut primary = WireClient::login(scene.primary.addr(), &scene.login);
@@ -123,12 +123,12 @@ fn skipped(scene: &Scene<'_>) {
         }
     }
     replica_runs(scene, true);
-    // MariaDB's log shows no trace of what was skipped once something follows.
+    // MariaDB's log shows no trace of a skipped transaction once another one follows.
     primary.ok("INSERT INTO message (id, user_id, body) VALUES (2810, 6, 'of both')");
     scene.wait_for_the_log();
 }
 
-/// The replica leaves the follows out.
+/// The replica filters out the follows.
 fn filtered(scene: &Scene<'_>) {
     replica_runs(scene, false);
     let mut root = WireClient::connect(scene.replica.addr());
@@ -145,7 +145,7 @@ fn filtered(scene: &Scene<'_>) {
     scene.wait_for_the_log();
 }
 
-/// The replica passes over what does not fit its rows.
+/// The replica ignores changes that do not match its rows.
 fn idempotent(scene: &Scene<'_>) {
     unlogged(
         scene,
@@ -162,7 +162,7 @@ fn idempotent(scene: &Scene<'_>) {
     scene.wait_for_the_log();
 }
 
-/// Promotes a replica that has drifted so, and compares all pages while it is written to.
+/// Promotes a replica with these drifts, and compares all pages while writers run.
 fn promote(primary: &mut PrivateServer, drifts: &[Drift], rounds: u64) {
     let mut scene = Scene::new(primary);
     for (name, drift) in drifts {
@@ -186,7 +186,7 @@ fn promote(primary: &mut PrivateServer, drifts: &[Drift], rounds: u64) {
         log.contains(GOES_ON) && !log.contains("contradict"),
         "{log}"
     );
-    // Rows are of one server, so their columns are compared with nothing.
+    // Cached rows belong to one server, so their columns are not compared.
     let differs = drifts.iter().any(|(name, _)| !OF_COLUMNS.contains(name));
     let says = log.contains("the server has other rows than the one that memory was filled beside");
     assert_eq!(
@@ -196,7 +196,7 @@ fn promote(primary: &mut PrivateServer, drifts: &[Drift], rounds: u64) {
     );
 }
 
-/// The process that takes over has a memory of its own, of the server that is there then.
+/// The successor process fills its own memory from the server that is the primary then.
 #[test]
 fn a_successor_knows_nothing_of_the_old_server() {
     on_servers_of_its_own(options, |primary| {
@@ -217,19 +217,19 @@ fn a_successor_knows_nothing_of_the_old_server() {
     });
 }
 
-/// How often all pages are compared, so that there are as many comparisons as asked for: a page of ids and two of rows a reader.
+/// The number of comparisons of all pages that gives the requested total: one page of ids and two of rows a reader.
 fn rounds() -> u64 {
     how_many("HEADWATER_CHECKS", 1_000).min(10_000) / (READERS * 3) + 1
 }
 
 #[test]
 fn a_replica_that_has_drifted_is_answered_by_its_own_rows() {
-    // A restore would undo the others.
+    // A restore would undo the other drifts.
     let (_, together) = DRIFTS.split_last().unwrap();
     on_servers_of_its_own(options, |primary| promote(primary, together, rounds()));
 }
 
-/// One way at a time: nothing that another one does hides a fault. Told by `make soak` with more comparisons of each.
+/// One drift at a time, so that none hides another's fault. `make soak` runs it with more comparisons of each.
 #[test]
 fn each_drift_by_itself() {
     let all = how_many("HEADWATER_CHECKS", 0) > 0;

@@ -1,4 +1,4 @@
-//! Memory outlives the server beside which it was filled, where the next one's history holds all that it is made of; else it is emptied.
+//! Memory survives a failover if the new primary's history holds every transaction that memory was built from; otherwise it is emptied.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ fn memory_goes_on_with_the_replica_that_was_promoted() {
         let mut scene = Scene::new(primary);
         scene.write(scene.primary, 3_000..3_200);
         scene.check(scene.primary);
-        // The last one takes its time.
+        // The last transaction is slow.
         let mut root = WireClient::login(scene.primary.addr(), &scene.login);
         for statement in [
             "BEGIN",
@@ -46,7 +46,7 @@ fn memory_goes_on_with_the_replica_that_was_promoted() {
     });
 }
 
-/// What the old primary had more was told to clients, and is in memory.
+/// Clients and memory have the transactions that only the old primary had.
 #[test]
 fn what_the_old_primary_alone_had_empties_memory() {
     on_servers_of_its_own(options, |primary| {
@@ -69,7 +69,7 @@ fn what_the_old_primary_alone_had_empties_memory() {
     });
 }
 
-/// The replica has a transaction that nobody else has, from before.
+/// The replica has an earlier transaction that no other server has.
 #[test]
 fn what_the_new_primary_alone_had_before_empties_memory() {
     on_servers_of_its_own(options, |primary| {
@@ -96,7 +96,7 @@ fn what_the_new_primary_alone_had_before_empties_memory() {
     });
 }
 
-/// The connection is lost and the server is there still, or is there again; it was written to meanwhile.
+/// The connection is lost while the server stays up or restarts, and writers go on meanwhile.
 #[test]
 fn memory_goes_on_with_the_same_server() {
     on_servers_of_its_own(options, |primary| {
@@ -115,7 +115,7 @@ fn memory_goes_on_with_the_same_server() {
             .matches("the server's log is followed again")
             .count();
         assert!(times >= 3, "{}", scene.proxy.log());
-        // Killed, it has lost nothing of its log, and says so.
+        // The killed server has lost nothing of its log, and reports that.
         scene.will_change();
         scene.primary.restart().unwrap();
         scene.road.lead_to(scene.primary.addr());
@@ -127,9 +127,9 @@ fn memory_goes_on_with_the_same_server() {
     });
 }
 
-/// Ends all streams of the log.
+/// Ends all binary log streams.
 fn cut_streams(root: &mut WireClient) {
-    // Not from information_schema: MariaDB 10.11 was seen to crash in that beside KILL.
+    // Not from information_schema: MariaDB 10.11 crashed in that next to KILL.
     let rows = root.rows("SHOW PROCESSLIST");
     let is_stream = |doing: &str| doing.starts_with("Binlog Dump");
     for row in rows
@@ -140,7 +140,7 @@ fn cut_streams(root: &mut WireClient) {
     }
 }
 
-/// While nobody looked, the log was begun anew and the server started anew: it gave numbers again that memory has.
+/// While Headwater is disconnected, the log is reset and the server restarts: it reuses transaction numbers that memory has.
 #[test]
 fn numbers_that_were_given_again_empty_memory() {
     on_servers_of_its_own(options, |primary| {
@@ -164,7 +164,7 @@ fn numbers_that_were_given_again_empty_memory() {
     });
 }
 
-/// Somebody has altered a table on the replica alone, without telling its log.
+/// An operator alters a table on the replica alone, without logging it.
 #[test]
 fn a_table_that_is_another_one_there_empties_memory() {
     on_servers_of_its_own(options, |primary| {
@@ -180,7 +180,7 @@ fn a_table_that_is_another_one_there_empties_memory() {
     });
 }
 
-/// The log of the new primary goes back to before what memory has: it is begun anew, with the numbers that there were.
+/// The new primary resets its log to before what memory has, and reuses the same transaction numbers.
 #[test]
 fn a_server_whose_log_was_begun_anew_empties_memory() {
     on_servers_of_its_own(options, |primary| {
@@ -197,7 +197,7 @@ fn a_server_whose_log_was_begun_anew_empties_memory() {
     });
 }
 
-/// Changes whatever there is until the server is gone.
+/// Writes random changes until the server is gone.
 fn write_until_the_end(server: SocketAddr, login: &Login, number: u64, calm: &AtomicBool) {
     let mut random = Random(number);
     let Ok(Ok(mut client)) = WireClient::try_login(server, login) else {
@@ -230,7 +230,7 @@ fn write_until_the_end(server: SocketAddr, login: &Login, number: u64, calm: &At
     }
 }
 
-/// Asks for pages until there is nobody.
+/// Reads pages until the server is gone.
 fn read_until_the_end(proxy: SocketAddr, login: &Login, number: u64) {
     let mut random = Random(1_000 + number);
     let Ok(Ok(mut client)) = WireClient::try_login(proxy, login) else {
@@ -245,8 +245,8 @@ fn read_until_the_end(proxy: SocketAddr, login: &Login, number: u64) {
     }
 }
 
-/// The primary dies at full speed. What the replica has of it is more or less, what memory has of that as well: whichever it is, nothing is
-/// answered but what the replica has.
+/// The primary dies at full speed. The replica may have more or fewer of its transactions than memory: either way, every answer
+/// holds only what the replica has.
 #[test]
 fn nothing_is_answered_but_what_the_new_primary_has() {
     let rounds = how_many("HEADWATER_CHECKS", 4_000) / 2_000;
@@ -266,7 +266,7 @@ fn nothing_is_answered_but_what_the_new_primary_has() {
                 let mut random = Random(round);
                 std::thread::sleep(Duration::from_millis(300 + random.below(700)));
                 if round % 2 == 0 {
-                    // The replica catches up.
+                    // The pause lets the replica catch up.
                     calm.store(true, Ordering::Relaxed);
                     std::thread::sleep(Duration::from_millis(1_000));
                     scene.wait_for_the_log();

@@ -1,4 +1,4 @@
-//! Faults, with readers and writers running: no wrong answer, no error of ours, and memory comes back.
+//! Faults while readers and writers run: no wrong answer, no error from Headwater, and memory recovers.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,20 +19,20 @@ use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::answer::answers;
 use crate::kit::wire_client::{Answer, Login, WireClient};
 
-/// What was acknowledged survives a crash.
+/// Acknowledged changes survive a crash.
 const DURABLE: &[&str] = &["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
 const WRITERS: u64 = 3;
 
 struct Trial {
     server: SocketAddr,
     login: Login,
-    /// Where Headwater listens.
+    /// Headwater's address.
     addr: SocketAddr,
     proxy: Mutex<Proxy>,
-    /// The way to the server that Headwater takes.
+    /// Headwater's connection to the server.
     relay: Relay,
     world: World,
-    /// Answers that were checked.
+    /// The number of checked answers.
     checked: AtomicU64,
 }
 
@@ -57,11 +57,11 @@ impl Trial {
         self.proxy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls and checks; ends early when the server goes away.
+    /// Calls and checks; returns early when the server is gone.
     fn read(&self, number: u64) -> std::io::Result<()> {
         let mut client = match WireClient::try_login(self.addr, &self.login)? {
             Ok(client) => client,
-            // The server is away, and says so through us.
+            // Headwater relays the server's error.
             Err(error) => return Err(std::io::Error::other(error.message)),
         };
         let mut turn = number;
@@ -94,7 +94,7 @@ impl Trial {
     }
 }
 
-/// Lets writers and readers run while a fault happens, and until memory answers again.
+/// Runs writers and readers while a fault happens, and until memory answers again.
 fn survive(
     trial: &Trial,
     server: &mut PrivateServer,
@@ -119,7 +119,7 @@ fn survive(
             })
             .collect();
         let more = |what: &str, count: &dyn Fn() -> u64, wanted: u64| {
-            // The stream is tried again after ten seconds at most.
+            // Headwater retries the stream after ten seconds at most.
             let (deadline, before) = (Instant::now() + Duration::from_secs(90), count());
             while count() < before + wanted && !readers.iter().any(|reader| reader.is_finished()) {
                 assert!(
@@ -181,7 +181,7 @@ fn memory_survives_what_happens_to_the_server_and_its_log() {
                 "the stream is cut, again and again, while memory is filled",
                 |server| {
                     let mut root = WireClient::login(server.addr(), &login);
-                    // Not from information_schema: MariaDB 10.11 was seen to crash in that beside KILL.
+                    // Not from information_schema: MariaDB 10.11 crashed in that next to KILL.
                     let dumps = |root: &mut WireClient| -> Vec<String> {
                         let rows = root.rows("SHOW PROCESSLIST");
                         let dumps = rows.iter().filter(|row| {
@@ -233,7 +233,7 @@ fn memory_survives_what_happens_to_the_server_and_its_log() {
                         .collect();
                     let rows = ids.join(",");
                     let insert = format!("INSERT INTO message (id, user_id, body) VALUES {rows}");
-                    // By their ids: by their author, who has most rows, the whole table would be read and locked, and the
+                    // By id: a filter on the author, who has most rows, would read and lock the whole table, and the
                     // writers' transactions could not end (1213).
                     sql(
                         server,
@@ -253,7 +253,7 @@ fn memory_survives_what_happens_to_the_server_and_its_log() {
                          SELECT 3000000000 + a.d + 10*b.d + 100*c.d + 1000*d.d + 10000*e.d + 100000*f.d, 999, 'x' \
                          FROM {digit} a, {digit} b, {digit} c, {digit} d, {digit} e, {digit} f WHERE f.d < 3"
                     );
-                    // They stay: nobody follows their author, and to delete them would lock others out for long.
+                    // These rows stay: no reader follows their author, and deleting them would hold locks for long.
                     sql(server, &[&insert]);
                 },
             );
@@ -310,7 +310,7 @@ fn memory_survives_what_happens_to_the_server_and_its_log() {
     );
 }
 
-/// With far too little memory, and rows that wait cut off early.
+/// Memory is far too small, and waits for rows end early.
 #[test]
 fn tight_limits_make_memory_useless_but_not_wrong() {
     on_servers_of_its_own(
@@ -346,7 +346,7 @@ fn tight_limits_make_memory_useless_but_not_wrong() {
     );
 }
 
-/// What the log cannot tell is named, and calls are answered by lookups.
+/// Headwater logs a log format that it cannot follow, and answers calls by lookups.
 #[test]
 fn a_log_of_statements_is_named_and_followed_once_it_is_in_row_format() {
     on_servers_of_its_own(

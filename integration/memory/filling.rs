@@ -1,4 +1,4 @@
-//! How memory is filled: at the start, by calls, and by very many calls at once.
+//! How memory is filled: at startup, by calls, and by many concurrent calls.
 
 use std::sync::Barrier;
 use std::thread;
@@ -15,7 +15,7 @@ const READERS: u64 = 300;
 const AUTHORS: u64 = 200;
 const FOLLOWS: u64 = 30;
 
-/// Readers from 1 on, each of whom follows authors from 1,001 on; the authors wrote 1 to 200 messages each.
+/// Readers have ids from 1 on, and each follows authors with ids from 1,001 on; each author wrote 1 to 200 messages.
 fn fill(server: &PrivateServer) -> Login {
     let login = prepare(server.addr());
     let mut root = WireClient::login(server.addr(), &login);
@@ -29,7 +29,7 @@ fn fill(server: &PrivateServer) -> Login {
         "INSERT IGNORE INTO follower VALUES {}",
         follows.join(",")
     ));
-    // One author writes in turn with others, some of them seldom.
+    // One author's messages alternate with those of the others, some of whom write seldom.
     let messages: Vec<String> = (1..=20_000_u64)
         .map(|n| format!("({},'x')", author(n * n % 997 % AUTHORS)))
         .collect();
@@ -43,13 +43,13 @@ fn fill(server: &PrivateServer) -> Login {
 
 const IDS: &str = "SELECT id FROM fetch_timeline_tt ORDER BY id DESC";
 
-/// The page that a call leaves behind.
+/// The page that a call writes to its result table.
 fn page(client: &mut WireClient, reader: u64) -> Vec<String> {
     client.ok(&format!("CALL fetch_timeline_ids({reader})"));
     client.column(IDS)
 }
 
-/// Every reader's page, as the server's own procedure leaves it.
+/// Every reader's page, as the server's own procedure makes it.
 fn pages(server: &PrivateServer, login: &Login) -> Vec<Vec<String>> {
     let mut root = WireClient::login(server.addr(), login);
     (1..=READERS)
@@ -57,7 +57,7 @@ fn pages(server: &PrivateServer, login: &Login) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Every reader's page through Headwater is as it is expected.
+/// Checks that every reader's page through Headwater is the expected one.
 fn tells(proxy: &Proxy, login: &Login, expected: &[Vec<String>]) {
     let mut client = proxy.login(login);
     for (reader, expected) in (1..).zip(expected) {
@@ -72,7 +72,7 @@ fn with_preload_the_first_call_is_answered_from_memory() {
         |server| {
             let login = fill(server);
             let expected = pages(server, &login);
-            // However busy the machine is.
+            // Does not depend on how busy the machine is.
             let flags = [ROOT_SERVICE, &["--preload"]].concat();
             let proxy = Proxy::configured(server.addr(), "[freshness]\nwait_ms = 10000\n", &flags);
             proxy.wait_for_log(&format!("preload of {CLASSIC}: {READERS} readers, "));
@@ -100,7 +100,7 @@ fn a_preload_ends_where_memory_does() {
     );
 }
 
-/// Rows that the server has looked at.
+/// The number of rows that the server has read.
 fn rows_read(root: &mut WireClient) -> u64 {
     let rows = root.rows("SHOW GLOBAL STATUS LIKE 'Handler_read_%'");
     let counts = rows
@@ -109,7 +109,7 @@ fn rows_read(root: &mut WireClient) -> u64 {
     counts.sum()
 }
 
-/// Cold readers, all at once: each gets the right answer, and the server does no more for them than it would have by itself.
+/// Concurrent cold readers: each gets the right answer, and the server reads no more rows than for direct calls.
 #[test]
 fn many_cold_readers_at_once_do_not_stampede() {
     on_servers_of_its_own(
@@ -123,7 +123,7 @@ fn many_cold_readers_at_once_do_not_stampede() {
 
             let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
             proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
-            // A reader who follows nobody: from now on the log is listened to.
+            // This reader follows no author; Headwater follows the log from here on.
             let mut client = proxy.login(&login);
             super::warm(&proxy, &mut client, "CALL fetch_timeline_ids(999999)");
             let before = rows_read(&mut root);
@@ -154,7 +154,7 @@ fn many_cold_readers_at_once_do_not_stampede() {
     );
 }
 
-/// A list that would not leave room for much else is not loaded again and again.
+/// A list that takes up most of memory is not loaded again and again.
 #[test]
 fn a_reader_who_follows_too_many_is_looked_up() {
     on_servers_of_its_own(
@@ -177,7 +177,7 @@ fn a_reader_who_follows_too_many_is_looked_up() {
             let before = proxy.counts().of("calls_from_memory");
             let expected = page(&mut root, 9_000);
             assert_eq!(page(&mut client, 9_000), expected);
-            // It is looked at once, up to where it is too long.
+            // Headwater reads the list once, up to the length limit.
             let begun = rows_read(&mut root);
             thread::sleep(Duration::from_secs(3));
             let read = rows_read(&mut root) - begun;

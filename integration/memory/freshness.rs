@@ -1,4 +1,4 @@
-//! How fresh: what each mode promises, and what it spares the server.
+//! How fresh answers are: what each mode promises, and how many statements it saves the server.
 
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const TAIL: &str = "SELECT message.id, body FROM message INNER JOIN fetch_timeli
                     ORDER BY message.id DESC LIMIT 20";
 
 impl Stage {
-    /// Statements that the server took while so many calls were answered from memory.
+    /// The number of statements that the server received during this many calls answered from memory.
     fn statements(&mut self, calls: u64) -> u64 {
         let before = questions(&mut self.root);
         let remembered = self.proxy.counts().of("calls_from_memory");
@@ -78,13 +78,13 @@ fn a_session_sees_what_it_wrote_and_what_it_has_read() {
             let settings = "[freshness]\nmode = 'session'\n[privileges]\nttl_s = 60\n";
             let mut stage = Stage::new(server.addr(), &[], settings);
             for id in 1..=10 {
-                // Its own.
+                // The session's own write.
                 let own = id * 2;
                 stage.client.ok(&format!(
                     "INSERT INTO message (id, user_id, body) VALUES ({own}, 2, 'own')"
                 ));
                 assert!(stage.page().contains(&own));
-                // Another's, which it has read.
+                // Another session's write, which this session has read.
                 stage.post(own + 1);
                 assert_eq!(
                     stage.client.column("SELECT MAX(id) FROM message"),
@@ -92,7 +92,7 @@ fn a_session_sees_what_it_wrote_and_what_it_has_read() {
                 );
                 assert!(stage.page().contains(&(own + 1)));
             }
-            // Whoever only calls does not ask the server.
+            // A session that only calls causes no statements on the server.
             let statements = stage.statements(500);
             assert!(statements < 100, "{statements}");
             assert!(stage.proxy.counts_line().contains("freshness=session"));
@@ -100,7 +100,7 @@ fn a_session_sees_what_it_wrote_and_what_it_has_read() {
     );
 }
 
-/// A tail reads the messages, whatever becomes of the result table before it.
+/// A follow-up SELECT reads the messages, even if its result table is older.
 #[test]
 fn a_session_does_not_see_again_what_its_tail_has_seen_gone() {
     on_servers_of_its_own(
@@ -130,7 +130,7 @@ fn a_session_does_not_see_again_what_its_tail_has_seen_gone() {
     );
 }
 
-/// What three commits in one packet leave as it was after the first: no row tells whether the last two can be read.
+/// Three commits in one packet end in the first commit's state: no row shows whether the last two are readable.
 #[test]
 fn a_follow_that_is_made_cut_and_made_again_is_told_though_nothing_else_happens() {
     on_servers_of_its_own(
@@ -159,7 +159,7 @@ fn a_follow_that_is_made_cut_and_made_again_is_told_though_nothing_else_happens(
     );
 }
 
-/// The procedure sees what the session would see, and that is not in the log before it is committed.
+/// The procedure reads what the session could read, and uncommitted changes are not in the log.
 #[test]
 fn a_session_that_reads_what_is_not_committed_is_answered_with_it() {
     on_servers_of_its_own(

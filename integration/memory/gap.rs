@@ -1,4 +1,4 @@
-//! Commits held between their entry in the log and the moment from which they can be read.
+//! Commits held between their event in the log and the moment when they become readable.
 
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,11 +17,11 @@ use crate::kit::semi_sync::{let_go, wait_for_nobody};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
-/// How long answers are looked at while a commit is held.
+/// How long the test checks answers while a commit is held.
 const WATCHED: Duration = Duration::from_millis(1_250);
 
-/// Has the server wait so long for a replica that does not exist, and returns while a message, number 30 of author 2, waits
-/// for it: long after the log has told of it.
+/// Makes the server wait this long for a replica that does not exist, and returns while the commit of message 30 of author 2
+/// waits for it: long after the log has its event.
 fn hold_a_commit(
     server: &PrivateServer,
     mut root: WireClient,
@@ -37,7 +37,7 @@ fn hold_a_commit(
     held
 }
 
-/// Under semi-synchronous replication a commit waits for a replica before it can be read, while the log tells of it already.
+/// Under semi-synchronous replication a commit waits for a replica before it becomes readable, but the log already contains it.
 #[test]
 fn a_commit_that_waits_for_a_replica_is_not_in_an_answer_and_holds_none_up() {
     on_servers_of_its_own(
@@ -68,7 +68,7 @@ fn a_commit_that_waits_for_a_replica_is_not_in_an_answer_and_holds_none_up() {
     );
 }
 
-/// A timeline whose first call comes while such a commit waits: the stream has passed it, with nobody listening to its table.
+/// A timeline gets its first call while a commit waits: the stream passed the commit before it followed the timeline's table.
 #[test]
 fn a_timeline_first_called_while_a_commit_waits_has_it_afterwards() {
     on_servers_of_its_own(
@@ -80,12 +80,12 @@ fn a_timeline_first_called_while_a_commit_waits_has_it_afterwards() {
             one_message(&mut root);
             let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
             proxy.wait_for_log("in database other: accelerated");
-            // The stream is there, for another timeline.
+            // Another timeline has started the stream.
             warm(&proxy, &mut proxy.login(&other), CALL);
             let held = hold_a_commit(server, root, Duration::from_secs(10));
             let mut client = proxy.login(&login);
             assert_eq!(page(&mut client), [10].into());
-            // If memory comes up before the commit can be read, it has to hear of it all the same.
+            // If memory fills before the commit becomes readable, memory still has to receive the commit.
             warm(&proxy, &mut client, CALL);
             held.join().unwrap();
             let deadline = patience();
@@ -98,7 +98,7 @@ fn a_timeline_first_called_while_a_commit_waits_has_it_afterwards() {
     );
 }
 
-/// Nothing of a transaction that its client leaves open is in the log: memory does not wait for its end.
+/// The log contains nothing of an open transaction: memory does not wait for its end.
 #[test]
 fn a_transaction_that_is_left_open_holds_no_memory_up() {
     on_servers_of_its_own(
@@ -121,8 +121,8 @@ fn a_transaction_that_is_left_open_holds_no_memory_up() {
     );
 }
 
-/// A row that looks as a transaction left it tells that this one can be read: no older one that cannot has left it so, for nobody can
-/// have changed the row before that could be read. Where a stream begins, rows tell by this alone.
+/// A row in the state that a transaction wrote proves that this transaction is readable: no older unreadable one can have written that
+/// state, because no session can change the row before then. Where a stream begins, rows are the only proof.
 #[test]
 fn nobody_changes_what_a_commit_that_waits_for_a_replica_has_changed() {
     on_servers_of_its_own(

@@ -1,8 +1,8 @@
-//! Linearizability of kept rows: writers change what pages show while readers ask for them, with memory for all rows and for one in a
+//! Linearizability of cached rows: writers change what pages show while readers request them, with memory for all rows and for one in a
 //! hundred.
 //!
-//! Each body begins with a number, which each change raises by one. A page that shows a lower one than was settled before the question is
-//! stale; one that shows a higher one than was begun behind it, or one that was taken back, was never committed.
+//! Each body begins with a number that each change raises by one. A page with a lower number than the one settled before the request is
+//! stale. A page with a number that no writer had begun by the reply, or that was rolled back, shows an uncommitted change.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -27,20 +27,19 @@ const MESSAGES: u64 = 20_000;
 const AUTHORS: u64 = 200;
 const READERS: u64 = 40;
 const FOLLOWED: u64 = 20;
-/// At once.
+/// The number of concurrent readers.
 const ASKING: u64 = 8;
 const WRITING: u64 = 8;
-/// Bodies are so long that all of them, in each of the forms below and character sets, take some 100 MiB.
+/// At this length all bodies, in every form and character set below, take some 100 MiB.
 const BODY: u64 = 780;
 const SMALL: &str = "[rows]\nmemory_bytes = 1048576\n";
 
-/// Each shows id and body.
 const TAILS: [&str; 2] = [
     "SELECT message.id,body FROM message INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20",
     "SELECT m.id, m.body AS text, m.user_id FROM message m JOIN fetch_timeline_tt t ON m.id = t.id ORDER BY m.id DESC LIMIT 20",
 ];
 
-/// How many pages are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
+/// The number of pages to check on each server: `HEADWATER_CHECKS`, or enough for a test.
 fn checks() -> u64 {
     how_many("HEADWATER_CHECKS", 1_000)
 }
@@ -59,20 +58,20 @@ fn nor_where_rows_have_to_make_room_for_each_other() {
     });
 }
 
-/// A message's bodies.
+/// The numbers of one message's bodies.
 #[derive(Debug, Default)]
 struct Numbers {
-    /// The last one that was committed, for certain.
+    /// The last number that is certainly committed.
     settled: AtomicU64,
-    /// The last one that anybody has begun to write.
+    /// The last number that a writer has begun to write.
     begun: AtomicU64,
 }
 
 #[derive(Debug)]
 struct World {
-    /// By the message's id.
+    /// Indexed by the message's id.
     numbers: Vec<Numbers>,
-    /// Messages and numbers of which nothing was committed.
+    /// Messages and numbers that were rolled back.
     taken_back: Mutex<HashSet<(u64, u64)>>,
     stop: AtomicBool,
 }
@@ -85,7 +84,7 @@ fn follows(reader: u64, author: u64) -> bool {
     (author + reader * 7).is_multiple_of(AUTHORS / FOLLOWED)
 }
 
-/// A page as it has to be: nobody inserts or deletes.
+/// The expected page: no writer inserts or deletes.
 fn page(reader: u64, bound: u64) -> Vec<u64> {
     let ids = (1..=bound).rev();
     let followed = ids.filter(|id| follows(reader, author_of(*id)));
@@ -117,11 +116,11 @@ fn fill(root: &mut WireClient) {
     root.query("ANALYZE TABLE message, follower");
 }
 
-/// Has pages checked, until so many were told from rows that were kept.
+/// Checks pages until this many were answered from cached rows.
 fn check(server: &'static Server, story: &str, settings: &str, kept: u64) {
     let database = Database::classic(server, story);
     fill(&mut database.connect());
-    // On a busy machine memory takes its time: what it says then is to be checked as well.
+    // On a busy machine memory is slow: the longer waits let the test check those answers too.
     let patient = "[freshness]\nwait_ms = 10000\n[index]\nwait_ms = 10000\n";
     let settings = [patient, settings, CLASSIC_FEED].concat();
     let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
@@ -156,7 +155,7 @@ fn check(server: &'static Server, story: &str, settings: &str, kept: u64) {
 }
 
 impl World {
-    /// Changes bodies of messages that are this writer's, until it is told to stop.
+    /// Changes bodies of this writer's messages until `stop` is set.
     fn write(&self, number: u64, addr: SocketAddr, login: &Login) {
         let mut client = WireClient::login(addr, login);
         let mut random = Random(number + 900);
@@ -202,7 +201,7 @@ impl World {
                     .settled
                     .store(*next, Ordering::SeqCst);
             }
-            // So that rows live long enough to be told again: what was changed is kept once the change is known to be readable.
+            // Gives cached rows time to be used again: a changed row is cached only once its change is known to be readable.
             thread::sleep(Duration::from_micros(random.below(100_000)));
         }
     }

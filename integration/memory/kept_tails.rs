@@ -1,4 +1,4 @@
-//! Tails whose rows are kept: equal to the server's own, whatever is changed of what they show.
+//! Follow-up SELECTs answered from cached rows equal the server's own replies, whatever changes in the rows.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ const TAILS: [&str; 6] = [
     "SELECT `message`.`id` FROM fetch_timeline_tt JOIN message USING(`id`) ORDER BY message.id DESC LIMIT 1000",
 ];
 
-/// Five thousand messages of thirty authors, of whom reader 1 follows twenty; MySQL's plan for a tail is certain among so many.
+/// Five thousand messages of thirty authors; reader 1 follows twenty of them. With so many, MySQL's plan for a follow-up SELECT is certain.
 fn timeline(server: &'static Server, story: &str) -> (Database, Proxy) {
     configured(server, story, "")
 }
@@ -61,7 +61,7 @@ fn fill(root: &mut WireClient) {
     root.query("ANALYZE TABLE message");
 }
 
-/// Asks on both sides until the tail is answered from memory.
+/// Queries both sides until the follow-up SELECT is answered from memory.
 #[track_caller]
 fn kept(proxy: &Proxy, twin: &mut Twin, tail: &str) {
     let before = proxy.counts().of("tails_kept");
@@ -113,7 +113,7 @@ fn tails_are_told_from_memory_and_what_is_asked_behind_them_is_the_servers() {
                 twin.run("SHOW WARNINGS");
             }
         }
-        // Warnings of the statement in front are gone behind a tail; pages of one row, of none, and of another bound.
+        // A follow-up SELECT clears the warnings of the statement before it; pages of one row, of none, and with another bound.
         for call in [
             "CALL fetch_timeline_ids(4)",
             "CALL fetch_timeline_ids(99)",
@@ -130,7 +130,7 @@ fn tails_are_told_from_memory_and_what_is_asked_behind_them_is_the_servers() {
     });
 }
 
-/// Each change is seen at once, in whichever column, and a message that is gone is gone.
+/// A change of any column shows at once, and so does a deletion.
 #[test]
 fn a_change_of_what_a_tail_shows_is_shown() {
     on_each_server(|server| {
@@ -146,7 +146,7 @@ fn a_change_of_what_a_tail_shows_is_shown() {
             let id = 4_900 + random.below(105);
             let author = 2 + random.below(25);
             twin.run(CALL);
-            // Between a call and its tail, too: its ids are what they were.
+            // Also between a call and its follow-up SELECT: the pending ids do not change.
             other.ok(&match random.below(7) {
                 0..=2 => format!("UPDATE message SET body = 'turn {turn}' WHERE id = {id}"),
                 3 => format!(
@@ -187,7 +187,7 @@ fn images_of_rows_may_be_short_and_all_rows_may_change_at_once() {
     });
 }
 
-/// Sessions of other settings, and clients of other capabilities, are told rows and replies of their own.
+/// Sessions with other settings, and clients with other capabilities, get rows and replies in their own form.
 #[test]
 fn rows_follow_the_settings_and_capabilities_of_their_session() {
     on_each_server(|server| {
@@ -221,7 +221,7 @@ fn rows_follow_the_settings_and_capabilities_of_their_session() {
                 kept(&proxy, other, tail);
             }
             twin.run(CALL);
-            // The settings are other ones behind the call.
+            // The settings change after the call.
             twin.run("SET time_zone = '-03:30'");
             twin.run(tail);
             twin.run("SET time_zone = DEFAULT");
@@ -230,7 +230,7 @@ fn rows_follow_the_settings_and_capabilities_of_their_session() {
     });
 }
 
-/// A table is another one behind each of these: nothing that was kept of it is told.
+/// Each of these changes the table's definition or replaces the table: no row cached before it is used.
 #[test]
 fn a_table_that_is_altered_renamed_or_emptied_has_other_rows() {
     on_each_server(|server| {
@@ -252,7 +252,7 @@ fn a_table_that_is_altered_renamed_or_emptied_has_other_rows() {
             "TRUNCATE TABLE message",
         ] {
             let before = proxy.counts().of("tails_kept");
-            // Of some tables no row is kept.
+            // Headwater caches no row of some of the tables.
             for _ in 0..500 {
                 same_rows(&mut twin, &tail);
                 if proxy.counts().of("tails_kept") > before {
@@ -278,7 +278,7 @@ fn same_rows(twin: &mut Twin, tail: &str) {
     assert_eq!(direct, proxied);
 }
 
-/// Rights to the message table are the session's own, as the server has said within `privileges.ttl_s`.
+/// A session needs its own rights to the message table, as the server confirmed them within `privileges.ttl_s`.
 #[test]
 fn a_right_that_is_taken_away_counts_for_a_second_and_is_nobody_elses() {
     on_each_server(|server| {
@@ -291,7 +291,7 @@ fn a_right_that_is_taken_away_counts_for_a_second_and_is_nobody_elses() {
         let mut root = database.connect();
         let grant =
             |columns: &str| format!("GRANT SELECT {columns} ON {name}.message TO {user}@'%'");
-        // The temporary table is read with rights to it alone.
+        // Reading the temporary table needs rights to that table alone.
         root.query(&format!(
             "GRANT SELECT ON {name}.fetch_timeline_tt TO {user}@'%'"
         ));
@@ -319,7 +319,7 @@ fn denied(twin: &mut Twin) {
     }
 }
 
-/// Both statements in one command: one answer behind the other, and counts behind both.
+/// Both statements in one command: the replies come in order, and so do the counts after them.
 #[test]
 fn a_call_and_its_tail_in_one_command_are_answered_from_memory() {
     on_each_server(|server| {
@@ -360,7 +360,7 @@ fn at_once(server: &'static Server, proxy: &Proxy, login: &Login, other: &mut Wi
     }
 }
 
-/// Pages of a feed between a call and its tail, and behind both: what is asked behind them is the server's as well.
+/// Feed pages between a call and its follow-up SELECT, and after both: later queries also match the server.
 #[test]
 fn feeds_of_a_session_that_calls_are_told_from_memory_too() {
     const JOIN: &str = "SELECT message.id,message.user_id,body FROM message INNER JOIN follower ON message.user_id=follower.follower_id \
@@ -404,7 +404,7 @@ fn feeds_of_a_session_that_calls_are_told_from_memory_too() {
     });
 }
 
-/// What a session reads that is not committed is nobody else's row.
+/// Uncommitted rows that one session reads never reach another session.
 #[test]
 fn what_was_read_uncommitted_is_not_kept() {
     on_each_server(|server| {
@@ -415,7 +415,7 @@ fn what_was_read_uncommitted_is_not_kept() {
         kept(&proxy, &mut twin, TAIL);
         dirty.run("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
         for turn in 0..5 {
-            // Nothing is kept of these rows any more.
+            // From here on none of these rows is cached.
             writer.ok("UPDATE message SET body = CONCAT(body, '.') WHERE id > 4980");
             kept(&proxy, &mut twin, TAILS[2]);
             writer.ok("BEGIN");
@@ -436,7 +436,7 @@ fn what_was_read_uncommitted_is_not_kept() {
     });
 }
 
-/// A virtual column is computed when it is read, on MariaDB of the time and of who reads it as well.
+/// A virtual column is computed on each read; on MariaDB it may also depend on the time and the user.
 #[test]
 fn columns_that_are_computed_when_they_are_read_are_not_kept() {
     on_each_server(|server| {
@@ -472,7 +472,7 @@ fn columns_that_are_computed_when_they_are_read_are_not_kept() {
     });
 }
 
-/// A message without an author is on no page; but its id may be pending.
+/// A message without an author is on no page, but its id may be pending.
 #[test]
 fn messages_that_lose_their_author_are_told_as_they_are() {
     on_each_server(|server| {
@@ -481,7 +481,7 @@ fn messages_that_lose_their_author_are_told_as_they_are() {
         root.ok("ALTER TABLE message MODIFY user_id int unsigned NULL");
         let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
         let mut other = database.connect();
-        // The whole result, so that what is not in it is known to be gone.
+        // The whole result shows that a missing message is gone.
         let whole = TAILS[5];
         for id in [5_000, 4_999, 4_998] {
             kept(&proxy, &mut twin, TAIL);
@@ -500,7 +500,7 @@ fn messages_that_lose_their_author_are_told_as_they_are() {
                 format!("INSERT INTO message (id, user_id, body) VALUES ({id}, NULL, 'again')"),
                 format!("UPDATE message SET user_id = 5 WHERE id = {id}"),
             ] {
-                // Known to be readable by now, so that it may be kept.
+                // By now the change is known to be readable, so the row may be cached.
                 thread::sleep(Duration::from_millis(600));
                 ask(&mut twin);
                 other.ok(&change);
@@ -510,7 +510,7 @@ fn messages_that_lose_their_author_are_told_as_they_are() {
     });
 }
 
-/// Of messages that are longer than what is kept, and in little memory.
+/// Some messages are longer than a cached row may be, and memory is small.
 #[test]
 fn long_rows_are_the_servers_and_memory_is_bounded() {
     on_each_server(|server| {
@@ -534,7 +534,7 @@ fn long_rows_are_the_servers_and_memory_is_bounded() {
     });
 }
 
-/// Off is off; so it is for tables that are not named.
+/// No rows are cached if the cache is off, or for tables that the settings do not name.
 #[test]
 fn without_memory_for_rows_tails_are_the_servers() {
     on_each_server(|server| {
@@ -557,7 +557,7 @@ fn without_memory_for_rows_tails_are_the_servers() {
     });
 }
 
-/// The server beside them: whole replies are compared, and what is found to be wrong is not told.
+/// Whole replies are compared with the server's, and a reply that proves wrong is not sent.
 #[test]
 fn a_wrong_tail_is_found_and_not_told() {
     on_each_server(|server| {

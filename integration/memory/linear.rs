@@ -1,4 +1,4 @@
-//! Linearizability: writers commit straight to the server while readers call through Headwater.
+//! Linearizability: writers commit directly on the server while readers call through Headwater.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use crate::kit::wire_client::{Login, WireClient};
 
 pub(crate) const WRITERS: u64 = 8;
 const NO_MEMORY: &[&str] = &["--index-memory-bytes", "0"];
-/// Some of the answers are compared with the procedure's.
+/// Compares some answers with the procedure's.
 pub(crate) const SHADOW: &[&str] = &["--shadow", "0.05"];
 
-/// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
+/// The number of answers to check on each server: `HEADWATER_CHECKS`, or enough for a test.
 fn checks() -> u64 {
     how_many("HEADWATER_CHECKS", 1_000)
 }
@@ -54,7 +54,7 @@ fn nor_is_one_that_was_looked_up() {
     });
 }
 
-/// Rows of the log that hold no more than they must, compressed; and no GTIDs on MySQL.
+/// Row images in the log are minimal and compressed, and MySQL has no GTIDs.
 #[test]
 fn nor_with_other_forms_of_the_log() {
     let options = |mariadb: bool| -> &'static [&'static str] {
@@ -82,7 +82,7 @@ fn nor_with_other_forms_of_the_log() {
     });
 }
 
-/// What is written while Headwater comes up is told before it knows the tables' columns.
+/// Log events of writes during startup arrive before Headwater knows the tables' columns.
 #[test]
 fn memory_comes_up_beside_a_writer() {
     on_each_quiet_server(|server| {
@@ -107,7 +107,7 @@ fn memory_comes_up_beside_a_writer() {
     });
 }
 
-/// Has so many answers checked, and as many more as it takes until most of those came from memory, where there is one. Returns how many calls
+/// Checks this many answers, and more until most of them come from memory, if there is one. Returns how many calls
 /// Headwater answered, and how many of them from memory.
 pub(crate) fn check(
     server: SocketAddr,
@@ -121,7 +121,7 @@ pub(crate) fn check(
     check_beside(&world, server, login, database, checks, flags, write)
 }
 
-/// The same beside writers that write elsewhere: `write` is told the world and the writer's number.
+/// The same next to additional writers: `write` gets the world and the writer's number.
 pub(crate) fn check_beside(
     world: &World,
     server: SocketAddr,
@@ -131,7 +131,7 @@ pub(crate) fn check_beside(
     flags: &[&str],
     write: impl Fn(&World, u64) + Sync,
 ) -> (u64, u64) {
-    // On a busy machine memory takes its time: what it says then is to be checked as well.
+    // On a busy machine memory is slow: the longer waits let the test check those answers too.
     let settings = "[freshness]\nwait_ms = 10000\n[index]\nwait_ms = 10000\n";
     let proxy = Proxy::configured(server, settings, flags);
     proxy.wait_for_log(&format!("in database {database}: accelerated"));
@@ -155,7 +155,7 @@ pub(crate) fn check_beside(
     (counts.of("calls_owned"), counts.of("calls_from_memory"))
 }
 
-/// Has so many answers checked while writers write, from so many writes on.
+/// Checks this many answers while writers run, after this many writes.
 pub(crate) fn attack(
     (world, writers): (&World, u64),
     quota: &Quota,
@@ -186,7 +186,7 @@ pub(crate) fn attack(
                             0 => format!("CALL fetch_timeline_ids2({reader}, 4000000000)"),
                             _ => format!("CALL fetch_timeline_ids({reader})"),
                         });
-                        // What can be read now, on another connection: before the ids are asked for.
+                        // The rows that are readable on another connection before the ids are read.
                         let readable = numbers(&direct.column("SELECT id FROM message"));
                         let answer = numbers(&client.column("SELECT id FROM fetch_timeline_tt"));
                         let when = format!("in {} checks", quota.taken());

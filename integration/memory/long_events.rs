@@ -1,4 +1,4 @@
-//! Events of the log that are far longer than anything that is read of them.
+//! Log events that are far longer than any part of them that Headwater needs.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use super::stage::{CALL, Stage};
 use super::warm;
 use crate::kit::servers::on_servers_of_its_own;
 
-/// Bytes of a long statement, and of a long row: both servers are told to take them.
+/// The length in bytes of a long statement and of a long row; both servers are configured to accept it.
 const LONG: usize = 40 << 20;
-/// What the process may grow by, meanwhile.
+/// The limit on the process's growth meanwhile.
 const ROOM_KIB: u64 = 24 * 1024;
 
-/// Does something with long events straight on the server while a client calls. Returns what the process grew by.
+/// Runs statements with long events directly on the server while a client calls. Returns the growth of the process.
 fn meanwhile(stage: &mut Stage, what: &str, statements: Vec<String>) -> u64 {
     let before = stage.proxy.peak_kib();
     let (client, root) = (&mut stage.client, &mut stage.root);
@@ -21,7 +21,7 @@ fn meanwhile(stage: &mut Stage, what: &str, statements: Vec<String>) -> u64 {
             for statement in statements {
                 root.ok(&statement);
             }
-            // What was logged is read by then.
+            // Headwater has read the log by then.
             thread::sleep(Duration::from_secs(2));
         });
         let mut longest = Duration::ZERO;
@@ -32,10 +32,10 @@ fn meanwhile(stage: &mut Stage, what: &str, statements: Vec<String>) -> u64 {
             thread::sleep(Duration::from_millis(5));
         }
         writer.join().unwrap();
-        // No assertion: the server and the writer want the processor as well.
+        // No assertion: the server and the writer compete for the processor.
         eprintln!("{what}: the longest call took {longest:?}");
     });
-    // The kernel counts in steps of its own: a peak may even be told a little lower later.
+    // The kernel counts in coarse steps: it may even report a slightly lower peak later.
     let grown = stage.proxy.peak_kib().saturating_sub(before);
     eprintln!("{what}: {before} KiB and {grown} more");
     grown
@@ -45,7 +45,7 @@ fn tell(options: &'static [&'static [&'static str]; 2]) {
     on_servers_of_its_own(
         move |is_mariadb| options[usize::from(!is_mariadb)],
         |server| {
-            // Longer than an event may be that is of use.
+            // Longer than any useful event may be.
             let settings = "[binlog]\nevent_bytes = 4194304\n";
             let elsewhere = [
                 "CREATE DATABASE elsewhere",
@@ -60,7 +60,7 @@ fn tell(options: &'static [&'static [&'static str]; 2]) {
             );
             let grown = meanwhile(&mut stage, "a row of another table", vec![rows]);
             assert!(grown < ROOM_KIB, "{grown} KiB");
-            // Nobody has to know what is in it.
+            // Headwater does not need to read this event's content.
             assert!(!stage.proxy.log().contains(log), "{}", stage.proxy.log());
             let comment = "word ".repeat(LONG / 5);
             let create = format!("CREATE TABLE elsewhere.u (a int /* {comment} */)");
@@ -69,7 +69,7 @@ fn tell(options: &'static [&'static [&'static str]; 2]) {
             warm(&stage.proxy, &mut stage.client, CALL);
             stage.post(2);
             assert!(stage.page().contains(&2));
-            // A row that is too long to be of use is too long unpacked, too.
+            // A row that is too long to be useful is also too long when unpacked.
             let alter = "ALTER TABLE message MODIFY body longtext NOT NULL".to_owned();
             meanwhile(&mut stage, "longer texts", vec![alter]);
             warm(&stage.proxy, &mut stage.client, CALL);

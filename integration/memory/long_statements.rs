@@ -1,4 +1,4 @@
-//! Statements of others that are long, padded, or end as no manual says: of databases that no timeline is in, memory outlives them.
+//! Long, padded or oddly terminated statements on databases without timelines: memory survives them.
 
 use headwater::lab::private_server::ServerKind;
 
@@ -6,11 +6,11 @@ use super::stage::{CALL, Stage, page, post};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Answer, WireClient};
 
-/// What memory says when it has been emptied.
+/// Headwater logs this when memory has been emptied.
 const EMPTIED: &str = "calls are not answered from memory";
-/// Of a comment.
+/// The length of a comment.
 const LONG: usize = 3 << 20;
-/// So often a table is renamed there and back, in a list of two megabytes.
+/// How often a list of two megabytes renames a table there and back.
 const RENAMED: usize = 50;
 
 const MADE: &[&str] = &[
@@ -18,8 +18,8 @@ const MADE: &[&str] = &[
     "INSERT INTO message (id, user_id, body) VALUES (50, 2, 'text')",
 ];
 
-/// Statements of somebody who has a database of its own; `{long}` stands for megabytes, `{some}` for a little more than a
-/// comment of a table may have, `{list}` for many names that it is given.
+/// Statements of a user with a separate database; `{long}` stands for megabytes, `{some}` for slightly more than a
+/// table's comment may have, `{list}` for many names of a RENAME TABLE.
 const ASIDE: &[&str] = &[
     "CREATE TABLE aside.a (id int PRIMARY KEY, message int) COMMENT '{some}'",
     "CREATE TABLE b (id int PRIMARY KEY) COMMENT '{long}'",
@@ -44,7 +44,7 @@ const ASIDE: &[&str] = &[
     "RENAME TABLE {list} h TO i",
 ];
 
-/// Ends of statements that both servers take.
+/// Ends of statements that both servers accept.
 const ENDS: &[&str] = &[
     "\0",
     ";\0",
@@ -60,7 +60,7 @@ const ENDS: &[&str] = &[
 
 fn run(client: &mut WireClient, statement: &str) {
     let answers = client.query(statement);
-    // What stands behind a semicolon may be refused; the statement itself is not.
+    // The server may reject the text after a semicolon, but not the statement itself.
     assert!(
         matches!(answers.first(), Some(Answer::Ok { .. })),
         "{:.60}: {:?}",
@@ -77,9 +77,9 @@ fn memory_outlives_long_statements_in_databases_of_others() {
             let mut stage = Stage::new(server.addr(), MADE, "");
             let mut direct = WireClient::login(server.addr(), &stage.login);
             direct.ok("USE aside");
-            // A table's comment that is too long is cut with a warning.
+            // Without strict mode, a table's comment that is too long is truncated with a warning.
             direct.ok("SET sql_mode = ''");
-            // Behind such a name what is between others is not taken for padding.
+            // After such a name, the text between names is not taken for padding.
             let between = "a comment ".repeat(2_000);
             let list = format!("h TO `h``2` /* {between} */, `h``2` TO h /* {between} */, ");
             let list = list.repeat(RENAMED);
@@ -124,7 +124,7 @@ fn a_statement_is_read_up_to_where_the_server_reads_it() {
             }
             let log = stage.proxy.log();
             assert!(!log.contains(EMPTIED), "{log}");
-            // Where it is meant, it is found.
+            // The same ends on a timeline's table do empty memory.
             for end in ENDS {
                 run(&mut direct, &format!("TRUNCATE tl.message{end}"));
                 post(&mut stage.root, 200);
@@ -138,7 +138,7 @@ fn a_statement_is_read_up_to_where_the_server_reads_it() {
     );
 }
 
-/// A function that writes may be called by a CREATE TABLE that is logged as a statement: MariaDB carries that out, MySQL refuses it.
+/// A CREATE TABLE that is logged as a statement may call a function that writes: MariaDB executes it, MySQL rejects it.
 #[test]
 fn a_long_create_table_that_writes_elsewhere_is_in_the_very_next_answer() {
     on_servers_of_its_own(

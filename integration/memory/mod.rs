@@ -1,4 +1,4 @@
-//! Answers from memory: never stale, never ahead, whatever happens to the server and its log.
+//! Answers from memory are never stale and never ahead, whatever happens to the server and its log.
 
 mod contradictions;
 mod crash;
@@ -36,15 +36,15 @@ use crate::kit::patience;
 use crate::kit::proxy::Proxy;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// The database of a story with a server of its own.
+/// The database of a test with its own server.
 pub(crate) const CLASSIC: &str = "tl";
 
-/// Makes the classic tables and procedures on a server of the story's own.
+/// Creates the classic tables and procedures on a test's own server.
 pub(crate) fn prepare(server: SocketAddr) -> Login {
     classic_on(server, CLASSIC)
 }
 
-/// Calls until a comparison has told that memory's answer was another one: an answer that is not from memory is not compared.
+/// Calls until a comparison reports a different answer from memory: answers from elsewhere are not compared.
 #[track_caller]
 pub(crate) fn call_until_it_differs(proxy: &Proxy, client: &mut WireClient, call: &str) {
     let deadline = patience();

@@ -1,4 +1,4 @@
-//! What the log tells of a definition before it can be seen: the server has whoever asks for a procedure wait until it can.
+//! The log contains a new definition before sessions can see it: the server blocks whoever needs the procedure until then.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Answer, WireClient};
 
 const CALL: &str = "CALL fetch_timeline_ids(1)";
-/// Neither definitions nor rights are looked at for as long as a story takes, but for what the log tells.
+/// During a test, Headwater checks definitions and rights only when the log reports a change.
 const SETTINGS: &str = "[limits]\nrecheck_ms = 600000\n[privileges]\nttl_s = 600\n";
-/// So long commits wait between the log and the sight of others.
+/// How long commits wait between their log event and their visibility to other sessions.
 const WAIT: Duration = Duration::from_millis(1_500);
 
 #[test]

@@ -1,4 +1,4 @@
-//! Who may not execute the procedure learns nothing from memory either; and what a service account with few rights sees.
+//! A session without EXECUTE on the procedure gets nothing from memory; and what a service account with few rights can see.
 
 use std::thread;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn a_right_that_is_taken_away_is_gone_within_its_ttl() {
     });
 }
 
-/// Without the procedures nothing but the tables' own rights says who may have what is in them.
+/// Without the procedures, only the tables' own rights decide who may read their rows.
 #[test]
 fn where_there_is_no_procedure_memory_answers_nobody() {
     on_each_quiet_server(|server| {
@@ -57,7 +57,7 @@ fn where_there_is_no_procedure_memory_answers_nobody() {
         }
         let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
         proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
-        // Whoever may read is answered, by lookups.
+        // A session that may read is answered by lookups.
         let mut other = proxy.login(&database.login());
         for _ in 0..20 {
             other.ok("CALL fetch_timeline_ids(1)");
@@ -76,7 +76,7 @@ fn where_there_is_no_procedure_memory_answers_nobody() {
     });
 }
 
-/// MariaDB tells what a foreign key does in `information_schema` only to who may do more than read.
+/// MariaDB shows a foreign key's actions in `information_schema` only to accounts that may do more than read.
 #[test]
 fn a_foreign_key_that_acts_is_noticed_by_an_account_that_may_only_read() {
     on_each_quiet_server(|server| {

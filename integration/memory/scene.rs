@@ -1,4 +1,4 @@
-//! A primary with a replica of its own, and a Headwater that reaches whichever a road leads to.
+//! A primary with its own replica, and a Headwater that connects to either of them through a relay.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub(super) const AUTHORS: u64 = 40;
 pub(super) const GOES_ON: &str = "memory goes on with the log of this server";
 pub(super) const ANEW: &str = "memory is filled anew beside this server";
 
-/// Options by which a server's transactions have global ids, and what a replica applies is logged; and its log outlives a crash.
+/// Options that give a server's transactions global ids, log what a replica applies, and make the log survive a crash.
 pub(super) fn options(mariadb: bool) -> &'static [&'static str] {
     match mariadb {
         true => &[
@@ -37,14 +37,14 @@ pub(super) fn options(mariadb: bool) -> &'static [&'static str] {
     }
 }
 
-/// A primary with a replica, and a Headwater that reaches whichever a road leads to.
+/// A primary with a replica, and a Headwater that connects to either of them through a relay.
 pub(super) struct Scene<'a> {
     pub(super) primary: &'a mut PrivateServer,
     pub(super) replica: PrivateServer,
     pub(super) road: Relay,
     pub(super) proxy: Proxy,
     pub(super) login: Login,
-    /// How much it had logged when the server that it follows was about to change.
+    /// The length of Headwater's log just before the server that it follows changed.
     logged: Cell<usize>,
     /// Where the next process finds this one.
     _folder: tempfile::TempDir,
@@ -116,7 +116,7 @@ impl<'a> Scene<'a> {
         scene
     }
 
-    /// Has every reader's page in memory.
+    /// Brings every reader's page into memory.
     #[track_caller]
     pub(super) fn fill(&self) {
         let deadline = patience();
@@ -131,11 +131,11 @@ impl<'a> Scene<'a> {
             }
             assert!(Instant::now() < deadline, "{}", self.proxy.log());
         }
-        // What the log held before is read beside that.
+        // Meanwhile Headwater reads the earlier events of the log.
         std::thread::sleep(Duration::from_millis(500));
     }
 
-    /// Waits until the replica has all that the primary has.
+    /// Waits until the replica has everything that the primary has.
     #[track_caller]
     pub(super) fn wait_for_replica(&self) {
         let sum = "SELECT COUNT(*) + COALESCE(SUM(id), 0) FROM message";
@@ -159,7 +159,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Waits until the replica has every transaction of the primary, where nobody writes.
+    /// Waits until the replica has every transaction of the primary, without any writer running.
     #[track_caller]
     pub(super) fn wait_for_the_log(&self) {
         let position = |server: &PrivateServer| {
@@ -176,12 +176,12 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The server whose log is followed, or the way to it, is about to change: what was logged before is of what was before.
+    /// Marks that the followed server, or the connection to it, is about to change: earlier log lines concern the earlier server.
     pub(super) fn will_change(&self) {
         self.logged.set(self.proxy.log().len());
     }
 
-    /// The primary is gone at once, the replica is one, and the road leads there.
+    /// Kills the primary, promotes the replica, and directs the relay to it.
     pub(super) fn fail_over(&mut self) {
         self.will_change();
         self.primary.kill();
@@ -200,7 +200,7 @@ impl<'a> Scene<'a> {
         self.road.lead_to(self.replica.addr());
     }
 
-    /// Authors in memory once the log is followed again behind the last change, before anybody asks for a page.
+    /// The number of authors in memory once Headwater follows the log again after the last change, before any page is requested.
     #[track_caller]
     pub(super) fn authors(&self) -> u64 {
         let deadline = patience();
@@ -218,7 +218,7 @@ impl<'a> Scene<'a> {
         rows[0][1].as_deref().unwrap().parse().unwrap()
     }
 
-    /// Every reader's page is as the procedure on `server` makes it, and memory answers in the end.
+    /// Checks that every reader's page equals the procedure's on `server`, and that memory answers in the end.
     #[track_caller]
     pub(super) fn check(&self, server: &PrivateServer) {
         let mut direct = WireClient::login(server.addr(), &self.login);
@@ -264,7 +264,7 @@ pub(super) fn page(client: &mut WireClient, reader: u64) -> BTreeSet<u64> {
     numbers(&client.column("SELECT id FROM fetch_timeline_tt"))
 }
 
-/// Asks for a reader's newest rows.
+/// The SELECT of a reader's newest rows.
 pub(super) fn rows(reader: u64) -> String {
     format!(
         "SELECT message.id, body FROM message JOIN follower ON message.user_id = follower.follower_id \
@@ -272,7 +272,7 @@ pub(super) fn rows(reader: u64) -> String {
     )
 }
 
-/// The same, with the authors' names beside them.
+/// The same, joined with the authors' names.
 pub(super) fn named(reader: u64) -> String {
     format!(
         "SELECT message.id, body, name FROM message JOIN follower ON message.user_id = follower.follower_id \
@@ -281,7 +281,7 @@ pub(super) fn named(reader: u64) -> String {
     )
 }
 
-/// The log begins anew: what made the server is not in it.
+/// Resets the log: it no longer contains the statements that set up the server.
 pub(super) fn forget_the_past(server: &PrivateServer) {
     let mut root = WireClient::connect(server.addr());
     let statements: &[&str] = match server.kind() {

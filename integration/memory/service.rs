@@ -1,4 +1,4 @@
-//! What the server's defaults, its settings and other people's locks do to the service account's sessions.
+//! How the server's defaults, its settings and other sessions' locks affect the service account's sessions.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::warm;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
-/// A session without autocommit would look at the same old rows for ever.
+/// A session without autocommit would read the same old snapshot for ever.
 #[test]
 fn sessions_that_do_not_commit_by_default_do_not_make_memory_stale() {
     on_servers_of_its_own(
@@ -18,7 +18,7 @@ fn sessions_that_do_not_commit_by_default_do_not_make_memory_stale() {
         |server| {
             let mut stage = Stage::new(server.addr(), &[], "");
             stage.root.ok("SET GLOBAL autocommit = 0");
-            // What was connected before keeps its own: another Headwater has new sessions.
+            // Open connections keep their settings: another Headwater has new sessions.
             stage.begin_anew(server.addr(), "SET autocommit = 1");
             for id in 1..=30 {
                 stage.post(id);
@@ -28,7 +28,7 @@ fn sessions_that_do_not_commit_by_default_do_not_make_memory_stale() {
     );
 }
 
-/// Rows that are cut off would be taken for all there are.
+/// A truncated result would pass for the whole list.
 #[test]
 fn a_limit_on_every_select_does_not_shorten_lists() {
     on_servers_of_its_own(
@@ -58,7 +58,7 @@ fn a_limit_on_every_select_does_not_shorten_lists() {
     );
 }
 
-/// A proof that waits for a lock is one connection, not one more every few milliseconds.
+/// A freshness proof that waits for a lock takes one connection, not one more every few milliseconds.
 #[test]
 fn a_locked_table_does_not_take_up_the_servers_connections() {
     on_servers_of_its_own(
@@ -86,7 +86,7 @@ fn a_locked_table_does_not_take_up_the_servers_connections() {
     );
 }
 
-/// A setting under which the log does not tell enough is noticed while the server runs.
+/// Headwater notices at run time when a setting makes the log insufficient.
 #[test]
 fn a_setting_that_is_changed_in_mid_run_is_named_and_memory_comes_back_when_it_is_mended() {
     on_servers_of_its_own(
@@ -113,7 +113,7 @@ fn a_setting_that_is_changed_in_mid_run_is_named_and_memory_comes_back_when_it_i
     );
 }
 
-/// The service account's sessions, and what else is connected, but for the one that asks: ids, by what they do.
+/// The ids, by activity, of the service account's sessions and all other connections, except the querying one.
 fn others(root: &mut WireClient) -> Vec<(String, String)> {
     let own = root.column("SELECT CONNECTION_ID()");
     let rows = root.rows("SHOW PROCESSLIST");
@@ -124,7 +124,7 @@ fn others(root: &mut WireClient) -> Vec<(String, String)> {
     sessions.filter(|(id, _)| *id != own[0]).collect()
 }
 
-/// A check of a definition that waits for a lock is waited for: the next one is not asked beside it.
+/// Headwater waits for a definition check that is blocked by a lock, and starts no second one meanwhile.
 #[test]
 fn checks_that_hang_are_not_doubled() {
     on_servers_of_its_own(
@@ -137,7 +137,7 @@ fn checks_that_hang_are_not_doubled() {
             let mut most = 0;
             let begun = Instant::now();
             while begun.elapsed() < Duration::from_secs(16) {
-                // But for the client's and the locker's.
+                // Except the client's and the locker's.
                 most = most.max(others(&mut stage.root).len() - 2);
                 thread::sleep(Duration::from_millis(50));
             }
@@ -152,7 +152,7 @@ fn checks_that_hang_are_not_doubled() {
     );
 }
 
-/// Sessions that are idle for five seconds are ended by the server; the service account's are not.
+/// The server ends sessions that are idle for five seconds, but not the service account's.
 #[test]
 fn a_short_wait_timeout_of_the_server_is_no_trouble() {
     on_servers_of_its_own(
@@ -184,7 +184,7 @@ fn a_short_wait_timeout_of_the_server_is_no_trouble() {
     );
 }
 
-/// Somebody ends all idle sessions, as guards of servers do: others take their places, and nobody is told.
+/// A server's guard script kills all idle sessions: Headwater replaces them, and logs no warning.
 #[test]
 fn a_connection_that_was_lost_while_idle_is_opened_anew_without_a_warning() {
     on_servers_of_its_own(
@@ -216,7 +216,7 @@ fn a_connection_that_was_lost_while_idle_is_opened_anew_without_a_warning() {
     );
 }
 
-/// Whether anything is warned of but the room for sessions, which is the machine's.
+/// Whether the log has a warning other than the one about the limit on sessions, which depends on the machine.
 fn warns(log: &str) -> bool {
     let mut lines = log.lines();
     lines.any(|line| line.contains("WARN") && !line.contains("there is room for"))

@@ -1,4 +1,4 @@
-//! The real procedure beside the calls: what it finds, and what follows.
+//! Headwater runs the real procedure next to calls: which differences it finds, and what follows from them.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn until(proxy: &Proxy, name: &str, wanted: u64) {
     }
 }
 
-/// A change that the log does not tell of makes memory wrong: nothing but a comparison can notice.
+/// An unlogged change makes memory wrong: only a comparison can notice.
 #[test]
 fn a_wrong_answer_is_found_named_and_not_repeated() {
     on_each_quiet_server(|server| {
@@ -45,7 +45,7 @@ fn a_wrong_answer_is_found_named_and_not_repeated() {
         assert_eq!(proxy.counts().of("shadow_different"), 0);
 
         root.ok("SET sql_log_bin = 0");
-        // Above the bound: what is compared late of the other two is the same still.
+        // Above the bound: late comparisons of the other two still find them equal.
         root.ok("INSERT INTO message (id, user_id, body) VALUES (60, 2, 'unseen')");
         call_until_it_differs(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
         let log = proxy.log();
@@ -65,7 +65,7 @@ fn a_wrong_answer_is_found_named_and_not_repeated() {
         );
         assert_eq!(relayed(&proxy), before + 1, "{}", proxy.output());
 
-        // What memory held is gone with it: it would be as wrong as before.
+        // The reload drops memory's content, which would be as wrong as before.
         proxy.signal(Signal::SIGHUP);
         proxy.wait_for_log("kept again");
         warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");

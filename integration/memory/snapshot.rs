@@ -1,4 +1,4 @@
-//! Beside the procedure, both at one state of the tables, with writers at work before and behind.
+//! Compares answers with the procedure's, both at one state of the tables, while writers run before and after.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -13,7 +13,7 @@ use crate::kit::wire_client::WireClient;
 const WRITERS: u64 = 6;
 const ROUNDS: u64 = 150;
 
-/// What a call leaves behind, in both tables.
+/// The rows that a call writes to both result tables.
 fn left_behind(client: &mut WireClient, call: &str) -> Vec<BTreeSet<Vec<Option<String>>>> {
     client.ok(call);
     let tail = "SELECT message.id, user_id FROM message INNER JOIN fetch_timeline_tt USING(id) \
@@ -70,7 +70,7 @@ fn memory_and_procedure_tell_the_same_between_the_writes_of_others() {
                         }
                     })
                     .collect();
-                // Waits for transactions that are under way, and holds all others up.
+                // Waits for open transactions, and blocks all others.
                 locker.ok("LOCK TABLES message READ, follower READ");
                 for call in &calls {
                     let own = left_behind(&mut client, call);

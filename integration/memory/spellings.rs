@@ -1,5 +1,5 @@
-//! Statements about the tables that a server understands and that are hard to read in its log; and statements that memory
-//! outlives, although they name the tables.
+//! Statements about the tables that a server accepts and that are hard to parse in its log; and statements that name the tables
+//! but leave memory intact.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -11,22 +11,22 @@ use crate::kit::patience;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Answer, COM_QUERY, COM_STMT_EXECUTE, COM_STMT_PREPARE, WireClient};
 
-/// What memory says when it has been emptied.
+/// Headwater logs this when memory has been emptied.
 const EMPTIED: &str = "nothing is answered from memory";
 
-/// What a client that goes past Headwater sends.
+/// What a client sends that bypasses Headwater.
 enum Send {
-    /// In this session before, in text.
+    /// Earlier in this session, as text.
     Set(&'static str),
     Query(&'static [u8]),
     Prepare(&'static [u8]),
-    /// What was prepared last.
+    /// The statement prepared last.
     Execute,
 }
 
 use Send::{Execute, Prepare, Query, Set};
 
-/// Each empties `message`, or puts another table in its place.
+/// Each empties `message`, or replaces it with another table.
 const HOSTILE: &[&[Send]] = &[
     &[Set("SET NAMES latin1"), Query(b"TRUNCATE TABLE\xa0message")],
     &[
@@ -52,7 +52,7 @@ const HOSTILE: &[&[Send]] = &[
         Set("SET NAMES hebrew"),
         Query(b"TRUNCATE TABLE `tl`\xa0.\xa0`message`"),
     ],
-    // Read in one character set, carried out in another: the log tells the second.
+    // Parsed in one character set, executed in another: the log contains the second.
     &[
         Set("SET NAMES cp866"),
         Prepare(b"TRUNCATE TABLE\xffmessage"),
@@ -72,7 +72,7 @@ const HOSTILE: &[&[Send]] = &[
         Execute,
         Query(b"RENAME TABLE message TO gone, unseen TO message"),
     ],
-    // The same with modes.
+    // The same with SQL modes.
     &[
         Set("SET sql_mode = 'ANSI_QUOTES'"),
         Prepare(b"TRUNCATE TABLE \"message\""),
@@ -105,7 +105,7 @@ const HOSTILE: &[&[Send]] = &[
     ],
 ];
 
-/// These MariaDB alone understands.
+/// Only MariaDB accepts these.
 const HOSTILE_TO_MARIADB: &[&[Send]] = &[
     &[
         Set("SET sql_mode = 'MSSQL'"),
@@ -129,7 +129,7 @@ const MADE: &[&str] = &[
     "INSERT INTO message (id, user_id, body) VALUES (50, 2, 'text')",
 ];
 
-/// Puts everything back: the tables as they were, with another message.
+/// Restores the original tables, with another message.
 fn mend(root: &mut WireClient, id: u64) {
     for statement in [
         "DROP TABLE IF EXISTS message, spare, gone, unseen, shown, parts, aside.t",
@@ -165,7 +165,7 @@ fn query(client: &mut WireClient, command: u8, text: &[u8]) -> Vec<u8> {
     first
 }
 
-/// Plays a dialogue. Returns what was said, for messages.
+/// Runs a dialogue. Returns its text, for failure messages.
 fn play(client: &mut WireClient, dialogue: &[Send]) -> String {
     let mut prepared = Vec::new();
     let mut said = String::new();
@@ -228,7 +228,7 @@ fn what_the_server_understands_to_be_about_the_tables_is_in_the_very_next_answer
     );
 }
 
-/// Statements that change no row of the tables, by whoever may give them.
+/// Statements that change no row of the tables, run by users who may run them.
 const KIND: &[&str] = &[
     "ANALYZE TABLE message, follower",
     "OPTIMIZE TABLE message",
@@ -287,7 +287,7 @@ fn memory_outlives_what_changes_no_row_of_the_tables() {
                 );
                 assert!(stage.page().contains(&50), "{statement}");
             }
-            // Read behind all of them.
+            // Headwater reads this after all of them.
             post(&mut stage.root, 60);
             let deadline = patience();
             super::warm(&stage.proxy, &mut stage.client, CALL);
@@ -298,7 +298,7 @@ fn memory_outlives_what_changes_no_row_of_the_tables() {
     );
 }
 
-/// Nobody else's text either: a statement that empties memory is named by its kind and its place.
+/// The log shows no other user's SQL either: it names a statement that empties memory by its kind and log position.
 #[test]
 fn what_cannot_be_read_is_counted_and_its_text_is_not_in_the_log() {
     on_servers_of_its_own(

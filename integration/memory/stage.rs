@@ -1,4 +1,4 @@
-//! The smallest stage that memory can be seen on: reader 1, who follows author 2, and a client whose call is answered from
+//! The smallest setup with a timeline in memory: reader 1, who follows author 2, and a client whose call is answered from
 //! memory.
 
 use std::collections::BTreeSet;
@@ -9,19 +9,19 @@ use super::{CLASSIC, prepare, warm};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::wire_client::{Login, WireClient};
 
-/// Asks for reader 1's newest page.
+/// Requests reader 1's newest page.
 pub(crate) const CALL: &str = "CALL fetch_timeline_ids(1)";
 
 pub(crate) struct Stage {
     pub(crate) login: Login,
-    /// Straight to the server.
+    /// A direct connection to the server.
     pub(crate) root: WireClient,
     pub(crate) proxy: Proxy,
     pub(crate) client: WireClient,
 }
 
 impl Stage {
-    /// Makes the tables, lets these statements run, and starts a Headwater with these settings.
+    /// Creates the tables, runs these statements, and starts a Headwater with these settings.
     pub(crate) fn new(server: SocketAddr, statements: &[&str], settings: &str) -> Stage {
         let login = prepare(server);
         let mut root = WireClient::login(server, &login);
@@ -41,7 +41,7 @@ impl Stage {
         }
     }
 
-    /// Puts another Headwater in place of the first, with sessions of its own. Its client starts with this statement.
+    /// Replaces Headwater with a new one, which has new sessions. Its client runs this statement first.
     pub(crate) fn begin_anew(&mut self, server: SocketAddr, first: &str) {
         let proxy = Proxy::start(server, ROOT_SERVICE);
         proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));

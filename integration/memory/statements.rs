@@ -1,4 +1,4 @@
-//! Every kind of statement that changes the tables is in the very next answer, in every form of the log.
+//! Every kind of statement that changes the tables shows in the very next answer, with every log format.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -10,7 +10,7 @@ use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// What memory says when it has been emptied.
+/// Headwater logs this when memory has been emptied.
 const EMPTIED: &str = "nothing is answered from memory";
 const CALLS: [&str; 4] = [
     "CALL fetch_timeline_ids(1)",
@@ -19,7 +19,7 @@ const CALLS: [&str; 4] = [
     "CALL fetch_timeline_ids2(2, 130)",
 ];
 
-/// Statements, told in rows.
+/// Statements that are logged as rows.
 const ROWS: &[&str] = &[
     "INSERT INTO message VALUES (100, 2, 'a'), (101, 3, 'b'), (102, 4, REPEAT('long ', 50)), (103, 9, 'd')",
     "INSERT INTO follower VALUES (1, 2), (1, 3), (2, 3), (2, 4)",
@@ -66,7 +66,7 @@ const ROWS: &[&str] = &[
     "DELETE FROM message WHERE id > 2000",
 ];
 
-/// Statements about the tables, and what becomes of them behind.
+/// Statements about the tables, and row changes after them.
 const TABLES: &[&str] = &[
     "ALTER TABLE message ALTER user_id SET DEFAULT 3, ALTER body SET DEFAULT 'x'",
     "INSERT INTO message (id) VALUES (180)",
@@ -90,8 +90,8 @@ const TABLES: &[&str] = &[
     "INSERT INTO follower VALUES (1, 3), (2, 4)",
 ];
 
-/// Statements of which the log tells only that something has become of the table: they are about it, or the row image leaves
-/// out whose message it is (the id alone was changed, or the author is the column's default).
+/// Statements of which the log shows only that the table changed: they are about the table itself, or the row image omits
+/// the message's author (only the id changed, or the author is the column's default).
 fn may_empty_memory(statement: &str, minimal: bool) -> bool {
     let about_a_table = [
         "ALTER TABLE message",
@@ -127,8 +127,8 @@ impl Trial {
         }
     }
 
-    /// What the calls answer behind this statement, through Headwater and by the real procedure. Returns how many of them
-    /// came from memory.
+    /// Checks that the calls after this statement return the same through Headwater and from the real procedure. Returns how many
+    /// answers came from memory.
     #[track_caller]
     fn compare(&mut self, behind: &str) -> u64 {
         let before = self.proxy.counts().of("calls_from_memory");
@@ -200,7 +200,7 @@ fn tell(options: &[&str], server: SocketAddr) {
         }
         let from_memory = trial.compare(&statement);
         if may_empty_memory(&statement, minimal) {
-            // It comes back, but not at once where that has happened again and again.
+            // Memory recovers, but after repeated losses not at once.
             trial = Trial::new(server, &login);
             continue;
         }
@@ -215,7 +215,7 @@ fn tell(options: &[&str], server: SocketAddr) {
         if from_memory < CALLS.len() as u64 {
             eprintln!("{from_memory} from memory behind {statement}");
         }
-        // What had to be loaded anew is as exact.
+        // Reloaded timelines are equally exact.
         trial.warm();
         trial.compare(&statement);
     }

@@ -1,4 +1,4 @@
-//! The server among others: as a replica, and as one of two behind an address.
+//! The server in a group of servers: as a replica, and as one of two at the same address.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::kit::replica::{another, follow, from_now_on, wait_for};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// Has a server replicate another one from now on, and makes the tables on that one.
+/// Makes one server replicate another from now on, and creates the tables on the source.
 fn replicate(source: &PrivateServer, replica: &PrivateServer) -> Login {
     follow(replica, source.port(), "root", &from_now_on(source));
     let login = prepare(source.addr());
@@ -27,7 +27,7 @@ fn wait_for_follow(replica: &PrivateServer) {
     wait_for(replica, &format!("SELECT COUNT(*) FROM {CLASSIC}.follower"));
 }
 
-/// What a replica shows is in the next answer from its memory, whoever wrote it.
+/// A replica's changes are in the next answer from memory, whichever server they were written on.
 #[test]
 fn in_front_of_a_replica_memory_has_what_the_replica_has() {
     on_servers_of_its_own(
@@ -65,7 +65,7 @@ fn in_front_of_a_replica_memory_has_what_the_replica_has() {
     );
 }
 
-/// What such a replica does is not in its own log.
+/// Such a replica's own log lacks the replicated changes.
 #[test]
 fn a_replica_that_does_not_log_what_it_replicates_is_named() {
     on_servers_of_its_own(
@@ -95,7 +95,7 @@ fn a_replica_that_does_not_log_what_it_replicates_is_named() {
     );
 }
 
-/// A session is answered from memory only where that is of the server that the session talks to.
+/// Memory answers a session only if it was filled from the server that the session is connected to.
 #[test]
 fn an_address_that_leads_to_another_server_gives_each_session_its_own_servers_answers() {
     on_servers_of_its_own(
@@ -125,7 +125,7 @@ fn an_address_that_leads_to_another_server_gives_each_session_its_own_servers_an
                 assert_eq!(theirs.last(), Some(&(id + 1_000)), "{}", proxy.log());
             }
             assert_eq!(proxy.counts().relayed(), 0, "{}", proxy.log());
-            // The first server goes away: the log of the other one is followed.
+            // The first server dies: Headwater follows the other one's log.
             one.kill();
             warm(&proxy, &mut of_other, CALL);
             post(&mut second, 5_000);
@@ -136,7 +136,7 @@ fn an_address_that_leads_to_another_server_gives_each_session_its_own_servers_an
     );
 }
 
-/// What one server says of rows says nothing of another's: neither is the one shown, nor the other kept.
+/// Rows of one server are neither shown to nor cached for sessions of another server.
 #[test]
 fn rows_of_one_server_are_not_shown_in_sessions_of_another() {
     const TAIL: &str = "SELECT message.id,body FROM message INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
@@ -150,7 +150,7 @@ fn rows_of_one_server_are_not_shown_in_sessions_of_another() {
                 let login = prepare(server.addr());
                 let mut root = WireClient::login(server.addr(), &login);
                 root.ok("INSERT INTO follower VALUES (1, 2)");
-                // So many that MySQL's plan for a tail is certain.
+                // With so many rows, MySQL's plan for a follow-up SELECT is certain.
                 let rows: Vec<String> = (1..=5_000)
                     .map(|id| format!("({id}, {}, '{text}')", 2 + id % 2))
                     .collect();

@@ -1,4 +1,4 @@
-//! Transactions in two phases (XA): what they changed can be read when they are committed, and not before.
+//! Two-phase transactions (XA): their changes become readable at commit, not before.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ const IDS: &str = "SELECT id FROM fetch_timeline_tt";
 struct Trial {
     server: SocketAddr,
     stage: Stage,
-    /// How often memory may have been given up.
+    /// The number of times that memory may have been emptied.
     losses: usize,
 }
 
@@ -36,7 +36,7 @@ impl Trial {
         }
     }
 
-    /// On a connection of their own, which is gone behind them: that leaves what is prepared.
+    /// Runs the statements on a separate connection and closes it: prepared transactions survive that.
     fn run(&self, statements: &[&str]) {
         let mut root = WireClient::login(self.server, &self.stage.login);
         for statement in statements {
@@ -44,14 +44,14 @@ impl Trial {
         }
     }
 
-    /// The answer holds these ids.
+    /// Checks that the answer holds these ids.
     #[track_caller]
     fn answers(&mut self, expected: &[u64]) {
         let expected = expected.iter().copied().collect();
         assert_eq!(self.stage.page(), expected, "{}", self.stage.proxy.log());
     }
 
-    /// So does the one from memory, which was not given up meanwhile.
+    /// Checks the same of an answer from memory, and that memory was not emptied meanwhile.
     #[track_caller]
     fn remembers(&mut self, expected: &[u64]) {
         self.answers(expected);
@@ -141,7 +141,7 @@ fn what_is_prepared_is_in_no_answer_and_what_is_committed_in_the_next() {
             let run = |trial: &Trial, statements: Vec<String>| {
                 trial.run(&statements.iter().map(String::as_str).collect::<Vec<_>>());
             };
-            // Whoever hears of the log while one is prepared knows nothing of what it changed.
+            // A process that starts to read the log after a prepare does not know what the transaction changed.
             run(&trial, post("before", 11, &["PREPARE 'before'"]));
             trial.remembers(&[10]);
             run(
@@ -159,7 +159,7 @@ fn what_is_prepared_is_in_no_answer_and_what_is_committed_in_the_next() {
             trial.remembers(&[10, 12, 13]);
             run(&trial, post("one", 14, &["COMMIT 'one' ONE PHASE"]));
             trial.remembers(&[10, 12, 13, 14]);
-            // By another Headwater, which saw nothing of the first phase.
+            // A second Headwater also answers; it did not read the first phase.
             run(&trial, post("late", 15, &["PREPARE 'late'"]));
             let other = Proxy::start(trial.server, ROOT_SERVICE);
             other.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
@@ -185,7 +185,7 @@ fn what_is_prepared_is_in_no_answer_and_what_is_committed_in_the_next() {
     );
 }
 
-/// How long they do.
+/// How long the two-phase commits last.
 const TIME: Duration = Duration::from_secs(2);
 
 #[test]
@@ -195,7 +195,7 @@ fn no_answer_is_stale_or_ahead_while_others_commit_in_two_phases() {
         |server| {
             let trial = Trial::new(server.addr());
             let (stop, two_phases) = (AtomicBool::new(false), AtomicBool::new(true));
-            // The newest id that each of two authors was told to have; one has even ids, the other odd ones.
+            // The newest committed id of each of two authors; one has even ids, the other odd ones.
             let newest = [AtomicU64::new(10), AtomicU64::new(0)];
             thread::scope(|scope| {
                 for (author, told) in newest.iter().enumerate() {
@@ -227,7 +227,7 @@ fn no_answer_is_stale_or_ahead_while_others_commit_in_two_phases() {
                     let remembered = || trial.stage.proxy.counts().of("calls_from_memory");
                     let begun = Instant::now();
                     let mut checked = 0_u64;
-                    // Until one author's no longer come in two phases, and memory has come back.
+                    // Until the one author's writes are no longer two-phase, and memory has recovered.
                     let mut enough = u64::MAX;
                     while two_phases.load(Ordering::Relaxed) || remembered() < enough {
                         if begun.elapsed() > TIME && two_phases.swap(false, Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What the log does not tell as it should: statements in place of rows, and what happened while nobody listened.
+//! Changes that the log does not contain as rows: statements instead of rows, and changes while no stream ran.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
-/// Statements whose text does not say that they change the tables.
+/// Statements whose text does not show that they change the tables.
 #[test]
 fn statements_that_change_rows_by_a_function_or_a_trigger_are_noticed_where_a_session_logs_them() {
     on_servers_of_its_own(
@@ -58,7 +58,7 @@ fn statements_that_change_rows_by_a_function_or_a_trigger_are_noticed_where_a_se
     );
 }
 
-/// A table that became a view while the stream was lost: no statement in the log tells of it.
+/// A table became a view while the stream was down: no statement that Headwater reads in the log shows it.
 #[test]
 fn a_table_that_was_replaced_while_nobody_listened_is_not_read_for_it() {
     on_servers_of_its_own(
@@ -67,7 +67,7 @@ fn a_table_that_was_replaced_while_nobody_listened_is_not_read_for_it() {
             let mut stage = Stage::new(server.addr(), &["CREATE TABLE noise (a int)"], "");
             let mut session = WireClient::login(server.addr(), &stage.login);
             session.ok("SET SESSION binlog_format = STATEMENT");
-            // Each of them loses the stream, and it is tried again later each time.
+            // Each of these ends the stream, and the delay before the next attempt grows.
             let lost = || stage.proxy.log().matches("in place of row changes").count();
             for round in 0..4 {
                 session.ok("INSERT INTO noise VALUES (1)");
@@ -80,7 +80,7 @@ fn a_table_that_was_replaced_while_nobody_listened_is_not_read_for_it() {
             stage
                 .root
                 .ok("CREATE VIEW message AS SELECT * FROM message_1");
-            // Until the stream is there again.
+            // Until the stream is back.
             thread::sleep(Duration::from_millis(2_200));
             let begun = Instant::now();
             let mut id = 0;
@@ -96,14 +96,14 @@ fn a_table_that_was_replaced_while_nobody_listened_is_not_read_for_it() {
     );
 }
 
-/// Two timelines over the same tables are both told of what happens to them.
+/// Two timelines over the same tables both receive the tables' changes.
 #[test]
 fn definitions_that_share_tables_share_what_is_told_of_them() {
     on_servers_of_its_own(
         |_| &[],
         |server| {
             let mut stage = Stage::new(server.addr(), &[], "");
-            // The classic procedures once more, by other names, with a shorter page.
+            // The classic procedures once more, with other names and a shorter page.
             for statement in
                 headwater::lab::demo::script::statements(headwater::lab::demo::load::PROCEDURES)
             {
@@ -139,7 +139,7 @@ fn definitions_that_share_tables_share_what_is_told_of_them() {
     );
 }
 
-/// A log that is begun anew, and comes to the very length that it had, is noticed nevertheless.
+/// Headwater soon notices a log that was reset, even if it grows to exactly its earlier length.
 #[test]
 fn a_log_that_begins_anew_and_is_as_long_as_before_is_noticed_soon() {
     on_servers_of_its_own(

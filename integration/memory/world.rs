@@ -1,8 +1,8 @@
-//! Messages and follows that writers change while readers look, and what a reader must see of them.
+//! Messages and follows that writers change while readers query, and what a reader must get.
 //!
 //! Each thing (a message, a follow) is *settled* between the acknowledgement of a change and the beginning of the
-//! next one. A thing that was settled before a call and stayed so until behind it has to be in the answer as it is.
-//! So little is kept alive that the procedure's result set holds every message of every author followed.
+//! next one. A thing that is settled from before a call until after it has to be in the answer in that state.
+//! So few messages exist that the procedure's result set holds every message of every followed author.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -16,9 +16,9 @@ use crate::kit::patience;
 use crate::kit::random::Random;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// Authors that each writer writes for; nobody else does.
+/// Each writer's authors; no other writer writes for them.
 const AUTHORS: u64 = 2;
-/// Messages that an author keeps.
+/// How many messages an author keeps.
 const KEPT: usize = 12;
 pub(crate) const READERS: u64 = 4;
 
@@ -31,7 +31,7 @@ enum Thing {
 }
 
 impl Thing {
-    /// Whether it is there.
+    /// The SELECT that shows whether it exists.
     fn select(&self) -> String {
         match self {
             Thing::Message(_, id) => format!("SELECT 1 FROM message WHERE id = {id}"),
@@ -49,18 +49,18 @@ struct State {
     version: u64,
 }
 
-/// What everybody agrees on.
+/// The state that writers and readers share.
 #[derive(Debug)]
 pub(crate) struct World {
     things: Mutex<BTreeMap<Thing, State>>,
     next_id: AtomicU64,
     stop: AtomicBool,
     writes: AtomicU64,
-    /// How long each writer rests between two changes, at most.
+    /// Each writer's longest pause between two changes.
     rest: Duration,
 }
 
-/// Writers that take both processors to themselves leave none for other stories: they do so where somebody wants many answers checked.
+/// Busy writers take both processors from other tests, so they run without pauses only where many answers are to be checked.
 fn rest() -> Duration {
     match how_many("HEADWATER_CHECKS", 0) {
         0 => Duration::from_millis(4),
@@ -68,7 +68,7 @@ fn rest() -> Duration {
     }
 }
 
-/// While this lives, writers write.
+/// Writers run while this exists.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Running<'a>(&'a World);
@@ -80,7 +80,7 @@ impl Drop for Running<'_> {
 }
 
 impl Running<'_> {
-    /// Has writers go on until all readers have ended, and fails as the first of these did.
+    /// Runs the writers until all readers have ended, and fails with the first reader's failure.
     pub(crate) fn outlast(
         self,
         readers: Vec<ScopedJoinHandle<'_, ()>>,
@@ -98,7 +98,7 @@ impl Running<'_> {
     }
 }
 
-/// What was settled at a moment.
+/// What was settled at one moment.
 #[derive(Debug)]
 pub(crate) struct Seen(BTreeMap<Thing, State>);
 
@@ -124,12 +124,12 @@ impl World {
         world
     }
 
-    /// Writers rest up to so long between their changes.
+    /// Sets the writers' longest pause between changes.
     pub(crate) fn resting(self, rest: Duration) -> World {
         World { rest, ..self }
     }
 
-    /// Lets writers and readers run until this is dropped, also by a panic: nobody is to wait for them for ever.
+    /// Runs writers and readers until the result is dropped, also by a panic, so that no thread waits for ever.
     pub(crate) fn run(&self) -> Running<'_> {
         self.stop.store(false, Ordering::Relaxed);
         Running(self)
@@ -167,7 +167,7 @@ impl World {
                 state.settled = true;
                 state.there = *there;
             }
-            // Ids are not used again: a message that is gone need not be remembered for ever.
+            // Ids are not reused, so old deleted messages can be forgotten.
         }
         let gone: Vec<Thing> = things
             .iter()
@@ -176,14 +176,14 @@ impl World {
             })
             .map(|(thing, _)| *thing)
             .collect();
-        // The newest ones stay, to be looked for in vain.
+        // The newest ones stay: answers must not contain them.
         for thing in gone.iter().take(gone.len().saturating_sub(60)) {
             things.remove(thing);
         }
     }
 
-    /// As [`Self::write`], on a server that others write to as well, and of what another one shows: a change is settled once that one
-    /// (`shows`) has been seen to have it. What is rolled back for another writer's sake is given up.
+    /// As [`Self::write`], on a server with other writers, while another server is read: a change is settled once that server
+    /// (`shows`) has it. A change that is rolled back because of another writer's conflict is abandoned.
     pub(crate) fn write_among(
         &self,
         number: u64,
@@ -204,7 +204,7 @@ impl World {
                 let reply = client.query_reply(statement).unwrap();
                 if reply.raw.get(4) == Some(&0xff) {
                     let said = String::from_utf8_lossy(&reply.raw).into_owned();
-                    // ER_LOCK_DEADLOCK, and what a group says of a conflict.
+                    // ER_LOCK_DEADLOCK, and what a group reports on a conflict.
                     let conflict = ["40001", "conflicts", "rolled back"];
                     let is_conflict = conflict.iter().any(|word| said.contains(word));
                     assert!(is_conflict, "{statement}: {said}");
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// Learns what has become of this writer's things that are not settled: a connection was lost meanwhile.
+    /// Reads the state of this writer's unsettled things after a lost connection.
     fn find_out(&self, number: u64, client: &mut WireClient) {
         let first = number * AUTHORS + 1;
         let own = first..first + AUTHORS;
@@ -248,17 +248,17 @@ impl World {
         }
     }
 
-    /// As [`Self::write`], with a new connection whenever the server has gone away.
+    /// As [`Self::write`], with a new connection whenever the server is lost.
     pub(crate) fn write_through(&self, number: u64, addr: SocketAddr, login: &Login) {
         while !self.is_stopping() {
-            // A server on its way down refuses clients, with an error or without.
+            // A server that shuts down refuses clients, with or without an error.
             let _ = self.write(number, addr, login);
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Writes as writer number `number` until told to stop, straight to the server. Returns when the server
-    /// cannot be talked to any more: what was under way then stays unsettled.
+    /// Writes directly to the server as writer number `number` until `stop` is set. Returns when the server
+    /// is unreachable: changes in progress then stay unsettled.
     pub(crate) fn write(
         &self,
         number: u64,
@@ -281,7 +281,7 @@ impl World {
                 let reply = client.query_reply(statement)?;
                 if reply.raw.get(4) == Some(&0xff) {
                     let said = String::from_utf8_lossy(&reply.raw).into_owned();
-                    // On its way down (1053), or killed by us.
+                    // During shutdown (1053), or killed by the test.
                     if ["shutdown", "killed"]
                         .iter()
                         .any(|word| said.contains(word))
@@ -322,7 +322,7 @@ impl World {
         let mut changes = Vec::new();
         let mut statements = Vec::new();
         match random.below(10) {
-            // A message more, or one less.
+            // Adds or deletes a message.
             0..=4 if own.len() < KEPT => statements.push(post(&mut changes)),
             0..=5 => {
                 let ids: Vec<u64> = own.into_iter().collect();
@@ -332,7 +332,7 @@ impl World {
                     statements.push(format!("DELETE FROM message WHERE id = {id}"));
                 }
             }
-            // A change that is none.
+            // A change that changes nothing.
             6 => {
                 if let Some(id) = own.last() {
                     changes.push((Thing::Message(author, *id), true));
@@ -359,7 +359,7 @@ impl World {
                     )
                 });
             }
-            // Several at once, and time for others to be committed before.
+            // Several at once, with time for other commits before it.
             _ => {
                 statements.push("BEGIN".into());
                 if own.len() + 2 <= KEPT {
@@ -377,7 +377,7 @@ impl World {
         (changes, statements)
     }
 
-    /// The first thing that an answer has wrong: it was settled before the call and stayed so until behind it.
+    /// The first error in an answer: a thing that was settled from before the call until after it, and that the answer shows otherwise.
     pub(crate) fn fault(
         &self,
         reader: u64,
@@ -387,7 +387,7 @@ impl World {
         self.fault_above(reader, before, answer, 0)
     }
 
-    /// An answer lacks nothing that was settled before the call and stayed so, and names nothing that could not be read behind it.
+    /// Checks that an answer has everything that was settled throughout the call, and nothing that was not readable after it.
     #[track_caller]
     pub(crate) fn is_neither_stale_nor_ahead(
         &self,
@@ -401,7 +401,7 @@ impl World {
         assert!(ahead.is_empty(), "ahead: {ahead:?} could not be read");
     }
 
-    /// As [`Self::fault`], of a page that ends with this message, and need not hold what is older.
+    /// As [`Self::fault`], for a page that ends with this message and may omit older ones.
     pub(crate) fn fault_above(
         &self,
         reader: u64,
@@ -414,7 +414,7 @@ impl World {
             state.settled
                 && match after.get(thing) {
                     Some(now) => now.version == state.version && now.settled,
-                    // Only what is gone is forgotten.
+                    // Only deleted things are forgotten.
                     None => !state.there,
                 }
         };
@@ -446,7 +446,7 @@ impl World {
         None
     }
 
-    /// Ids of an answer that may not be missing on the server behind it: nobody has begun to delete them.
+    /// The answer's ids that must exist on the server after it, because no writer has begun to delete them.
     pub(crate) fn undeleted(&self, ids: &BTreeSet<u64>, deleted_since: &Seen) -> BTreeSet<u64> {
         let now = self.lock();
         ids.iter()
@@ -456,7 +456,7 @@ impl World {
                 let own = things
                     .find(|(thing, _)| matches!(thing, Thing::Message(_, other) if other == id));
                 own.is_some_and(|(thing, state)| match deleted_since.0.get(thing) {
-                    // Nothing has been begun since, and nothing was under way but its own insertion.
+                    // No change has begun since, and only its own insertion was in progress.
                     Some(before) => {
                         state.version == before.version && (before.settled || before.version == 1)
                     }
@@ -466,7 +466,7 @@ impl World {
             .collect()
     }
 
-    /// Changes that were acknowledged.
+    /// The number of acknowledged changes.
     pub(crate) fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
@@ -476,7 +476,6 @@ impl World {
         self.next_id.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many writes are done.
     pub(crate) fn wait_for_writes(&self, count: u64) {
         let deadline = Instant::now() + Duration::from_secs(180);
         while self.writes() < count {

@@ -9,7 +9,7 @@ use crate::kit::wire_client::WireClient;
 
 #[test]
 fn a_bench_starts_its_own_headwater_and_compares_what_it_measures() {
-    // The other stories of the bench are told on both servers: this one measures everything, for most of a minute.
+    // The other tests of the bench run on both servers: this one measures everything, which takes most of a minute.
     let server = mariadb();
     let (database, mut root) = filled(server);
     let upstream = server.addr().to_string();
@@ -50,21 +50,21 @@ fn a_bench_starts_its_own_headwater_and_compares_what_it_measures() {
     assert_eq!(root.column("SELECT COUNT(*) FROM message"), ["1200"]);
 }
 
-/// The bench has compared what it measured.
+/// Asserts that the bench compared its timelines and found no difference.
 #[track_caller]
 pub(crate) fn nothing_differs(output: &Output) {
     let (told, complained) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    // Targets are missed on so small a set, in so short a time: that is what status 1 would say.
+    // So small a set and so short a time miss the targets, which is what status 1 reports.
     assert!(
         told.contains("measured timelines differ") && told.contains("\n0 of "),
         "{told}\n{complained}"
     );
 }
 
-/// Forty authors, three followed by each.
+/// Forty authors; each follows three others.
 fn filled(server: &'static Server) -> (Database, WireClient) {
     let database = Database::classic(server, "bench");
     let mut root = database.connect();
@@ -82,7 +82,7 @@ fn filled(server: &'static Server) -> (Database, WireClient) {
     (database, root)
 }
 
-/// What a bench of that feed, or of another name, says with further flags, and whether it ended well.
+/// Runs a bench of that feed, or of another name, with further flags; returns its output and whether it succeeded.
 fn of_feed(server: &Server, database: &Database, name: &str, flags: &[&str]) -> (String, bool) {
     let (_folder, path) = settings_file(&format!("[service]\nuser = \"root\"\n{HOME_FEED}"));
     let output = headwater(&[])
@@ -123,7 +123,7 @@ fn a_feed_of_the_settings_is_measured_by_its_names_or_by_a_statement() {
     });
 }
 
-/// Figures of a feed that is not served would say that Headwater is of no use.
+/// Figures of a feed that is not served would suggest that Headwater is useless.
 #[test]
 fn a_feed_that_is_not_served_is_not_measured() {
     on_each_server(|server| {
@@ -145,7 +145,7 @@ fn a_feed_that_is_not_served_is_not_measured() {
         without(&flags, &["REPLICATION SLAVE ON *.*"]);
         let proxy = Proxy::start(server.addr(), &[]);
         let address = proxy.addr().to_string();
-        // One that runs, and does not know the feed, or may not be asked.
+        // A proxy that runs, but does not know the feed or refuses the query.
         let (told, well) = of_feed(server, &database, "home", &["--proxy", &address]);
         assert!(
             well && told.contains("whether the feed is served cannot be asked"),

@@ -1,4 +1,4 @@
-//! Many clients at once: each hears something.
+//! Many clients at once: each receives a reply.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -15,10 +15,10 @@ use crate::kit::wire_client::packet::Packet;
 use crate::kit::wire_client::{Greeting, Login};
 
 const CLIENTS: usize = 2_000;
-/// The others are told that there are too many.
+/// Further clients receive the error that there are too many.
 const SESSIONS: usize = 100;
 
-/// All of them begin to connect before the first one looks what became of it.
+/// Starts all connections before it checks the result of the first one.
 fn connect_at_once(addr: SocketAddr, clients: usize) -> Vec<TcpStream> {
     let connecting: Vec<Socket> = (0..clients)
         .map(|_| {
@@ -42,7 +42,7 @@ fn connect_at_once(addr: SocketAddr, clients: usize) -> Vec<TcpStream> {
         .collect()
 }
 
-/// Reads what each is told first: how many are greeted, and how many are told error 1040.
+/// Reads the first packet of each client: how many receive a greeting, and how many receive error 1040.
 #[track_caller]
 fn heard(clients: impl IntoIterator<Item = impl io::Read>) -> (usize, usize) {
     let (mut greeted, mut refused, mut lost) = (0, 0, Vec::new());
@@ -59,7 +59,7 @@ fn heard(clients: impl IntoIterator<Item = impl io::Read>) -> (usize, usize) {
             },
             Err(error) => lost.push(error.kind()),
         }
-        // Who is let in stays, so that the others are too many.
+        // Accepted clients stay connected, so that the others exceed the limit.
         kept.push(client);
         assert!(lost.len() < 5, "{lost:?} behind {greeted} and {refused}");
     }
@@ -88,7 +88,7 @@ fn a_burst_of_2_000_clients_loses_none() {
             assert!(greeted <= SESSIONS, "{greeted} in round {round}");
             assert!(refused >= CLIENTS - SESSIONS, "{refused} in round {round}");
         }
-        // On the machine's own socket nobody is lost but told at once that there is no room.
+        // On the Unix socket no connection is lost: the client learns at once that there is no room.
         let clients: Vec<UnixStream> = (0..CLIENTS / 2)
             .map(|_| UnixStream::connect(&path).unwrap())
             .collect();
@@ -103,7 +103,7 @@ fn a_burst_of_2_000_clients_loses_none() {
     });
 }
 
-/// While Headwater is not running, as many connections wait as the settings say: on a port, and on a socket.
+/// While Headwater is stopped, as many connections wait as the settings allow: on a port, and on a socket.
 #[test]
 fn as_many_connections_wait_as_the_setting_says() {
     let folder = tempfile::tempdir().unwrap();
@@ -117,11 +117,11 @@ fn as_many_connections_wait_as_the_setting_says() {
     assert!(room(&proxy, &path) > 1_000);
 }
 
-/// How many connect to the socket until one would have to wait.
+/// How many clients connect to the socket until one would have to wait.
 fn room(proxy: &Proxy, path: &std::path::Path) -> usize {
     use nix::sys::signal::Signal;
     use socket2::SockAddr;
-    // The port listens a little before the socket does.
+    // The port listens slightly earlier than the socket.
     proxy.wait_for_log("listening on");
     proxy.signal(Signal::SIGSTOP);
     let mut waiting = Vec::new();

@@ -1,4 +1,4 @@
-//! The page about counters explains each that is printed, in the words of the program.
+//! The page about counters explains each printed counter in the program's words.
 
 use headwater::session::call_relay_reason::CallRelayReason;
 use headwater::session::feed_decision::FeedRelayReason;

@@ -1,4 +1,4 @@
-//! Limits of the process, each crossed.
+//! Limits of the process, each exceeded.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use crate::kit::servers::{mariadb, on_each_server};
 use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::warm;
 
-/// The limit of open files is Headwater's, and the server has nothing to do with it.
+/// The limit of open files concerns Headwater, not the server.
 #[test]
 fn too_few_files_are_said_at_the_start_and_to_whom_there_is_no_room_for() {
     let proxy = Proxy::with_open_files(64, mariadb().addr(), &[]);
@@ -78,7 +78,7 @@ fn an_account_has_so_many_sessions_and_others_are_not_disturbed() {
                 "{error:?}"
             );
         }
-        // A wrong password is the server's to refuse, and takes nobody's place.
+        // The server refuses a wrong password, and the refused login takes no connection slot.
         let wrong = Login {
             password: "wrong".into(),
             ..other.clone()

@@ -1,4 +1,4 @@
-//! Whose a log line is: lines of a session name its client, its number at the server, and its account.
+//! Which session a log line belongs to: it names the client, the session's number at the server, and its account.
 
 use std::os::unix::net::UnixStream;
 
@@ -6,14 +6,14 @@ use crate::kit::proxy::Proxy;
 use crate::kit::servers::{mariadb, on_each_server};
 use crate::kit::wire_client::{Login, WireClient};
 
-/// Address and number of a session.
+/// The address and number of a session.
 fn who(client: &mut WireClient) -> (String, String) {
     let address = client.stream.tcp().local_addr().unwrap().to_string();
     let number = client.column("SELECT CONNECTION_ID()").remove(0);
     (address, number)
 }
 
-/// There is no database, so that this is the server's to refuse.
+/// The session has no database, so the server refuses this call.
 const CALL: &str = "CALL fetch_timeline_ids(1)";
 
 #[test]

@@ -1,10 +1,10 @@
-//! A machine that others work with too: servers, clients and Headwater itself are what the stories started, as they started them.
+//! A machine with other users: servers, clients and Headwater run only as the tests start them.
 
 use crate::kit::machine::{Machine, said};
 use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::WireClient;
 
-/// Told by the next story again, there.
+/// The next test runs this one again on such a machine.
 #[test]
 fn servers_and_their_clients_obey_nobody_elses_options() {
     on_each_server(|server| {

@@ -1,11 +1,11 @@
-//! What is written from the code: manual pages, completions, and the book's page of settings.
+//! What is generated from the code: manual pages, completions, and the book's page of settings.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::kit::proxy::headwater;
 
-/// Has it written; returns the folder.
+/// Generates the files; returns their folder.
 fn written() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let ran = headwater(&[]).arg("manual").arg(folder.path()).output();

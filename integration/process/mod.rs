@@ -1,4 +1,4 @@
-//! Stories of the process: how it starts, what it refuses to start with, and how it ends.
+//! Tests of the process: how it starts, what it refuses to start with, and how it ends.
 
 pub(crate) mod bench;
 mod burst;

@@ -1,4 +1,4 @@
-//! The package: installed into a folder of its own, started, upgraded, removed and purged. This machine is left as it is.
+//! The package: installed into its own folder, started, upgraded, removed and purged. This machine stays unchanged.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn ran(command: &mut Command) -> String {
     said.into_owned()
 }
 
-/// The package of the program that the stories run.
+/// Packages the program that the tests run.
 fn packed(folder: &Path) -> PathBuf {
     let program = PathBuf::from(headwater(&[]).get_program());
     let built = program.parent().unwrap();
@@ -77,7 +77,7 @@ fn next(package: &Path, folder: &Path) -> PathBuf {
     upgrade
 }
 
-/// A folder that stands for a system.
+/// A folder that represents a system.
 struct System(PathBuf);
 
 impl System {
@@ -93,12 +93,12 @@ impl System {
             std::fs::create_dir_all(root.join(part)).unwrap();
         }
         std::fs::write(root.join("var/lib/dpkg/status"), "").unwrap();
-        // Who becomes another user has to find its way there.
+        // A process that changes its user must still reach the folder.
         std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).unwrap();
         System(root)
     }
 
-    /// Nothing that the package depends on is in the folder; its scripts find DPKG_ROOT, and are not run in a root of their own.
+    /// The folder has none of the package's dependencies; the package's scripts use DPKG_ROOT, and do not run in a chroot.
     fn dpkg(&self, arguments: &[&str]) -> String {
         let mut dpkg = Command::new("dpkg");
         dpkg.arg(format!("--root={}", self.0.display()));
@@ -111,7 +111,7 @@ impl System {
         ran(dpkg.args(arguments))
     }
 
-    /// What is known of the package.
+    /// dpkg's record of the package.
     fn state(&self) -> String {
         let mut query = Command::new("dpkg-query");
         query.arg(format!("--admindir={}/var/lib/dpkg", self.0.display()));
@@ -132,7 +132,7 @@ impl System {
         std::fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Permissions and group.
+    /// The permissions and group of a path.
     fn mode(&self, path: &str) -> (u32, u32) {
         let seen =
             std::fs::metadata(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -140,7 +140,7 @@ impl System {
         (seen.mode() & 0o7777, seen.gid())
     }
 
-    /// User and group of the name, by number.
+    /// The numeric user and group of the package's account.
     fn user(&self) -> Option<(u32, u32)> {
         let users = std::fs::read_to_string(self.path("etc/passwd")).ok()?;
         let line = users.lines().find(|line| line.starts_with("headwater:"))?;
@@ -153,7 +153,7 @@ impl System {
     }
 }
 
-/// As the unit starts it: as its user, with its arguments, the password from a file that the service manager made.
+/// Starts it as the unit does: as its user, with its arguments, the password from a file of the service manager.
 fn started(system: &System, upstream: &str) -> Proxy {
     let (user, group) = system.user().unwrap();
     let unit = system.text("usr/lib/systemd/system/headwater.service");
@@ -227,7 +227,7 @@ fn it_is_installed_started_upgraded_removed_and_purged() {
     std::fs::write(system.path(SETTINGS), &set).unwrap();
     let running = started(&system, &upstream);
 
-    // Both have changed it: what the operator has written stays, and the package's lies beside it.
+    // Both have changed the file: the operator's version stays, and the package's is stored beside it.
     let next = next(&first, folder.path());
     system.dpkg(&["-i", "--force-confold", next.to_str().unwrap()]);
     assert_eq!(system.state(), "ii");
@@ -235,7 +235,7 @@ fn it_is_installed_started_upgraded_removed_and_purged() {
     let beside = system.text(&format!("{SETTINGS}.dpkg-dist"));
     assert!(beside.ends_with("# Of the next version.\n"), "{beside}");
     assert_eq!(system.mode(SETTINGS), (0o640, group));
-    // Who was served by the old program still is.
+    // The old program still serves its clients.
     running.login(&Login::default()).ok("DO 1");
     drop(running);
     started(&system, &upstream);

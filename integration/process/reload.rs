@@ -1,4 +1,4 @@
-//! Settings are read again while clients are connected.
+//! Headwater reads its settings again while clients are connected.
 
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,12 +23,12 @@ const TAIL: &str = "SELECT id FROM fetch_timeline_tt ORDER BY id DESC";
 const NONE: &str = "[feeds]\nauto = \"off\"\n";
 const ELSEWHERE: &str = "[[definition]]\nname = \"classic\"\ndatabase = \"nowhere\"\n";
 
-/// With the feed.
+/// The settings with the feed.
 fn feed() -> String {
     format!("[feeds]\nnarrow = \"always\"\nauto = \"off\"\n{HOME_FEED}")
 }
 
-/// As an operator would, with the settings file and the flags that name the port and the account.
+/// Reloads as an operator does, with the settings file and the flags that name the port and the account.
 fn reload(proxy: &Proxy, admin: Admin, settings: &str) -> Output {
     std::fs::write(proxy.settings(), settings).unwrap();
     let mut command: Command = headwater(&[]);
@@ -38,7 +38,7 @@ fn reload(proxy: &Proxy, admin: Admin, settings: &str) -> Output {
     command.output().unwrap()
 }
 
-/// What it printed, where it ended so.
+/// Asserts the exit status; returns the printed text.
 #[track_caller]
 fn printed(output: &Output, status: i32) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -55,7 +55,7 @@ fn filled(server: &'static Server, story: &str) -> Database {
     database
 }
 
-/// Asks until a counter of calls that the server answers has risen, with the right page each time.
+/// Queries until the counter of relayed calls has risen; each reply must be the right page.
 #[track_caller]
 fn relayed(proxy: &Proxy, client: &mut WireClient) {
     let before = proxy.counts();
@@ -78,13 +78,13 @@ fn definitions_and_feeds_come_and_go_and_no_session_notices() {
         warm(&proxy, &mut client, CALL);
         client.ok("SET @kept = 7");
 
-        // A feed comes.
+        // Adds a feed.
         let told = printed(&reload(&proxy, admin, &feed()), 0);
         assert!(told.contains("in force now: feed.home."), "{told}");
         narrowed(&proxy, &mut client, STATEMENT);
         warm(&proxy, &mut client, CALL);
 
-        // It goes, and the definition is another one, of a database that is not there.
+        // Removes the feed; the definition is another one, of a database that does not exist.
         let told = printed(&reload(&proxy, admin, &format!("{NONE}{ELSEWHERE}")), 0);
         assert!(
             told.contains("in force now: definition.classic.database: not set -> nowhere"),
@@ -97,7 +97,7 @@ fn definitions_and_feeds_come_and_go_and_no_session_notices() {
         assert_eq!(proxy.counts().feeds_answered(), before);
         relayed(&proxy, &mut client);
 
-        // Both come back, by a signal this time, and are counted where they were.
+        // A signal brings both back, and their counters continue.
         std::fs::write(proxy.settings(), feed()).unwrap();
         proxy.signal(Signal::SIGHUP);
         proxy.wait_for_log("in force now: definition.classic.database: nowhere -> not set");
@@ -120,7 +120,7 @@ fn a_mistake_changes_nothing_and_what_needs_a_restart_is_named() {
         let mut client = proxy.login(&database.login());
         warm(&proxy, &mut client, CALL);
 
-        // The one who asks reads the file as well.
+        // The reload command also reads the file.
         let told = printed(
             &reload(&proxy, admin, "threads = 1\n[limits]\nrecheck = 1\n"),
             2,
@@ -129,7 +129,7 @@ fn a_mistake_changes_nothing_and_what_needs_a_restart_is_named() {
             told.contains("line 3") && told.contains("limits.recheck"),
             "{told}"
         );
-        // And Headwater itself, for those who ask otherwise.
+        // Headwater itself also checks the file, for reloads by other means.
         proxy.signal(Signal::SIGHUP);
         proxy.wait_for_log("settings stay as they were: ");
         let log = proxy.log();
@@ -162,7 +162,7 @@ fn a_mistake_changes_nothing_and_what_needs_a_restart_is_named() {
             "{settings}"
         );
 
-        // Nothing differs any more but what was told.
+        // Only the reported settings still differ.
         let told = printed(
             &reload(
                 &proxy,
@@ -172,7 +172,7 @@ fn a_mistake_changes_nothing_and_what_needs_a_restart_is_named() {
             0,
         );
         assert!(told.contains("no setting differs"), "{told}");
-        // Nobody else's page may ask for it, and nobody by GET.
+        // A page of another site may not request a reload, and no client may do so by GET.
         let answer = admin.post("/api/reload", "Sec-Fetch-Site: cross-site\r\n");
         assert!(answer.status == 403, "{answer:?}");
         let answer = admin.post("/api/reload", "Origin: http://evil.example\r\n");
@@ -181,7 +181,7 @@ fn a_mistake_changes_nothing_and_what_needs_a_restart_is_named() {
         assert!(answer.status == 405, "{answer:?}");
         assert!(answer.head.contains("allow: POST"), "{answer:?}");
 
-        // Where nobody answers, the way out is told.
+        // Where no Headwater answers, the command prints the alternative.
         drop(proxy);
         let mut command = headwater(&[]);
         command.args(["reload", "--admin-listen", &admin.0.to_string()]);
@@ -256,7 +256,7 @@ fn another_password_of_the_service_account_is_picked_up() {
         root.ok("ALTER USER hw_reload@'%' IDENTIFIED BY 'second'");
         let own = "SELECT id FROM information_schema.processlist WHERE user = 'hw_reload'";
         for id in root.column(own) {
-            // One of them may have ended by then.
+            // One of them may already have ended.
             root.query(&format!("KILL {id}"));
         }
         proxy.wait_for_log("refuses the service account");
@@ -303,7 +303,7 @@ fn a_session_that_is_open_obeys_another_bound_of_slow_statements() {
         printed(&reload(&proxy, admin, NONE), 0);
         sleeps();
         sleeps();
-        // What would be told is there before what comes behind it.
+        // A log line about these statements would come before the counters.
         proxy.counts();
         assert_eq!(slow(), 2, "{}", proxy.log());
     });

@@ -1,4 +1,4 @@
-//! Many clients that try nothing twice, while what they are connected to is restarted: which of them see an error.
+//! Many clients that retry nothing, while what they are connected to restarts: which of them see an error.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,22 +12,22 @@ use crate::kit::proxy::{Proxy, settings_file};
 use crate::kit::servers::{on_each_server, on_servers_of_its_own};
 use crate::kit::wire_client::{COM_QUERY, Login, WireClient};
 
-/// What a client does, again and again.
+/// What a client repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Connects, asks once, leaves.
+    /// Connects, sends one query, disconnects.
     Visitor,
-    /// Asks on one connection, many times a second.
+    /// Sends queries on one connection, many times a second.
     Busy,
-    /// Asks on one connection every other second.
+    /// Sends a query on one connection every other second.
     Quiet,
     /// Writes in transactions of several statements, on one connection.
     Writer,
-    /// Asks for what it has set, on one connection.
+    /// Queries what it has set, on one connection.
     Setter,
 }
 
-/// So many of each: two hundred.
+/// The number of clients of each kind: two hundred in total.
 const CLIENTS: [(Kind, usize); 5] = [
     (Kind::Visitor, 80),
     (Kind::Busy, 40),
@@ -35,17 +35,17 @@ const CLIENTS: [(Kind, usize); 5] = [
     (Kind::Writer, 30),
     (Kind::Setter, 30),
 ];
-/// Between two statements.
+/// The pause between two statements.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What one client has seen.
+/// The results of one client.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Connections that were not made, or that ended before the login had.
+    /// Connections that failed, or that ended before their login was complete.
     refused: u64,
-    /// Commands that failed outside transactions: as a rule the first one behind the end of the connection.
+    /// Commands that failed outside transactions: as a rule the first one after the end of the connection.
     between: u64,
-    /// Those that failed within a transaction, which is lost with them.
+    /// Commands that failed within a transaction, which is lost with them.
     within: u64,
     answered: u64,
 }
@@ -61,7 +61,7 @@ impl Seen {
     }
 }
 
-/// One statement; whatever is no answer is an error.
+/// Runs one statement; anything but a result is an error.
 fn asks(client: &mut WireClient, sql: &str, seen: &mut Seen) -> bool {
     let reply = client.query_reply(sql);
     let answered = reply.is_ok_and(|reply| reply.packets[0].first_byte() != Some(0xff));
@@ -69,11 +69,11 @@ fn asks(client: &mut WireClient, sql: &str, seen: &mut Seen) -> bool {
     answered
 }
 
-/// What all clients of a run share.
+/// The state that all clients of a run share.
 #[derive(Debug, Default)]
 struct Run {
     stop: AtomicBool,
-    /// Clients that stay on one connection and have been answered there.
+    /// Clients that stay on one connection and have received a reply on it.
     settled: AtomicUsize,
 }
 
@@ -82,7 +82,7 @@ impl Run {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Until each client that stays has its connection: one that was still logging in would be refused instead.
+    /// Waits until each client that stays has its connection: one that is still logging in would be refused instead.
     #[track_caller]
     fn wait_for_settled(&self) {
         let kinds = CLIENTS.iter().filter(|(kind, _)| *kind != Kind::Visitor);
@@ -95,7 +95,7 @@ impl Run {
     }
 }
 
-/// Ends a run, also where what was to happen in it fails: its clients are waited for.
+/// Ends a run and waits for its clients, also after a failure within the run.
 struct End<'a>(&'a Run);
 
 impl Drop for End<'_> {
@@ -112,8 +112,8 @@ fn connects(addr: SocketAddr, login: &Login, seen: &mut Seen) -> Option<WireClie
     client
 }
 
-/// On one connection, and on the next one behind each error. Asks once more at the end of the run, so that it meets
-/// the end of its connection however long it was kept waiting.
+/// Queries on one connection, and on a new one after each error. One more query at the end of the run
+/// meets the end of the connection, however long the client had to wait.
 fn stays(
     (addr, login): (SocketAddr, &Login),
     (kind, number): (Kind, usize),
@@ -182,7 +182,7 @@ fn visits(addr: SocketAddr, login: &Login, run: &Run, seen: &mut Seen) {
     }
 }
 
-/// What all clients see while this happens.
+/// The results of all clients during `restart`.
 fn seen_while(addr: SocketAddr, login: &Login, restart: impl FnOnce()) -> Vec<(Kind, Vec<Seen>)> {
     let run = Run::default();
     thread::scope(|scope| {
@@ -223,7 +223,7 @@ fn say(of: &str, seen: &[(Kind, Vec<Seen>)]) {
     }
 }
 
-/// Sums over those of this kind.
+/// The sums over the clients of this kind.
 fn of(kind: Kind, seen: &[(Kind, Vec<Seen>)]) -> Seen {
     let (_, clients) = seen.iter().find(|(it, _)| *it == kind).unwrap();
     clients.iter().copied().fold(Seen::default(), Seen::plus)
@@ -251,13 +251,13 @@ fn of_200_clients_none_sees_an_error_that_a_restart_of_the_server_would_not_brin
             let next = first.beside(&["--takeover"]);
             next.wait_for_log("taken over from process");
             second = Some(next);
-            // Longer than sessions are let be.
+            // Longer than the time that sessions get to end.
             thread::sleep(Duration::from_millis(10_500));
         });
         say("through Headwater", &seen);
         let ended = first.wait();
         assert!(ended.status.success(), "{}", ended.log);
-        // Nobody who comes is refused, and no transaction is lost.
+        // No new client is refused, and no transaction is lost.
         for (kind, clients) in &seen {
             for seen in clients {
                 assert_eq!((seen.refused, seen.within), (0, 0), "{kind:?}: {seen:?}");
@@ -279,7 +279,7 @@ fn the_same_clients_see_more_where_their_server_is_restarted() {
             root.ok("CREATE DATABASE restart");
             let login = Login::default().database("restart");
             WireClient::login(addr, &login).ok(TABLE);
-            // What an idle client is told.
+            // What an idle client receives.
             let seen = seen_while(addr, &login, || {
                 server.restart().unwrap();
             });

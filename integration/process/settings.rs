@@ -1,4 +1,4 @@
-//! Settings: each mistake is one line and an exit status, before a port is open.
+//! Settings: each mistake gives one line and an exit status, before a port opens.
 
 use std::net::TcpStream;
 
@@ -21,7 +21,7 @@ fn refused(flags: &[&str], environment: &[(&str, &str)]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// As [`refused`], with one line that names the setting.
+/// Same as [`refused`], with one line that names the setting.
 #[track_caller]
 fn refused_by_name(flags: &[&str], environment: &[(&str, &str)], name: &str) {
     let said = refused(flags, environment);
@@ -32,7 +32,7 @@ fn refused_by_name(flags: &[&str], environment: &[(&str, &str)], name: &str) {
     );
 }
 
-/// A secret may stand in a file of its own, and is in no message.
+/// A secret may be in its own file, and appears in no message.
 #[test]
 fn secrets_may_stand_in_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -60,11 +60,11 @@ fn secrets_may_stand_in_files() {
         said.contains("admin.token has to be 16") && !said.contains("s3cr3t"),
         "{said}"
     );
-    // An empty one is none, and no password without an account: the package's unit names such a file before there is one.
+    // An empty file means no password, and needs no account: the package's unit names such a file before there is an account.
     let empty = file("empty", "\n");
     let variable = ("HEADWATER_SERVICE_PASSWORD_FILE", empty.as_str());
     Proxy::start_with(&["--upstream", &mariadb().addr().to_string()], &[variable]);
-    // What a file says is what a server asks for.
+    // The server requires the password that the file contains.
     let server = mariadb();
     let mut root = server.connect();
     root.ok("DROP USER IF EXISTS hw_secret@'%'");
@@ -78,7 +78,7 @@ fn secrets_may_stand_in_files() {
         let path = file("password", text);
         let flags = ["--upstream", &upstream, "--service-user", "hw_secret"];
         let proxy = Proxy::start_with(&flags, &[("HEADWATER_SERVICE_PASSWORD_FILE", &path)]);
-        // Let in, it lacks a right.
+        // The accepted account lacks a right.
         proxy.wait_for_log(if refused {
             "service.user"
         } else {
@@ -124,7 +124,7 @@ fn mistakes_in_flags_and_environment_are_named() {
         &[("HEADWATER_SERVICE_PASSWORD", "")],
         "HEADWATER_SERVICE_USER",
     );
-    // What is no value at all the argument parser says, in its own form.
+    // The argument parser reports, in its own form, what is not a value at all.
     for (flags, environment, name) in [
         (&["--log-level", "loud"][..], &[][..], "--log-level"),
         (&[], &[("HEADWATER_LOG_FORMAT", "xml")][..], "--log-format"),
@@ -152,7 +152,7 @@ fn a_variable_that_is_no_setting_is_named_with_the_nearest_that_is() {
     let others = [
         ("HEADWATER_UPSTREAM", here.as_str()),
         ("HEADWATER_FEED_TRANSACTION_ROWS", "7"),
-        // As Kubernetes sets it for a service that is named headwater.
+        // Kubernetes sets this variable for a service named headwater.
         ("HEADWATER_SERVICE_PORT", "3307"),
     ];
     let proxy = Proxy::start_with(&[], &others);

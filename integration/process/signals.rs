@@ -1,4 +1,4 @@
-//! The end: what is in flight may end, nobody new comes in, and a second signal does not wait.
+//! The end: work in flight may finish, no new client is accepted, and a second signal does not wait.
 
 use std::net::TcpStream;
 use std::thread;
@@ -27,7 +27,7 @@ fn commands_and_transactions_in_flight_end_first() {
             let mut writer = proxy.login(&database.login());
             writer.ok("BEGIN");
             writer.ok("INSERT INTO t VALUES (1)");
-            // The transaction is still open behind an error.
+            // The transaction stays open after an error.
             writer.error("INSERT INTO t VALUES (1)");
             proxy.signal(signal);
             while TcpStream::connect(proxy.addr()).is_ok() {
@@ -103,7 +103,7 @@ fn the_counters_are_printed_when_asked_for() {
     let proxy = Proxy::start(mariadb().addr(), &[]);
     let mut clients: Vec<_> = (0..3).map(|_| proxy.login(&Login::default())).collect();
     clients[0].ok("DO 1");
-    // With the look whether it listens, which may still be on its way.
+    // Includes the check that Headwater listens, whose connection may still be open or not yet counted.
     while proxy.counts().of("sessions") < 4 {
         thread::sleep(Duration::from_millis(5));
     }
@@ -112,7 +112,7 @@ fn the_counters_are_printed_when_asked_for() {
     assert_eq!(clients[1].column("SELECT 1"), ["1"]);
 }
 
-/// A server that cannot be reached is waited for by nobody but its clients.
+/// Only clients wait for a server that cannot be reached.
 #[test]
 fn a_start_in_front_of_a_silent_server_can_be_interrupted() {
     let silent = crate::kit::peer::Peer::start(|stage| stage.wait_for_end());

@@ -1,4 +1,4 @@
-//! Slow statements in the log (`log.slow_ms`): what became of each, and nothing of what it says.
+//! Slow statements in the log (`log.slow_ms`): the outcome of each, and nothing of its text.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,11 +13,11 @@ use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::warm;
 
-/// Told of behind so long, and held up for longer.
+/// Statements are logged after 200 ms, and are held up for longer.
 const SLOW: &[&str] = &["--log-slow-ms", "200"];
 const HELD: Duration = Duration::from_millis(400);
 
-/// No rows are kept, so that the server is asked for each page.
+/// No rows are cached, so that each page queries the server.
 const FEED: &str = "[rows]
 memory_bytes = 0
 [[feed]]
@@ -30,7 +30,7 @@ const STATEMENT: &str =
     "SELECT id, body FROM message WHERE user_id IN (2, 71077345) ORDER BY id DESC LIMIT 3";
 const CALL: &str = "CALL fetch_timeline_ids(1)";
 
-/// Does this while nobody may read messages, for a while.
+/// Runs `work` while a lock keeps all sessions from reading messages, for a while.
 fn held_up(
     root: &mut WireClient,
     client: &mut WireClient,
@@ -45,7 +45,7 @@ fn held_up(
     });
 }
 
-/// Until somebody waits for the table of this session's database, or for ten seconds: what comes of it is looked at anyway.
+/// Waits until a session waits for the table of this session's database, or for ten seconds: the caller checks the outcome anyway.
 fn wait_for_held(root: &mut WireClient) {
     let deadline = patience();
     let table = "`message`";
@@ -59,7 +59,7 @@ fn wait_for_held(root: &mut WireClient) {
     }
 }
 
-/// The first line that has all of this, waited for.
+/// Waits for the first line that contains all these parts.
 #[track_caller]
 fn line(proxy: &Proxy, parts: &[&str]) -> String {
     let deadline = patience();
@@ -76,7 +76,7 @@ fn line(proxy: &Proxy, parts: &[&str]) -> String {
     }
 }
 
-/// The number behind a name in a line.
+/// The number after a name in a line.
 #[track_caller]
 fn number(line: &str, name: &str) -> u64 {
     let (_, behind) = line.split_once(&format!("{name}=")).expect(line);
@@ -112,7 +112,7 @@ fn a_statement_that_takes_long_is_told_of_with_what_became_of_it() {
         client.execute(statement, &[], 0).unwrap();
         line(&proxy, &["command=StmtExecute", "rows=2"]);
 
-        // As the server's procedure answers it.
+        // The server's procedure answers this call.
         client.ok("BEGIN");
         held_up(&mut root, &mut client, |client| drop(client.ok(CALL)));
         client.ok("COMMIT");
@@ -126,7 +126,7 @@ fn a_statement_that_takes_long_is_told_of_with_what_became_of_it() {
             ],
         );
 
-        // Memory names the messages, the server shows them.
+        // Memory selects the messages, the server returns their rows.
         narrowed(&proxy, &mut client, STATEMENT);
         let other = STATEMENT.replace("LIMIT 3", "LIMIT 4");
         held_up(&mut root, &mut client, |client| drop(client.query(&other)));
@@ -207,7 +207,7 @@ fn nothing_is_told_unless_that_is_wished_for() {
     });
 }
 
-/// Everything that Headwater does, at the usual level: names, numbers and reasons are said, and nothing of what clients say.
+/// Everything that Headwater does, at the usual level: the log has names, numbers and reasons, and nothing of what clients send.
 #[test]
 fn the_log_of_a_busy_run_has_no_statements_values_or_passwords() {
     on_each_server(|server| {
@@ -250,7 +250,7 @@ fn the_log_of_a_busy_run_has_no_statements_values_or_passwords() {
         ] {
             client.query(statement);
         }
-        // Who mistakes a password is denied.
+        // A wrong password is denied.
         let mistaken = login.clone().password("passw0rd-mistaken");
         assert!(matches!(
             WireClient::try_login(proxy.addr(), &mistaken),
@@ -279,7 +279,7 @@ fn the_log_of_a_busy_run_has_no_statements_values_or_passwords() {
     });
 }
 
-/// What serves a feed that was found is told with the names of its tables.
+/// The log contains the settings that serve a detected feed, with the names of its tables.
 fn is_section(line: &str) -> bool {
     line.contains("[[feed]]")
 }

@@ -1,4 +1,4 @@
-//! Sockets that a service manager has opened.
+//! Sockets that a service manager opens.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::kit::proxy::{Proxy, free_addr, started_by};
 use crate::kit::servers::mariadb;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// In systemd's own package.
+/// Part of systemd's own package.
 const PROGRAM: &str = "systemd-socket-activate";
 
 #[test]
@@ -71,7 +71,7 @@ fn clients_wait_while_the_service_is_restarted_and_none_is_refused() {
     assert!(second.terminate().0.success());
 }
 
-/// What Headwater says to the sockets that these arguments open.
+/// What Headwater prints when it starts with the sockets that these arguments open.
 #[track_caller]
 fn said(port: SocketAddr, arguments: &[&str]) -> String {
     let mut child = started_by(PROGRAM, arguments)
@@ -81,7 +81,7 @@ fn said(port: SocketAddr, arguments: &[&str]) -> String {
         .expect("systemd is there: make setup gets it");
     let deadline = patience();
     let status = loop {
-        // Who connects has the program started.
+        // A connection starts the program.
         let _ = TcpStream::connect(port);
         if let Some(status) = child.try_wait().unwrap() {
             break status;

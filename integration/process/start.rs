@@ -1,4 +1,4 @@
-//! The start: what it says about itself, and what else it may be asked.
+//! The start: what it reports about itself, and which other commands there are.
 
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, headwater};
@@ -45,7 +45,7 @@ fn with_a_service_account_it_says_what_it_accelerates_and_why_not() {
     });
 }
 
-/// It is tried again and again, by several rooms, and said once.
+/// Several tasks try the login again and again, and the log reports the failure once.
 #[test]
 fn a_service_account_that_is_not_let_in_is_said_once_with_the_setting_and_the_way_out() {
     on_each_server(|server| {

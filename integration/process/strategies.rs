@@ -1,4 +1,4 @@
-//! Every strategy for timelines is measured on each server, and has the procedure's pages.
+//! Every strategy for timelines is measured on each server, and returns the procedure's pages.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -13,7 +13,7 @@ use headwater::lab::private_server::redis::RedisServer;
 use crate::kit::proxy::headwater;
 use crate::kit::servers::{if_here, leaves_nothing, mysql};
 
-/// Those that each server has.
+/// The strategies that each server has.
 const NAMES: [&str; 15] = [
     "sql-join",
     "sql-list",
@@ -50,7 +50,7 @@ fn every_strategy_has_the_procedures_pages_and_says_how_stale_it_is() {
         bench.args(["--server", "mariadb"]);
     }
     bench.arg("--json").arg(&json).arg("--report").arg(&report);
-    // Another bench, whose settings may be in the environment, has nothing to say here.
+    // The settings of another bench, which may be in the environment, have no effect here.
     bench.env("HEADWATER_UPSTREAM", "nowhere:1");
     let (told, _) = succeeds(&mut bench);
     let figures: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
@@ -74,7 +74,7 @@ fn every_strategy_has_the_procedures_pages_and_says_how_stale_it_is() {
     is_readable(&report, engines.len());
 }
 
-/// What an article has told stands beside what is measured on its data, by the strategies that it compared.
+/// An article's figures appear beside what is measured on its data, by the strategies that it compared.
 #[test]
 fn what_an_article_told_is_measured_again() {
     if if_here(RedisServer::start()).is_none() {
@@ -103,7 +103,7 @@ fn what_an_article_told_is_measured_again() {
     assert!(folder.path().join("rails.json").exists());
 }
 
-/// Each size is loaded and measured, and what is known is written behind each.
+/// Each size is loaded and measured, and the report is written after each.
 #[test]
 fn growth_is_measured_size_by_size() {
     if if_here(RedisServer::start()).is_none() {
@@ -136,7 +136,7 @@ fn growth_is_measured_size_by_size() {
     assert!(page.contains("](growth-follows-mariadb.svg)"), "{page}");
     assert!(read("growth-follows-mariadb.svg").contains("headwater-kept"));
 
-    // What is there is kept, and what is not is measured.
+    // Existing points stay as they are, and missing ones are measured.
     let mut fewer = growth.clone();
     let at = |point: &Value| point["at"].as_f64().unwrap();
     let kept = fewer["points"].as_array_mut().unwrap();
@@ -157,7 +157,7 @@ fn growth_is_measured_size_by_size() {
     assert!(complained.contains("growth.json: remove it, or leave out --resume"));
 }
 
-/// Whether a page costs more where there are more messages is told by pages that are read in turn, whatever the machine does meanwhile.
+/// Whether a page costs more where there are more messages: alternating reads show it, whatever else the machine does.
 #[test]
 fn pages_of_headwater_are_read_in_turn_with_those_of_the_smallest_size() {
     if if_here(RedisServer::start()).is_none() {
@@ -196,7 +196,7 @@ fn pages_of_headwater_are_read_in_turn_with_those_of_the_smallest_size() {
     assert_eq!(page.matches("headwater-kept, read in turn").count(), 1);
 }
 
-/// To fill a server takes long, and so does a strategy's table: a signal ends it there as well, and nothing is left.
+/// A server and a strategy's table take long to fill: a signal ends the bench there as well, and nothing remains.
 #[test]
 fn a_signal_ends_it_while_something_is_filled() {
     if if_here(RedisServer::start()).is_none() {
@@ -223,7 +223,7 @@ fn on_mariadb(strategy: &str) -> Command {
     bench
 }
 
-/// Signals it as soon as it tells this; what it tells behind that.
+/// Signals the bench as soon as it prints `begun`; returns what it prints after that.
 fn signalled(bench: &mut Command, begun: &str) -> String {
     let mut bench = bench.stderr(Stdio::piped()).spawn().unwrap();
     let mut complained = BufReader::new(bench.stderr.take().unwrap());
@@ -242,7 +242,7 @@ fn signalled(bench: &mut Command, begun: &str) -> String {
     rest
 }
 
-/// Follows and messages of one's own, from files.
+/// The operator's follows and messages, from files.
 #[test]
 fn ones_own_follows_and_messages_are_measured() {
     if if_here(RedisServer::start()).is_none() {
@@ -251,7 +251,7 @@ fn ones_own_follows_and_messages_are_measured() {
     let folder = tempfile::tempdir().unwrap();
     let files = ["follows", "messages", "figures.json"].map(|name| folder.path().join(name));
     let [follows, messages, json] = &files;
-    // Everybody follows the ten behind, and writes every thirtieth message.
+    // Each user follows the next ten, and writes every thirtieth message.
     let name = |user: u64| format!("u-{}", user % 30);
     let pairs = (0..30).flat_map(|reader| (1..=10).map(move |step| (reader, reader + step)));
     let lines = pairs.map(|(reader, author)| format!("{}\t{}\n", name(reader), name(author)));
@@ -286,11 +286,11 @@ fn ones_own_follows_and_messages_are_measured() {
     assert_eq!(strategies.len(), 4);
     for it in strategies {
         looks_right(it, 10);
-        // What reads have put there counts too.
+        // Memory that reads have filled counts too.
         let remembers = it["name"] == "redis-on-read" || it["name"] == "headwater-kept";
         assert_eq!(it["memory_bytes"].as_u64().unwrap() > 0, remembers, "{it}");
     }
-    // The other way round: a user is no message's id.
+    // The files are exchanged: a user is not a message's id.
     let output = run(follows);
     let complained = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
@@ -300,7 +300,7 @@ fn ones_own_follows_and_messages_are_measured() {
     );
 }
 
-/// What a bench that ends well tells, and what it says on the way.
+/// The output of a bench that succeeds, and its progress messages.
 #[track_caller]
 fn succeeds(bench: &mut Command) -> (String, String) {
     let output = bench.output().unwrap();
@@ -310,7 +310,7 @@ fn succeeds(bench: &mut Command) -> (String, String) {
     (told, complained)
 }
 
-/// A strategy was measured, and keeps what it promises.
+/// Asserts that a strategy was measured, and keeps its claims.
 #[track_caller]
 fn looks_right(it: &Value, most_followers: u64) {
     let number = |name: &str| it[name].as_f64().unwrap_or_else(|| panic!("{name}: {it}"));
@@ -320,14 +320,14 @@ fn looks_right(it: &Value, most_followers: u64) {
         assert!(number(name) > 0.0, "{name}: {it}");
     }
     assert!(number("stale_looked") > 0.0, "{it}");
-    // Among them one by the author whom most follow.
+    // Among them is one by the author with the most followers.
     let posts = it["posts"].as_array().unwrap();
     let followers = posts.iter().map(|post| post["followers"].as_u64().unwrap());
     assert_eq!(followers.max(), Some(most_followers), "{it}");
     let times = posts.iter().map(|post| post["ms"].as_f64().unwrap());
     assert!(times.fold(f64::MAX, f64::min) > 0.0, "{it}");
     match it["claims"].as_str().unwrap() {
-        // A cache shows what it had: this is a figure that can be other than 0.
+        // A cache returns old content: this figure may differ from 0.
         "stale" if it["name"] == "redis-window" => assert!(number("stale_share") > 0.5, "{it}"),
         "stale" => {}
         _ => assert!(number("stale_share").abs() < f64::EPSILON, "{it}"),

@@ -1,4 +1,4 @@
-//! What a service manager is told, and the unit that the book gives it.
+//! What a service manager receives, and the unit that the book gives for it.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::kit::proxy::Proxy;
 use crate::kit::servers::mariadb;
 use crate::kit::wire_client::Login;
 
-/// What is told next that is none of the watchdog's.
+/// The next message that is not the watchdog's.
 #[track_caller]
 fn told(manager: &UnixDatagram) -> String {
     loop {
@@ -42,7 +42,7 @@ fn a_service_manager_is_told_what_goes_on() {
     );
     assert_eq!(told(&manager).trim(), "READY=1");
     proxy.login(&Login::default());
-    // Three times within the watchdog's time, so twice in it.
+    // Headwater sends three messages within the watchdog's time, so that two arrive in it.
     for _ in 0..5 {
         let mut message = [0; 64];
         let length = manager.recv(&mut message).unwrap();
@@ -60,7 +60,7 @@ fn a_service_manager_is_told_what_goes_on() {
     assert!(proxy.wait().status.success());
 }
 
-/// It is the old process that may say so: the manager listens to the main one.
+/// The old process must send this: the manager accepts messages only from the main process.
 #[test]
 fn a_service_manager_is_told_which_process_is_the_main_one_after_a_takeover() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn a_service_manager_is_told_which_process_is_the_main_one_after_a_takeover() {
     let second = first.beside(&["--takeover"]);
     let main = format!("MAINPID={}", second.pid());
     assert_eq!(told(&manager).trim(), main);
-    // The service goes on: it is not said to stop.
+    // The service continues: it does not report that it stops.
     assert!(first.wait().status.success());
     manager
         .set_read_timeout(Some(Duration::from_millis(10)))
@@ -91,11 +91,11 @@ fn a_service_manager_is_told_which_process_is_the_main_one_after_a_takeover() {
     assert!(manager.recv(&mut [0; 64]).is_err());
 }
 
-/// The unit takes away what Headwater does not need.
+/// The unit removes rights that Headwater does not need.
 #[test]
 fn the_unit_exposes_little() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // The exposure that systemd finds, times ten: below 2.0 is what it calls safe.
+    // systemd's exposure figure, times ten: systemd calls less than 2.0 safe.
     let looked = Command::new("systemd-analyze")
         .args([
             "security",

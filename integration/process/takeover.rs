@@ -1,4 +1,4 @@
-//! One process takes the place of another one.
+//! One process takes over from another one.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ fn in_folder(folder: &tempfile::TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
 }
 
-/// The server's greeting comes through the socket of the machine.
+/// The server's greeting comes through the Unix socket.
 #[track_caller]
 fn greets(socket: &str) {
     let mut greeting = [0; 5];
@@ -70,7 +70,7 @@ fn sessions_with_something_of_their_own_go_on_and_new_clients_come_to_the_next_p
         second.wait_for_log("taken over from process");
         first.wait_for_log(&format!("process {} has taken over", second.pid()));
         ends(&mut idle);
-        // Longer than it takes a session to be quiet.
+        // Longer than the time after which a session is quiet.
         std::thread::sleep(Duration::from_millis(1_500));
         writer.ok("INSERT INTO t VALUES (2)");
         writer.ok("COMMIT");
@@ -87,7 +87,7 @@ fn sessions_with_something_of_their_own_go_on_and_new_clients_come_to_the_next_p
         assert!(ended.status.success(), "{}", ended.log);
         assert!(!ended.log.contains("cut off"), "{}", ended.log);
         assert_eq!(database.connect().column("SELECT COUNT(*) FROM t"), ["2"]);
-        // A third one, and everything is where it was.
+        // A third process takes over, and everything still works.
         let third = second.beside(&[]);
         third.wait_for_log(&format!("taken over from process {}, ", second.pid()));
         let ended = second.wait();
@@ -112,7 +112,7 @@ fn where_nobody_runs_it_is_a_start_as_usual() {
         let proxy = Proxy::start(mariadb().addr(), &flags);
         proxy.wait_for_log("there is nobody to take over from");
         assert_eq!(proxy.login(&Login::default()).column("SELECT 1"), ["1"]);
-        // The second time there is the file of a process that was killed.
+        // The second round finds the socket file of a killed process.
         drop(proxy);
     }
     let output = headwater(&[])
@@ -123,7 +123,7 @@ fn where_nobody_runs_it_is_a_start_as_usual() {
     assert!(said.contains("takeover.socket"), "{said}");
 }
 
-/// What a process says that cannot take over.
+/// What a process prints that cannot take over.
 #[track_caller]
 fn refusal(
     mut command: std::process::Command,
@@ -147,7 +147,7 @@ fn a_process_that_dies_before_it_is_warm_has_changed_nothing() {
         ["takeover.sock", "headwater.sock"].map(|name| in_folder(&folder, name));
     let flags = ["--takeover-socket", &control, "--socket", &socket];
     let first = Proxy::start(mariadb().addr(), &flags);
-    // Without a right to follow the log, memory does not get warm.
+    // Without a right to follow the log, memory does not become warm.
     let cold = ["--takeover", "--service-user", "hw_nobody"];
     for ends_itself in [false, true] {
         let second = first.beside(&cold);
@@ -157,7 +157,7 @@ fn a_process_that_dies_before_it_is_warm_has_changed_nothing() {
         let died = format!("process {} has not taken over", second.pid());
         match ends_itself {
             true => assert!(second.terminate().0.success()),
-            // As `kill -9` does.
+            // Has the effect of `kill -9`.
             false => drop(second),
         }
         first.wait_for_log(&died);
@@ -196,7 +196,7 @@ fn another_users_process_is_refused_at_either_end() {
     );
     proxy.wait_for_log("has not taken over");
     assert_eq!(proxy.login(&Login::default()).column("SELECT 1"), ["1"]);
-    // The file of the socket lets nobody else in, and whoever gets in all the same is looked at.
+    // The socket file's mode keeps other users out, and Headwater also checks the user of each process that connects.
     let proxy = Proxy::start(upstream, &["--takeover-socket", &ours]);
     for (mode, part) in [
         (0o600, "cannot ask the process"),
@@ -245,7 +245,7 @@ fn memory_is_warm_when_the_first_client_comes() {
                 });
             assert!(loaded < warm && warm < taken, "{log}");
             let mut client = second.login(&login);
-            // A run of the procedure proves its definer's rights, for a second.
+            // A run of the procedure proves its definer's rights for one second.
             for calls in 1..=100 {
                 client.ok("CALL fetch_timeline_ids(1)");
                 let ids = "SELECT id FROM fetch_timeline_tt ORDER BY id DESC";

@@ -1,4 +1,4 @@
-//! Which build this is: `--version`, the log and the metrics say the same, and a build tells of the commit that it was made from.
+//! Which build this is: `--version`, the log and the metrics agree, and a build names the commit that it was made from.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,7 +42,7 @@ impl Build {
         Build { script, folder }
     }
 
-    /// A package as it is built, in a folder of this name.
+    /// Creates a package to build, in a folder of this name.
     fn package(&self, name: &str) -> PathBuf {
         let package = self.folder.path().join(name);
         std::fs::create_dir_all(package.join("src")).unwrap();
@@ -51,7 +51,7 @@ impl Build {
         package
     }
 
-    /// The commit that a build in this folder tells, and what has it be told anew.
+    /// The commit that a build in this folder reports, and the files whose change makes it report again.
     fn told(&self, package: &Path, profile: &str, named: &str) -> (String, Vec<PathBuf>) {
         let ran = Command::new(&self.script)
             .current_dir(package)
@@ -87,7 +87,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap().trim().to_owned()
 }
 
-/// What the files are that a build looks at for changes, so that a commit has it look again.
+/// The state of the files that a build watches: a commit must change it, so that the build reports again.
 fn state(watched: &[PathBuf]) -> Vec<(std::time::SystemTime, u64)> {
     let seen = |path: &PathBuf| {
         let seen = std::fs::metadata(path).unwrap_or_else(|_| panic!("{path:?} is not there"));
@@ -110,7 +110,7 @@ fn a_build_says_its_commit_in_a_repository_and_in_a_worktree() {
     let build = Build::new();
     let package = build.package("package");
     git(&package, &["init", "--quiet"]);
-    // Not the repository's own yet, as an archive that was unpacked in it.
+    // Not yet part of the repository, like an archive unpacked in it.
     assert_eq!(build.told(&package, "release", "").0, "unknown commit");
     let commit = |folder: &Path| {
         git(folder, &["add", "."]);
@@ -126,14 +126,14 @@ fn a_build_says_its_commit_in_a_repository_and_in_a_worktree() {
         std::fs::write(folder.join("src/main.rs"), "fn main() { () }").unwrap();
         let changed = build.told(&folder, "release", "").0;
         assert_eq!(changed, format!("{first} modified"));
-        // Times of files may be as coarse as the clock's ticks.
+        // File times may be as coarse as the clock's ticks.
         std::thread::sleep(Duration::from_millis(20));
         let second = commit(&folder);
         assert_ne!(second, first);
         assert_eq!(build.told(&folder, "release", "").0, second);
         let after = state(&watched);
         let anew = before.iter().zip(&after).filter(|(was, is)| was != is);
-        // Beside the source itself: HEAD's log, and the branch.
+        // HEAD's log and the branch have changed, besides the source itself.
         assert!(anew.count() >= 2, "{watched:?}");
         assert_eq!(build.told(&folder, "debug", "").0, "unknown commit");
         assert_eq!(build.told(&folder, "release", "v1").0, "v1");

@@ -1,4 +1,4 @@
-//! Sizes: packets that end at the edge of 16 MiB, statements and results far beyond any buffer.
+//! Sizes: packets that end at the edge of 16 MiB, statements and results far larger than any buffer.
 
 use std::io::Read;
 use std::thread;
@@ -13,8 +13,8 @@ use crate::kit::servers::{on_each_server, on_servers_of_its_own};
 use crate::kit::wire_client::packet::MAX_PART;
 use crate::kit::wire_client::{COM_QUERY, Login, WireClient};
 
-/// What a session may add to the process's memory, whatever flows through it, in KiB: its bound of
-/// 1 MiB of buffers, and as much again for what the allocator keeps.
+/// How much a session may add to the process's memory, whatever its traffic, in KiB: its bound of 1 MiB of buffers, and as much again for
+/// memory that the allocator retains.
 const SESSION_KIB: u64 = 2 * 1024;
 const MIB: usize = 1024 * 1024;
 
@@ -23,7 +23,7 @@ fn packets_at_the_edge_of_16_mib_pass_both_ways() {
     on_each_server(|server| {
         same_with_and_without(server, &Login::default(), |talk| {
             for length in [MAX_PART - 1, MAX_PART, MAX_PART + 1, 2 * MAX_PART] {
-                // A row of one column has four bytes of length in front, or nine.
+                // A row of one column has a length prefix of four bytes or nine.
                 let prefix = if length < 2 * MAX_PART { 4 } else { 9 };
                 talk.query(&format!(
                     "SELECT repeat('a', {}); SELECT 2",
@@ -71,7 +71,7 @@ fn a_gibibyte_passes_through_a_session_of_fixed_size() {
         let proxy = warm(server.addr());
         let mut client = proxy.login(&Login::default());
         let before = proxy.resident_kib();
-        // As many rows as the servers let a recursion make is a thousand: twice half of them.
+        // The servers limit a recursion to a thousand rows, so the query combines two halves.
         let sql = format!(
             "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {half}) \
              SELECT repeat('x', {MIB}) FROM n UNION ALL SELECT repeat('y', {MIB}) FROM n",
@@ -114,7 +114,7 @@ fn a_slow_reader_slows_the_server_and_does_not_grow_the_proxy() {
             "the server is done already"
         );
         let mut packets = 0;
-        // Column count, definition, rows, end.
+        // Column count, definition, rows, terminator.
         while packets < ROWS + 3 {
             client.read_packet().unwrap();
             packets += 1;
@@ -128,10 +128,10 @@ fn a_slow_reader_slows_the_server_and_does_not_grow_the_proxy() {
     });
 }
 
-/// Rows of which most is not read: they go on within the system, where each socket is as it is.
+/// Headwater does not read most of these long rows: they are spliced within the operating system.
 #[test]
 fn long_rows_arrive_as_they_were_sent() {
-    // Around what is carried, what a pipe holds, and what a packet holds.
+    // Around the size of a splice, of a pipe, and of a packet.
     let lengths = [
         1,
         65_000,
@@ -183,11 +183,11 @@ fn long_rows_arrive_as_they_were_sent() {
                 ("enciphered", &over_tcp, &enciphered),
                 ("from a socket", &over_socket, &plain),
             ] {
-                // Reads as fast as it can, or stops so often that all buffers on the way are full.
+                // Reads as fast as it can, or pauses so often that all buffers on the path are full.
                 for (piece, pause) in [(MIB, 0), (1_000_003, 10), (5 * MIB, 100)] {
                     let mut client = proxy.login(login);
                     client.send(&payload).unwrap();
-                    // What another does not take when it leaves is nobody else's.
+                    // Unread bytes of a session that ends never reach another session.
                     let mut leaves = proxy.login(login);
                     leaves.send(&payload).unwrap();
                     leaves.stream.read_exact(&mut vec![0; 4 * MIB]).unwrap();
@@ -197,7 +197,7 @@ fn long_rows_arrive_as_they_were_sent() {
                         thread::sleep(Duration::from_millis(pause));
                         client.stream.read_exact(piece).unwrap();
                     }
-                    // Not by `assert_eq`, which would print them.
+                    // Not `assert_eq`, which would print them.
                     let same = heard == sent;
                     assert!(same, "{way}, {piece} bytes at a time");
                     assert_eq!(client.column("SELECT 'in step'"), ["in step"]);
@@ -207,7 +207,7 @@ fn long_rows_arrive_as_they_were_sent() {
     );
 }
 
-/// The other way round: who cannot write is not read from.
+/// The other direction: Headwater does not read from a client while it cannot write to the server.
 #[test]
 fn a_server_that_does_not_read_slows_the_client() {
     let peer = Peer::start(|stage| {
@@ -234,7 +234,7 @@ fn a_server_that_does_not_read_slows_the_client() {
     assert!(grown < SESSION_KIB, "grew by {grown} KiB");
 }
 
-/// Its threads have their scratch buffers, and its allocator what it keeps.
+/// Starts a Headwater whose threads have their scratch buffers and whose allocator has grown.
 fn warm(upstream: std::net::SocketAddr) -> Proxy {
     let proxy = Proxy::start(upstream, &[]);
     let clients: Vec<_> = (0..8)

@@ -1,12 +1,12 @@
-//! Every command without parameters of its own: the bytes of each reply are the server's.
+//! Every command without parameters: the bytes of each reply are the server's.
 
 use super::talk::{Talk, same_with_and_without};
 use crate::kit::database::Database;
 use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::{COM_INIT_DB, COM_PING, Login, capability};
 
-/// Session trackers, query attributes, and result sets without EOF packets or with them: each set
-/// of capabilities gives the same statements other replies.
+/// Session trackers, query attributes, and result sets with and without EOF packets: each set of capabilities gives the same statements
+/// other replies.
 fn logins(database: &Database) -> Vec<Login> {
     let usual = database.login();
     vec![
@@ -146,7 +146,7 @@ fn plain_commands_are_answered_in_the_servers_bytes() {
                 talk.command(b"\x04t\0%");
                 talk.command(b"\x04no_such_table\0");
                 talk.command(&[COM_PING]);
-                // DEBUG; SET_OPTION on, off and something else; REFRESH; PROCESS_KILL of nobody.
+                // DEBUG; SET_OPTION on, off and an invalid value; REFRESH; PROCESS_KILL of an unknown id.
                 talk.command(&[0x0d]);
                 talk.command(&[0x1b, 1, 0]);
                 talk.command(&[0x1b, 0, 0]);
@@ -164,7 +164,7 @@ fn plain_commands_are_answered_in_the_servers_bytes() {
     });
 }
 
-/// Their text changes from one second to the next, and with who else is there.
+/// Their text changes with each second and with the other sessions.
 #[test]
 fn statistics_and_processes_come_through() {
     on_each_server(|server| {
@@ -174,7 +174,7 @@ fn statistics_and_processes_come_through() {
             assert_eq!(statistics.packets.len(), 1);
             talk.heard("STATISTICS", &statistics.packets[0].payload[..8]);
             let processes = talk.client.command(&[0x0a]).unwrap();
-            // The column count and the names of the first columns; MySQL knows the command no more.
+            // The column count and the names of the first columns; MySQL no longer has the command.
             let columns = processes
                 .packets
                 .iter()
@@ -205,7 +205,7 @@ fn commands_that_nobody_knows_are_the_servers_to_refuse() {
     });
 }
 
-/// COM_CLONE and COM_SUBSCRIBE_GROUP_REPLICATION_STREAM lead into protocols of their own.
+/// COM_CLONE and COM_SUBSCRIBE_GROUP_REPLICATION_STREAM switch to other protocols.
 #[test]
 fn commands_that_open_a_stream_are_refused_by_the_server_too() {
     on_each_server(|server| {

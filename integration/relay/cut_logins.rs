@@ -1,4 +1,4 @@
-//! Logins that break off, which servers count by host: behind Headwater that host is everybody.
+//! Aborted logins, which servers count by host: behind Headwater, all clients share one host.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream};
@@ -21,7 +21,7 @@ const SETTINGS: &str = "[tls]\nself_signed = true\n[upstream_tls]\nmirror = fals
 /// A request for TLS, with the usual flags.
 const TLS_REQUEST: [u8; 9] = [0x00, 0x8a, 0x08, 0, 0, 0, 0, 1, 45];
 
-/// Connects and leaves in one of the ways in which clients do.
+/// Connects and disconnects in one of the ways in which clients do.
 fn leave(proxy: &Proxy, way: usize) {
     let mut client = TcpStream::connect(proxy.addr()).unwrap();
     if way == 0 {
@@ -32,7 +32,7 @@ fn leave(proxy: &Proxy, way: usize) {
         1 => {}
         // A part of a packet.
         2 => client.write_all(&[40, 0, 0, 1, 5]).unwrap(),
-        // In the middle of TLS, as who does not trust the certificate.
+        // During the TLS handshake, like a client that does not trust the certificate.
         _ => {
             let request = encode(1, &[&TLS_REQUEST[..], &[0; 23]].concat());
             client.write_all(&request).unwrap();
@@ -40,14 +40,14 @@ fn leave(proxy: &Proxy, way: usize) {
     }
 }
 
-/// A guest of this server.
+/// An account on this server.
 #[track_caller]
 fn guest(server: &PrivateServer) -> Login {
     WireClient::connect(server.addr()).ok("CREATE USER guest@'%' IDENTIFIED BY ''");
     Login::default().user("guest")
 }
 
-/// Without Headwater: were errors not counted here, the stories would tell nothing.
+/// Without Headwater, this server must count errors by host: else these tests would prove nothing.
 #[track_caller]
 fn assert_counts_by_host(server: &PrivateServer, guest: &Login) {
     let road = Relay::start_from(Ipv4Addr::new(127, 0, 0, 3), server.addr());
@@ -94,14 +94,14 @@ fn who_leaves_before_logging_in_shuts_nobody_out() {
                 let entered = WireClient::try_login(proxy.addr(), &guest).unwrap();
                 assert!(entered.is_ok(), "way {way}: {entered:?}");
             }
-            // The one that is counted is counted when all is said.
+            // A login error would be counted only after the last packet.
             thread::sleep(Duration::from_millis(200));
             assert_eq!(proxy.counts().of("login_errors"), 0, "{}", proxy.log());
         },
     );
 }
 
-/// What is no login is the server's to judge, and it counts that.
+/// A malformed login is the server's to judge, and the server counts it.
 #[test]
 fn errors_that_are_counted_are_told_of_before_all_are_shut_out_and_when_they_are() {
     on_servers_of_its_own(
@@ -114,7 +114,7 @@ fn errors_that_are_counted_are_told_of_before_all_are_shut_out_and_when_they_are
             let garbage = || {
                 let mut client = TcpStream::connect(proxy.addr()).unwrap();
                 let _ = Packet::read(&mut client, &mut Vec::new());
-                // Nobody may be there to read it any more.
+                // The other side may have closed already.
                 let _ = client.write_all(&encode(1, &[]));
                 let _ = Packet::read(&mut client, &mut Vec::new());
             };
@@ -124,7 +124,7 @@ fn errors_that_are_counted_are_told_of_before_all_are_shut_out_and_when_they_are
             proxy.wait_for_log("max_connect_errors");
             assert!(!proxy.log().contains("ERROR"), "{}", proxy.log());
             proxy.login(&guest).ok("DO 1");
-            // Behind the login above it counts anew.
+            // After the login above, the count begins again.
             for _ in 0..2 * MOST {
                 garbage();
             }

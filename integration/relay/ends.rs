@@ -1,4 +1,4 @@
-//! How sessions end: killed, timed out, refused, too big, or with their server.
+//! How sessions end: killed, timed out, refused, too large a packet, or with their server.
 
 use std::io::{ErrorKind, Read};
 use std::thread;
@@ -23,7 +23,7 @@ fn a_session_is_killed_by_the_thread_id_its_client_saw() {
         let mut client = proxy.login(&Login::default());
         let id = client.greeting.thread_id;
         assert_eq!(client.column("SELECT CONNECTION_ID()"), [id.to_string()]);
-        // A query alone first: the session goes on.
+        // First KILL QUERY: the session continues.
         client
             .send(&client.query_payload(b"SELECT SLEEP(60)", &[]))
             .unwrap();
@@ -48,13 +48,13 @@ fn a_session_that_idles_too_long_hears_the_servers_good_bye() {
     });
 }
 
-/// How a connection ends: by a word of the other side, or by a reset.
+/// How a connection ends: by EOF or by a reset.
 fn end(client: &WireClient) -> Result<(), ErrorKind> {
     let read = client.stream.tcp().read_to_end(&mut Vec::new());
     read.map(|_| ()).map_err(|error| error.kind())
 }
 
-/// MariaDB resets who idles too long, MySQL says good bye.
+/// MariaDB resets the connection of an idle session, MySQL closes it in order.
 #[test]
 fn a_session_ends_in_the_way_that_the_server_ends_it() {
     on_each_server(|server| {
@@ -81,7 +81,7 @@ fn a_session_ends_in_the_way_that_the_server_ends_it() {
     });
 }
 
-/// Behind the error the server resets the connection, so that the next command fails.
+/// After the error the server resets the connection, so the next command fails.
 #[test]
 fn a_command_behind_the_error_that_ended_the_session_fails() {
     let small = small_server(crate::kit::servers::mariadb());
@@ -96,7 +96,7 @@ fn a_command_behind_the_error_that_ended_the_session_fails() {
     }
 }
 
-/// A server with small limits of its own, for what the shared ones never do.
+/// A server with small limits, which the shared servers never reach.
 fn small_server(server: &Server) -> PrivateServer {
     let options = ["--max-allowed-packet=1M", "--max-connections=4"];
     PrivateServer::start(server.kind(), &options).unwrap()
@@ -115,7 +115,7 @@ fn a_server_at_its_limits_and_beyond() {
     });
 }
 
-/// The server answers in the middle of the packet, and closes; the client is still writing.
+/// The server replies in the middle of the packet and closes; the client is still writing.
 fn too_big(small: &PrivateServer, proxy: &Proxy) {
     for length in [1 << 20, 3 << 20, 40 << 20] {
         let mut heard = Vec::new();
@@ -126,7 +126,7 @@ fn too_big(small: &PrivateServer, proxy: &Proxy) {
             let packet = encode(0, &client.query_payload(sql.as_bytes(), &[]));
             let writing = thread::spawn(move || {
                 use std::io::Write;
-                // Fails as soon as the server has closed.
+                // The write fails once the server has closed.
                 let _ = writer.write_all(&packet);
             });
             let error = client
@@ -136,7 +136,7 @@ fn too_big(small: &PrivateServer, proxy: &Proxy) {
             drop(client);
             writing.join().unwrap();
         }
-        // Straight from the server the error may be lost to the reset behind it.
+        // Directly from the server, the error may be lost to the reset after it.
         assert_eq!(
             heard[1],
             Some(1153),
@@ -182,7 +182,7 @@ fn gone_and_back(small: &mut PrivateServer, proxy: &Proxy) {
     let again = WireClient::try_login(proxy.addr(), &Login::default()).unwrap();
     assert_eq!(again.unwrap_err().code, 1429);
     let lost = "cannot connect to the server at ";
-    // The reply may be here before the line is.
+    // The reply may arrive before the log line.
     proxy.wait_for_log(lost);
     assert_eq!(proxy.log().matches(lost).count(), 1, "{}", proxy.log());
 
@@ -204,7 +204,7 @@ fn a_server_that_is_not_there_is_named() {
     proxy.wait_for_log("--upstream");
 }
 
-/// An error in place of a greeting, with a number of the clients' own, is a malformed packet to MariaDB's.
+/// MariaDB's clients treat an error with an error code of the client range, in place of a greeting, as a malformed packet.
 #[test]
 fn the_products_own_clients_say_that_the_server_is_away() {
     let upstream = free_addr();
@@ -226,7 +226,7 @@ fn the_products_own_clients_say_that_the_server_is_away() {
     });
 }
 
-/// What the server said last reaches a client that takes its time.
+/// The server's last bytes reach a slow client.
 #[test]
 fn the_last_words_of_a_server_wait_for_their_client() {
     const ROW: usize = 60_000;

@@ -1,4 +1,4 @@
-//! What a session costs that has nothing to do.
+//! The memory of an idle session.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The way in: greeting, capabilities, accounts and passwords, and the way from one account to another.
+//! Logins: greeting, capabilities, accounts and passwords, and changes from one account to another.
 
 use super::talk::{same_through, same_with_and_without};
 use crate::kit::database::Database;
@@ -15,7 +15,7 @@ fn the_greeting_loses_tls_where_there_is_no_certificate_and_nothing_else() {
         let relayed = proxy.login(&Login::default()).greeting;
         assert_eq!(relayed.capabilities, direct.capabilities & !capability::SSL);
         assert_ne!(direct.capabilities & capability::COMPRESS, 0);
-        // Thread id, scramble and capabilities aside, every byte is the same.
+        // Except for thread id, scramble and capabilities, every byte is the same.
         let other = |greeting: &crate::kit::wire_client::Greeting| {
             let mut raw = greeting.raw.clone();
             let id = 4 + 1 + greeting.version.len() + 1;
@@ -43,7 +43,7 @@ fn every_set_of_capabilities_is_carried() {
             capability::PROTOCOL_41 | capability::SECURE_CONNECTION | capability::PLUGIN_AUTH,
             // FOUND_ROWS, LONG_FLAG, NO_SCHEMA, ODBC, IGNORE_SPACE, INTERACTIVE
             usual | 2 | 4 | 16 | 64 | 256 | 1024,
-            // Everything there is.
+            // All capabilities.
             (u64::MAX >> 24 | usual) & !not_agreed(),
         ] {
             let mut login = database.login();
@@ -58,7 +58,7 @@ fn every_set_of_capabilities_is_carried() {
     });
 }
 
-/// What this client cannot do, and what a client asks for only when it can.
+/// Capabilities that this client lacks, and those that a client sets only when it can use them.
 fn not_agreed() -> u64 {
     // SSL, COMPRESS, ZSTD, CAN_HANDLE_EXPIRED_PASSWORDS, MFA and above; MariaDB's COM_MULTI.
     capability::SSL
@@ -80,7 +80,7 @@ fn passwords_are_between_client_and_server() {
             "p\u{e4}ssword with spaces and a length of more than twenty",
         ] {
             let login = database.account("SELECT", password);
-            // The first login goes through the whole exchange, the second through the server's cache.
+            // The first login takes the whole exchange, the second the server's cache.
             for _ in 0..2 {
                 let mut client = proxy.login(&login);
                 assert_eq!(client.column("SELECT DATABASE()"), [database.name()]);
@@ -119,7 +119,7 @@ fn a_session_changes_its_user() {
             talk.heard("CHANGE_USER", &reply);
             talk.query("SELECT @x, DATABASE(), CURRENT_USER()");
             talk.query("CREATE TABLE t (id int)");
-            // MariaDB goes on with the old account, MySQL closes the connection.
+            // MariaDB continues with the old account, MySQL closes the connection.
             let change = change_user("hw_nobody", b"wrong", database.name(), &talk.client);
             let reply = changed(&mut talk.client, &change);
             talk.heard("CHANGE_USER to nobody", &reply);
@@ -152,8 +152,8 @@ fn change_user(user: &str, answer: &[u8], database: &str, client: &WireClient) -
     payload
 }
 
-/// The kinds and sizes of the packets of the dialogue: all scrambles differ. An empty password is
-/// answered by an empty packet, whatever the plugin.
+/// The kinds and sizes of the packets of the dialogue: all scrambles differ. An empty password is answered by an empty packet, whatever
+/// the plugin.
 fn changed(client: &mut WireClient, payload: &[u8]) -> Vec<u8> {
     client.send(payload).unwrap();
     let mut heard = Vec::new();

@@ -1,4 +1,4 @@
-//! Stories of the relay: what a client and its server say to each other is what they would say alone.
+//! Tests of the relay: client and server exchange the same bytes as without Headwater.
 
 mod big;
 mod commands;

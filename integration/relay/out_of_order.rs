@@ -1,4 +1,4 @@
-//! Commands whose packets have another number than a command's: servers refuse them, whatever they say.
+//! Commands whose first packet has a sequence number other than 0: servers refuse them, whatever their content.
 
 use super::talk::read_to_end;
 use crate::kit::database::Database;
@@ -14,7 +14,7 @@ const CALL: &str = "CALL fetch_timeline_ids(1)";
 const TAIL: &str = "SELECT message.id, body FROM message INNER JOIN fetch_timeline_tt USING(id) \
                     ORDER BY message.id DESC LIMIT 20";
 
-/// Each behind a call, and so with ids that wait to be looked at; `id` is that of a prepared call.
+/// Each follows a call, and so runs with pending ids; `id` is that of a prepared call.
 fn commands(id: u32) -> Vec<Vec<u8>> {
     let text = |command: u8, text: &str| [&[command], text.as_bytes()].concat();
     let execution = [&[COM_STMT_EXECUTE][..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat();
@@ -36,7 +36,7 @@ fn commands(id: u32) -> Vec<Vec<u8>> {
     ]
 }
 
-/// What the server says to the last of these, up to the end of the connection.
+/// The server's reply to the last command, up to the end of the connection.
 fn heard(mut client: WireClient, seq: u8, number: usize) -> Vec<u8> {
     let id = client.prepare(CALL);
     client.ok(CALL);
@@ -67,13 +67,13 @@ fn a_command_that_is_out_of_order_is_refused_as_the_server_refuses_it() {
             }
         }
         for proxy in [&proxy, &framed] {
-            // The one before it, and no other.
+            // Only the call before it is served.
             assert_eq!(proxy.counts().of("calls_owned"), sessions);
         }
     });
 }
 
-/// In frames servers read no numbers of packets, and neither does Headwater.
+/// Within compressed frames servers ignore the sequence numbers of packets, and so does Headwater.
 #[test]
 fn a_command_in_a_frame_may_have_any_number() {
     on_each_server(|server| {

@@ -1,4 +1,4 @@
-//! Commands sent without waiting, bytes that come one at a time, and a client that stops half way.
+//! Pipelined commands, bytes that arrive one at a time, and a client that stops half way.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -28,7 +28,7 @@ fn a_hundred_commands_in_one_write_are_answered_in_order() {
                     2 => talk
                         .client
                         .query_payload(format!("INSERT INTO t VALUES ({n})").as_bytes(), &[]),
-                    // A duplicate: an error does not stop those behind it.
+                    // A duplicate key: an error does not stop the commands after it.
                     3 => talk
                         .client
                         .query_payload(format!("INSERT INTO t VALUES ({})", n - 1).as_bytes(), &[]),
@@ -50,7 +50,7 @@ fn a_hundred_commands_in_one_write_are_answered_in_order() {
     });
 }
 
-/// More than Headwater follows at a time (`limits.in_flight`): the rest waits.
+/// More than Headwater tracks at a time (`limits.in_flight`): the remainder waits.
 #[test]
 fn two_thousand_commands_in_flight_are_all_answered() {
     on_each_server(|server| {
@@ -95,7 +95,7 @@ fn bytes_may_come_one_at_a_time() {
     });
 }
 
-/// Such as `printf ... | nc`: it says all it has to say, closes its side, and reads on.
+/// Like `printf ... | nc`: it sends all commands, closes its half, and reads on.
 #[test]
 fn a_client_that_closes_its_side_still_gets_its_replies() {
     on_each_server(|server| {
@@ -109,7 +109,7 @@ fn a_client_that_closes_its_side_still_gets_its_replies() {
     });
 }
 
-/// As drivers do with what they still have to say. The replies are of some size, so that they are under way when it ends.
+/// As drivers do with pending commands. The replies are large enough to be in transit when the client quits.
 #[test]
 fn a_client_that_quits_and_closes_its_side_still_gets_its_replies() {
     on_each_server(|server| {
@@ -125,7 +125,7 @@ fn a_client_that_quits_and_closes_its_side_still_gets_its_replies() {
     });
 }
 
-/// A server counts whom it lost without a word.
+/// A server counts clients that it lost without COM_QUIT.
 #[test]
 fn a_server_hears_those_quit_who_close_at_once() {
     on_servers_of_its_own(
@@ -146,7 +146,7 @@ fn a_server_hears_those_quit_who_close_at_once() {
                 thread::sleep(Duration::from_millis(10));
             }
             assert_eq!(root.rows(lost), before);
-            // It can tell.
+            // It does count a client that closes without COM_QUIT.
             drop(client);
             while root.rows(lost) == before {
                 thread::sleep(Duration::from_millis(10));

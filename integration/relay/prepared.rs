@@ -109,12 +109,12 @@ fn long_data(talk: &mut Talk) {
     }
     let execution = execution_of_long_data(talk, insert);
     talk.command(&execution);
-    // A parameter that is not there: an error, but no reply to the command itself.
+    // The parameter does not exist: an error, but no reply to the command itself.
     talk.command(&about(COM_STMT_SEND_LONG_DATA, insert, &[7, 0, b'x']));
     talk.command(&about(COM_STMT_RESET, insert, &[]));
 }
 
-/// All of it in one write, as drivers do it.
+/// All commands in one write, as drivers send them.
 fn long_data_in_pieces(talk: &mut Talk) {
     use std::io::Write;
     let statement = prepare(talk, "SELECT md5(?)");
@@ -134,7 +134,7 @@ fn long_data_in_pieces(talk: &mut Talk) {
     talk.heard("pieces and execution in one write", &reply.raw);
 }
 
-/// A parameter that was sent as long data has a type, but no value.
+/// A parameter sent as long data has a type, but no value.
 fn execution_of_long_data(talk: &Talk, statement: u32) -> Vec<u8> {
     let named = talk.client.capabilities & capability::QUERY_ATTRIBUTES != 0;
     let (count, name): (&[u8], &[u8]) = if named { (&[1], &[0]) } else { (&[], &[]) };
@@ -169,7 +169,7 @@ fn bulk_execution_is_relayed_where_there_is_one() {
     });
 }
 
-/// Two rows of two strings, one of them NULL.
+/// Two rows of two strings, one of which is NULL.
 fn bulk(statement: u32) -> Vec<u8> {
     // Types are sent (128): both are strings.
     let types = [128, 0, 0xfe, 0, 0xfe, 0];
@@ -181,7 +181,7 @@ fn bulk(statement: u32) -> Vec<u8> {
     )
 }
 
-/// The values that a procedure gives back are one more result set, and MySQL marks it as if a cursor were open.
+/// A procedure's OUT values are another result set, and MySQL marks it as if a cursor were open.
 #[test]
 fn a_procedure_that_gives_values_back_does_not_put_the_session_out_of_step() {
     on_each_server(|server| {
@@ -207,7 +207,7 @@ fn a_procedure_that_gives_values_back_does_not_put_the_session_out_of_step() {
                         let execute = client.execute_payload(statement, params, cursor);
                         client.send(&execute).unwrap();
                         client.send(&[COM_PING]).unwrap();
-                        // What may be owned waits for the replies before it.
+                        // A call that may be served waits for the replies before it.
                         let payload = client.query_payload(b"CALL fetch_timeline_ids(1)", &[]);
                         client.send(&payload).unwrap();
                         client.send(&[COM_QUIT]).unwrap();

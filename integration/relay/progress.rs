@@ -1,4 +1,4 @@
-//! MariaDB's progress reports, which come in the midst of a reply and look like errors.
+//! MariaDB's progress reports, which arrive in the middle of a reply and look like errors.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::kit::wire_client::{Answer, Login, WireClient};
 const TAIL: &str = "SELECT message.id, body FROM message INNER JOIN fetch_timeline_tt USING(id) \
                     ORDER BY message.id DESC LIMIT 20";
 
-/// Of a copy the server reports every ten thousand rows, where the last report is a second old.
+/// During a copy, the server reports at every ten thousandth row if the last report is a second old.
 const ROWS: u32 = 40_000;
 
 const NO_INDEX_USED: u16 = 0x20;
@@ -24,7 +24,7 @@ fn is_report(packet: &Packet) -> bool {
     packet.payload.starts_with(&[0xff, 0xff, 0xff])
 }
 
-/// What a side was told: the first report but for how far the copy was, the rest of its reply, and the calls behind it.
+/// What a side received: the first report without its progress figure, the rest of its reply, and the calls after it.
 #[derive(Debug, PartialEq)]
 struct Told {
     stages: [u8; 3],
@@ -41,20 +41,20 @@ fn told(side: usize, addr: SocketAddr, login: &Login) -> Told {
     client.ok(&format!(
         "CREATE OR REPLACE TABLE {table} (id int PRIMARY KEY) AS SELECT seq AS id FROM seq_1_to_{ROWS}"
     ));
-    // Words enough in each row that the copy takes seconds.
+    // Each row takes enough work that the copy takes seconds.
     let copied = client.query_reply(&format!(
         "ALTER TABLE {table} ADD COLUMN b int DEFAULT (LENGTH(SHA2(REPEAT('x', 10000 + id % 10), 512))), \
          ALGORITHM=COPY; SELECT 'behind it'"
     ));
     let packets = copied.unwrap().packets;
-    // The statement behind it is another reply, in the same row of numbers.
+    // The statement after it is another reply, with consecutive sequence numbers.
     let numbers = packets.iter().map(|packet| usize::from(packet.seq));
     assert!(numbers.eq(1..=packets.len()), "{packets:?}");
     let (reports, others): (Vec<_>, Vec<_>) = packets.into_iter().partition(is_report);
     assert!(!reports.is_empty(), "no report in {others:?}");
     eprintln!("{} reports", reports.len());
     for report in &reports {
-        // How many strings, stage, stages; then thousandths of a per cent, and what is being done.
+        // The number of strings, stage, stages; then thousandths of a per cent, and the stage's name.
         let mut values = Values(&report.payload[6..]);
         assert!(values.int(3) <= 100_000, "{report:?}");
         values.bytes();
@@ -70,7 +70,7 @@ fn told(side: usize, addr: SocketAddr, login: &Login) -> Told {
     ] {
         let mut answers = client.query(statement);
         for answer in &mut answers {
-            // Whether an index was used tells of the plan, which is another one in and behind an owned call.
+            // The flag for index use depends on the query plan, which differs in and after a served call.
             match answer {
                 Answer::Ok(ok) => ok.status &= !NO_INDEX_USED,
                 Answer::Rows(rows) => rows.status &= !NO_INDEX_USED,

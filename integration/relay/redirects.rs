@@ -1,4 +1,4 @@
-//! MariaDB's `redirect_url`: a server that has its clients log in elsewhere, and those who stay with Headwater.
+//! MariaDB's `redirect_url`: a server that redirects its clients elsewhere, and clients that stay with Headwater.
 
 use std::net::SocketAddr;
 
@@ -13,10 +13,10 @@ use crate::kit::wire_client::{Login, OkPacket, WireClient};
 
 const PASS: &str = "redirect_url = 'pass'\n";
 const REDIRECT: &str = "redirect_url";
-/// In the status of an OK: what the session is like now stands behind the message.
+/// In the status of an OK: session state changes follow the message.
 const STATE_CHANGED: u16 = 0x4000;
 
-/// What an answer tells of the session: kinds and their bytes, of a variable (0) its name and value.
+/// The session state changes in an OK: kinds and their bytes; for a variable (0), its name and value.
 fn told(ok: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let ok = OkPacket::parse(ok);
     if ok.status & STATE_CHANGED == 0 {
@@ -41,7 +41,7 @@ fn told(ok: &[u8]) -> Vec<(u8, Vec<u8>)> {
     told
 }
 
-/// Logs in, and returns the answer's payload; the session is one that works.
+/// Logs in and returns the payload of the OK; the session works.
 fn answer(addr: SocketAddr, login: &Login) -> Vec<u8> {
     let mut client = WireClient::login(addr, login);
     assert_eq!(client.column("SELECT 'in step'"), ["in step"]);
@@ -61,7 +61,7 @@ fn a_client_stays_unless_it_may_be_sent_elsewhere() {
         "",
         "SET GLOBAL session_track_system_variables = 'redirect_url,time_zone'",
         "SET GLOBAL session_track_system_variables = 'redirect_url'",
-        // Nothing else is told then.
+        // Then the redirect is the only tracked change.
         "SET GLOBAL session_track_schema = OFF",
     ] {
         if !settings.is_empty() {
@@ -86,10 +86,10 @@ fn a_client_stays_unless_it_may_be_sent_elsewhere() {
             let mut others = told(&direct);
             others.retain(|one| *one != redirect);
             assert_eq!(told(&stays), others, "{}", stays.escape_ascii());
-            // Nothing affected, nothing inserted.
+            // No affected rows, no insert id.
             assert_eq!(stays[..3], direct[..3]);
         }
-        // Nothing is told to those who do not want to know, and nothing is left out where there is nothing.
+        // A client without session tracking receives no changes, and without a redirect nothing is removed.
         let plain = Login::default();
         assert_eq!(answer(stay.addr(), &plain), answer(server.addr(), &plain));
         root.ok("SET GLOBAL redirect_url = ''");

@@ -1,4 +1,4 @@
-//! Clients that do not read, and whose servers do not wait for them for ever.
+//! Clients that do not read, and servers that time out.
 
 use std::io::Read;
 use std::thread;
@@ -13,11 +13,11 @@ use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::capability::COMPRESS;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// More than the systems on the way hold, also when it is compressed.
+/// More than the socket buffers on the path hold, even when compressed.
 const MUCH: &str = "SELECT SHA2(RAND(), 512), SHA2(RAND(), 512), SHA2(RAND(), 512), SHA2(RAND(), 512) \
                     FROM information_schema.collations a, information_schema.collations b, information_schema.collations c";
 
-/// Asks for more than it will read.
+/// Requests more than it will read.
 fn stalled(proxy: &Proxy, login: &Login) -> WireClient {
     let mut client = proxy.enter(login);
     client.ok("SET SESSION net_write_timeout = 1");
@@ -26,7 +26,7 @@ fn stalled(proxy: &Proxy, login: &Login) -> WireClient {
     client
 }
 
-/// Waits until the server has nobody left but the one who asks.
+/// Waits until the server has no other session.
 #[track_caller]
 fn alone(server: &PrivateServer) {
     let mut root = WireClient::connect(server.addr());
@@ -40,7 +40,7 @@ fn alone(server: &PrivateServer) {
 const SETTINGS: &str = "[tls]\nself_signed = true\n[upstream_tls]\nmirror = false\n\
                         [limits]\nsessions = 3\nlast_words_ms = 2000\nstalled_ms = 8000\n";
 
-/// Plain, enciphered, compressed.
+/// Plain, encrypted, compressed.
 fn logins() -> [Login; 3] {
     let login = Login::default;
     [
@@ -50,7 +50,7 @@ fn logins() -> [Login; 3] {
     ]
 }
 
-/// The server ends each for `net_write_timeout`, and its last bytes are in the way of the news.
+/// The server ends each session after `net_write_timeout`, and its last bytes delay the notice of its end.
 #[test]
 fn places_of_clients_that_never_read_are_given_back() {
     on_servers_of_its_own(
@@ -72,7 +72,7 @@ fn places_of_clients_that_never_read_are_given_back() {
     );
 }
 
-/// Waits until the server has much to say, and nobody takes more of it.
+/// Waits until every session of the server is blocked on a write.
 #[track_caller]
 fn all_stalled(root: &mut WireClient) {
     let mut sent = || -> u64 {
@@ -92,7 +92,7 @@ fn all_stalled(root: &mut WireClient) {
     }
 }
 
-/// A minute is for its last words; its place is somebody else's at once, though what the server sent last is in the way of its end.
+/// The client has a minute to read the last bytes. Its slot is free at once, although unread bytes delay the notice of the end.
 #[test]
 fn a_place_is_free_once_the_server_has_ended_a_session_that_nobody_reads() {
     let settings = "[tls]\nself_signed = true\n[upstream_tls]\nmirror = false\n\
@@ -112,7 +112,7 @@ fn a_place_is_free_once_the_server_has_ended_a_session_that_nobody_reads() {
                 kept.push(client);
             }
             all_stalled(&mut root);
-            // All places are taken, and who has them does not read.
+            // Clients that do not read hold all connection slots.
             assert!(
                 WireClient::try_login(proxy.addr(), &Login::default())
                     .unwrap()
@@ -131,10 +131,10 @@ fn a_place_is_free_once_the_server_has_ended_a_session_that_nobody_reads() {
                 assert!(Instant::now() < deadline, "sessions stay on the server");
                 thread::sleep(Duration::from_millis(50));
             }
-            // There is room for all of them again.
+            // All slots are free again.
             let others = [(); 3].map(|()| proxy.enter(&Login::default()));
             drop(others);
-            // Nobody was cut off: what was sent is there for who reads at last.
+            // No client was ended early: a client that reads at last gets all that was sent.
             assert_eq!(proxy.counts().of("clients_stalled"), 0);
             let mut rest = Vec::new();
             let read = kept[0].stream.read_to_end(&mut rest);
@@ -143,8 +143,8 @@ fn a_place_is_free_once_the_server_has_ended_a_session_that_nobody_reads() {
     );
 }
 
-/// All that the server had to say is in Headwater's own system, with the news of its end behind it. How much that has to be hangs on
-/// the buffers that the system gives the sockets: less is taken by the client's side, and behind more the end is not seen.
+/// All that the server sent, and the end after it, is in Headwater's own socket buffers. How many bytes that takes depends on the sizes
+/// of the buffers: fewer bytes go to the client's side, and with more the end is not seen.
 #[test]
 fn a_server_whose_end_is_seen_behind_unread_bytes_is_not_waited_for() {
     let seen = (60..=140).step_by(10).any(|rows| {
@@ -155,7 +155,7 @@ fn a_server_whose_end_is_seen_behind_unread_bytes_is_not_waited_for() {
     assert!(seen);
 }
 
-/// True when a session whose server ends behind so many rows of 60,000 bytes, which nobody reads, is ended.
+/// True if Headwater ends a session whose server closes after so many unread rows of 60,000 bytes.
 fn ends_behind(rows: u8) -> bool {
     use crate::kit::peer::Peer;
     let peer = Peer::start(move |stage| {
@@ -185,7 +185,7 @@ fn ends_behind(rows: u8) -> bool {
     false
 }
 
-/// Killed, or gone with its machine's memory: the clients get what had been sent if they read in time.
+/// The server is killed, or its machine fails: the clients get what it had sent if they read in time.
 #[test]
 fn a_client_that_reads_in_time_gets_all_that_its_server_had_sent() {
     on_servers_of_its_own(
@@ -198,7 +198,7 @@ fn a_client_that_reads_in_time_gets_all_that_its_server_had_sent() {
             let read = client.stream.read_to_end(&mut rest);
             eprintln!("{} bytes, then {read:?}", rest.len());
             assert!(rest.len() > 1 << 20, "{} bytes", rest.len());
-            // Who reads again before its time is over is not ended.
+            // A client that resumes reading in time is not ended.
             let mut slow = proxy.enter(&Login::default());
             let query = slow.query_payload(b"SELECT REPEAT('x', 12000000)", &[]);
             slow.send(&query).unwrap();

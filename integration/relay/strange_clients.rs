@@ -1,4 +1,4 @@
-//! Clients that are none, or no polite ones: the server judges them, and nobody else notices.
+//! Clients that do not speak the protocol, or violate it: the server judges them, and no other session is affected.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ fn what_is_no_login_is_answered_as_the_server_answers_it() {
         let mut neighbour = proxy.login(&Login::default());
         // Flags of 3.23 and a limit in three bytes, then a name and a password.
         let pre_41 = b"\x05\x00\xff\xff\xffhw_nobody\0notright\0";
-        // TLS is not on offer, so a hello in it is out of place.
+        // TLS is not offered, so a ClientHello is invalid.
         let tls = ((capability::SSL | capability::USUAL) as u32).to_le_bytes();
         let tls_request = [&tls[..], &[0, 0, 0, 1, 45], &[0; 23]].concat();
         for (what, bytes) in [
@@ -57,7 +57,7 @@ fn silent_and_babbling_clients_harm_nobody() {
                 1 => stream
                     .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     .unwrap(),
-                // Never stops; a part of it may be refused by the time it is sent.
+                // Never stops; the other side may refuse a part of it.
                 _ => (0..100).for_each(|_| drop(stream.write(&[guest; 64 * 1024]))),
             }
             guests.push(stream);

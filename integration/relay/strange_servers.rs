@@ -1,4 +1,4 @@
-//! Servers that say what no server should: their own session may suffer, no other one does.
+//! Servers that violate the protocol: only their own session may suffer.
 
 use std::io;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::kit::wire_client::{Login, WireClient};
 
 const MIB: usize = 1024 * 1024;
 
-/// Plays the reply named by the client's user; `good` is a server as it should be.
+/// Plays the reply named by the client's user; `good` is a correct server.
 fn play(stage: &mut Stage) -> io::Result<()> {
     let reply = stage.let_in()?;
     if reply == "good" || reply == "root" {
@@ -41,7 +41,7 @@ fn play(stage: &mut Stage) -> io::Result<()> {
             stage.packet(1, &error)
         }
         "an_endless_packet" => {
-            // Parts of the greatest size, for ever: 200 MiB of them.
+            // Parts of the maximum size without end: 200 MiB of them.
             for seq in 1..=12 {
                 stage.write(&[0xff, 0xff, 0xff, seq])?;
                 stage.write(&vec![seq; 0xff_ffff])?;
@@ -111,7 +111,7 @@ fn a_server_that_speaks_unasked_is_heard() {
     client.ok("DO 2");
 }
 
-/// The client refuses to send the file by sending nothing but the end of it.
+/// The client refuses to send the file: it sends only the empty packet that ends it.
 #[test]
 fn a_server_that_asks_for_a_file_gets_what_the_client_gives() {
     let peer = Peer::start(play);
@@ -214,7 +214,7 @@ fn an_authentication_that_goes_on_and_on_is_carried() {
     assert_eq!(read(&mut stream).payload, OK);
 }
 
-/// The greeting, the login's answer and every reply come byte by byte.
+/// The greeting, the login's OK and every reply arrive byte by byte.
 #[test]
 fn a_server_that_speaks_slowly_holds_up_its_own_session_alone() {
     let rows = || {
@@ -262,7 +262,7 @@ fn a_server_that_speaks_slowly_holds_up_its_own_session_alone() {
     assert!(answered > 50, "{answered}");
 }
 
-/// The same through a bare connection: nothing of Headwater's own is said in between.
+/// A bare connection gets the same bytes: Headwater adds none.
 #[test]
 fn a_refusal_in_place_of_the_greeting_is_the_servers() {
     let peer = Peer::start(|stage| stage.packet(0, b"\xff\x6a\x04Host is blocked"));

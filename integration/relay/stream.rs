@@ -1,4 +1,4 @@
-//! Streams without an end that anyone but their two ends knows.
+//! Streams whose end only their two ends can recognize.
 
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;

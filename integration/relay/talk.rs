@@ -1,4 +1,4 @@
-//! The same conversation twice, straight to the server and through Headwater, byte by byte.
+//! The same conversation twice, directly to the server and through Headwater, compared byte by byte.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -7,14 +7,14 @@ use crate::kit::proxy::Proxy;
 use crate::kit::servers::Server;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// One side's part of a conversation, and every byte that it heard.
+/// One side of a conversation, and every byte that it received.
 pub(super) struct Talk {
     pub(super) client: WireClient,
     heard: Vec<(String, Vec<u8>)>,
 }
 
 impl Talk {
-    /// Sends any command and takes its reply down.
+    /// Sends any command and records its reply.
     pub(super) fn command(&mut self, payload: &[u8]) {
         let said = format!(
             "{:#04x} {}",
@@ -23,7 +23,7 @@ impl Talk {
         );
         match self.client.command(payload) {
             Ok(reply) => self.heard.push((said, reply.raw)),
-            // By an end or a reset, as the timing falls.
+            // EOF or reset, depending on timing.
             Err(_) => self
                 .heard
                 .push((format!("{said}: the connection ended"), Vec::new())),
@@ -35,12 +35,12 @@ impl Talk {
         self.command(&payload);
     }
 
-    /// Takes down what the story heard in its own way.
+    /// Records bytes that the test received by other means.
     pub(super) fn heard(&mut self, said: &str, bytes: &[u8]) {
         self.heard.push((said.to_owned(), bytes.to_vec()));
     }
 
-    /// Takes down everything up to the end of the connection.
+    /// Records everything up to the end of the connection.
     pub(super) fn read_to_its_end(&mut self) {
         let bytes = read_to_end(&mut self.client.stream);
         self.heard
@@ -48,7 +48,7 @@ impl Talk {
     }
 }
 
-/// Holds the conversation without and with Headwater, and compares.
+/// Holds the conversation without and with Headwater, and compares the bytes.
 #[track_caller]
 pub(super) fn same_with_and_without(server: &Server, login: &Login, script: impl Fn(&mut Talk)) {
     let proxy = Proxy::start(server.addr(), &[]);
@@ -85,7 +85,7 @@ pub(super) fn same_through(
     assert_eq!(direct.len(), relayed.len());
 }
 
-/// What one writes and hears on a bare connection behind the greeting, until it ends.
+/// Writes bytes on a bare connection after the greeting, and returns what arrives until it ends.
 pub(super) fn bare(addr: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut stream = std::net::TcpStream::connect(addr).unwrap();
@@ -94,12 +94,12 @@ pub(super) fn bare(addr: SocketAddr, bytes: &[u8]) -> Vec<u8> {
         .unwrap();
     crate::kit::wire_client::packet::Packet::read(&mut stream, &mut Vec::new()).unwrap();
     stream.write_all(bytes).unwrap();
-    // A server that took it all would wait for more; one that did not may have gone by now.
+    // A server that consumed all bytes would wait for more; another may have closed by now.
     let _ = stream.shutdown(std::net::Shutdown::Write);
     read_to_end(&mut stream)
 }
 
-/// Up to the end of the stream. A connection that is reset has ended, too.
+/// Reads to the end of the stream. A reset counts as an end too.
 pub(super) fn read_to_end(stream: &mut impl Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Err(error) = stream.read_to_end(&mut bytes) {
@@ -108,7 +108,7 @@ pub(super) fn read_to_end(stream: &mut impl Read) -> Vec<u8> {
     bytes
 }
 
-/// An AuthSwitchRequest carries a scramble of its own, 20 bytes and a NUL at its end.
+/// An AuthSwitchRequest has a new scramble of 20 bytes and a NUL at its end.
 fn without_scramble(mut raw: Vec<u8>) -> Vec<u8> {
     if raw.get(4) == Some(&0xfe) {
         let end = 4 + usize::from(raw[0]) + (usize::from(raw[1]) << 8);

@@ -1,4 +1,4 @@
-//! Accounts that may do less.
+//! Accounts with fewer rights.
 
 use super::transcripts::stories;
 

@@ -1,4 +1,4 @@
-//! Two sessions walk at random through whatever statements come between calls.
+//! Two sessions run random sequences of the statements that may come between calls.
 
 use super::stage::{Stage, TAIL, on_each_stage};
 use crate::kit::random::Random;
@@ -7,7 +7,7 @@ use crate::kit::wire_client::{COM_PING, COM_RESET_CONNECTION};
 
 const STEPS: usize = 500;
 
-/// Statements whose replies have one right order of rows.
+/// Statements whose replies have only one correct order of rows.
 const STATEMENTS: &[&str] = &[
     TAIL,
     TAIL,
@@ -59,7 +59,7 @@ const STATEMENTS: &[&str] = &[
     "ROLLBACK TO s",
 ];
 
-/// Behind these calls are relayed for a while; so they are rarer.
+/// After these, calls are relayed for a while; so they are rarer.
 const CORNERS: &[&str] = &[
     "BEGIN",
     "START TRANSACTION READ ONLY",
@@ -102,7 +102,7 @@ fn a_random_walk_gives_the_same_replies() {
     });
 }
 
-/// New sessions; what the old ones held is let go first.
+/// Opens new sessions after the old ones release what they hold.
 #[track_caller]
 fn refreshed(stage: &Stage, twin: &mut Twin) -> Twin {
     twin.run("ROLLBACK");
@@ -141,7 +141,7 @@ fn walk(twin: &mut Twin, random: &mut Random) {
             }
         }
         17 => drop(twin.command(&[COM_PING])),
-        // Back to where calls are owned, or a walk would end in a corner.
+        // Restores a state in which calls are served; otherwise a sequence could relay everything to its end.
         18 | 21 => {
             for statement in [
                 "ROLLBACK",

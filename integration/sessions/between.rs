@@ -1,4 +1,4 @@
-//! What may come between a call and its tail.
+//! What may come between a call and its follow-up SELECT.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ const CALLS: [&str; 2] = [
     "CALL fetch_timeline_ids2(1, 300)",
 ];
 
-/// Each sets the row count in a way of its own.
+/// Each command sets the row count in its own way.
 #[test]
 fn commands_that_are_no_statements_leave_their_counts_behind() {
     on_each_stage(|stage| {
@@ -38,7 +38,7 @@ fn commands_that_are_no_statements_leave_their_counts_behind() {
             vec![vec![COM_PING], on.clone()],
             vec![vec![COM_DEBUG]],
             vec![vec![COM_STATISTICS]],
-            // A statement that is not there, then one that is.
+            // An unknown statement id, then a known one.
             vec![[&[COM_STMT_RESET][..], &[9, 9, 9, 0]].concat()],
             vec![[&[COM_STMT_RESET][..], &[1, 0, 0, 0]].concat()],
         ] {
@@ -56,7 +56,7 @@ fn commands_that_are_no_statements_leave_their_counts_behind() {
                             twin.run(tail);
                         }
                         for command in &commands {
-                            // What statistics say is another text each time.
+                            // The text of the statistics differs each time.
                             if command[..] == [COM_STATISTICS] {
                                 twin.direct.send(command).unwrap();
                                 twin.direct.read_packet().unwrap();
@@ -74,7 +74,7 @@ fn commands_that_are_no_statements_leave_their_counts_behind() {
     });
 }
 
-/// MariaDB leaves warnings and errors as they are where a statement reads no table.
+/// MariaDB keeps warnings and errors after a statement that reads no table.
 #[test]
 fn conditions_stay_behind_statements_that_read_no_table() {
     on_each_stage(|stage| {
@@ -82,7 +82,7 @@ fn conditions_stay_behind_statements_that_read_no_table() {
             for raised in ["SELECT 2 + 'y'", "SELECT nothing FROM nowhere", "DO 2"] {
                 for reads in ["SELECT 1", "SELECT 1 FROM DUAL", "SELECT @a"] {
                     for ask in ["SHOW WARNINGS", "SELECT @@warning_count, @@error_count"] {
-                        // More than are kept to be run again.
+                        // Six are more statements than are recorded for another run.
                         for many in [2, 6] {
                             let mut twin = stage.twin();
                             twin.run(before);
@@ -115,7 +115,7 @@ fn a_connection_lost_after_a_call_is_lost_on_the_server_too() {
             sleep(Duration::from_millis(10));
         }
 
-        // The other way round: the server ends the connection.
+        // The reverse: the server ends the connection.
         let mut client = stage.proxy.login(&login);
         client.ok(CALLS[0]);
         let thread = client.greeting.thread_id;
@@ -132,7 +132,7 @@ trait Lost {
 }
 
 impl Lost for std::io::Result<crate::kit::wire_client::Reply> {
-    /// Some servers say good-bye with an ERR first.
+    /// Some servers send an ERR before they close the connection.
     fn is_err_or_error(&self) -> bool {
         match self {
             Err(_) => true,
@@ -148,7 +148,7 @@ impl Lost for std::io::Result<crate::kit::wire_client::Reply> {
 fn kill_query_during_a_call_interrupts_it_and_no_more() {
     on_each_stage(|stage| {
         let login = stage.databases[1].login();
-        // MariaDB may say 1329 (no more rows) where a cursor is cut off.
+        // MariaDB may report 1329 (no more rows) where a cursor is interrupted.
         let interruptions: &[u16] = if stage.server.is_mariadb() {
             &[1317, 1329]
         } else {
@@ -168,7 +168,7 @@ fn kill_query_during_a_call_interrupts_it_and_no_more() {
             }
         });
         let mut interrupted = 0;
-        // Where all is busy the first kills may find nothing to interrupt.
+        // On a busy machine the first kills may find nothing to interrupt.
         for round in 0..40_000 {
             if round >= 400 && interrupted > 0 {
                 break;
@@ -190,7 +190,7 @@ fn kill_query_during_a_call_interrupts_it_and_no_more() {
         killing.join().unwrap();
         eprintln!("{interrupted} interrupted");
         assert!(interrupted > 0);
-        // A late kill may still meet the next statement.
+        // A late kill may interrupt the next statement.
         client.query("SELECT 1");
         client.ok(CALLS[0]);
         assert_eq!(client.rows(TAIL), expected);
@@ -252,7 +252,7 @@ fn a_writers_next_call_shows_what_it_wrote() {
     });
 }
 
-/// Wherever in a call or a tail the server's end is lost, the client's end is, and nobody else's.
+/// Wherever in a call or a follow-up SELECT the server's connection is lost, its client's connection ends, and no other one.
 #[test]
 fn a_connection_killed_in_the_middle_of_a_call_ends_and_harms_no_other() {
     on_each_stage(|stage| {

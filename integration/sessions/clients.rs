@@ -1,8 +1,8 @@
-//! The command lines that people have.
+//! The command-line client of each product.
 
 use super::stage::on_each_stage;
 
-/// Each client sends its own version's extras: MySQL's puts query attributes in front of every text.
+/// Each client sends its own version's extras: MySQL's puts query attributes before every text.
 #[test]
 fn each_products_own_client_is_accelerated() {
     on_each_stage(|stage| {
@@ -21,7 +21,7 @@ fn each_products_own_client_is_accelerated() {
                     "{said}{}",
                     String::from_utf8_lossy(&output.stderr)
                 );
-                // What it prints of the time taken differs.
+                // The printed times differ.
                 let timed = |line: &&str| !line.ends_with(" sec)");
                 said.lines().filter(timed).collect::<Vec<_>>().join("\n")
             });

@@ -1,4 +1,4 @@
-//! Procedures that are not, or not any more, those that Headwater knows.
+//! Procedures that Headwater does not know, or no longer knows.
 
 use super::stage::{TAIL, on_each_stage, on_each_stage_with};
 use super::transcripts::stories;
@@ -29,8 +29,8 @@ fn a_procedure_that_differs_by_one_token_is_relayed_and_the_log_names_the_token(
         }
         let mut twin = stage.twin();
         if stage.service {
-            // The start's verdict is asked for anew after limits.recheck_ms at the latest; a
-            // statement through Headwater that touches procedures has it asked at once.
+            // Headwater renews the start's verdict after limits.recheck_ms at the latest; a statement
+            // through Headwater that touches procedures renews it at once.
             twin.run("DROP PROCEDURE IF EXISTS nothing_such");
         }
         for _ in 0..3 {
@@ -53,7 +53,7 @@ fn a_procedure_altered_through_headwater_is_relayed_from_the_next_call_on() {
         twin.run(CALL);
         twin.run(TAIL);
         twin.run("DROP PROCEDURE fetch_timeline_ids");
-        // Here a client is served from the definition, where the server alone would say 1305.
+        // Headwater serves the client from the definition, where the server alone reports 1305.
         assert_eq!(twin.direct.error(CALL).code, 1305);
         twin.proxied.ok(CALL);
         twin.run(&newest.replace("DESC LIMIT 20", "ASC LIMIT 20"));
@@ -67,7 +67,7 @@ fn a_procedure_altered_through_headwater_is_relayed_from_the_next_call_on() {
             twin.run(CALL);
         }
         twin.run(TAIL);
-        // Where the altered one ran, it may have set a one-shot transaction: then the next call is relayed too.
+        // Where the altered procedure ran, it may have set a one-shot transaction: then the next call is relayed too.
         let owned = stage.proxy.counts().of("calls_owned");
         assert!((4..=5).contains(&owned), "{owned}");
     });
@@ -84,7 +84,7 @@ fn without_the_procedures_the_definition_is_served() {
             stage.aside(&format!("DROP PROCEDURE {{db}}.{procedure}"));
         }
         let mut twin = stage.twin();
-        // The verdict that a service account gave at the start is forgotten with this.
+        // This discards the verdict that a service account gave at the start.
         twin.run("DROP PROCEDURE IF EXISTS nothing_such");
         let client = &mut twin.proxied;
         client.ok(CALL);
@@ -122,7 +122,7 @@ fn a_body_that_cannot_be_seen_is_relayed_and_the_log_names_the_way_out() {
         }
         stage.owned(0);
         stage.proxy.wait_for_log("trust_unseen_body");
-        // A session that may see it serves for all.
+        // One session that may see the procedure is enough for all sessions.
         let mut seeing = stage.twin();
         seeing.run(CALL);
         twin.run(CALL);
@@ -131,7 +131,7 @@ fn a_body_that_cannot_be_seen_is_relayed_and_the_log_names_the_way_out() {
     });
 }
 
-/// Ids below zero are within a signed type; Headwater's are not.
+/// A signed type allows ids below zero; Headwater's ids are unsigned.
 #[test]
 fn negative_ids_are_left_to_the_server() {
     on_each_server(|server| {
@@ -155,7 +155,7 @@ fn negative_ids_are_left_to_the_server() {
         client.query("ANALYZE TABLE message, follower");
         let proxy = Proxy::configured(server.addr(), &timeline.toml(), &[]);
         for reader in [1, 4, 5] {
-            // Each in a session of its own: what fails once is not tried again.
+            // Each in its own session: a session does not retry what failed once.
             for bound in ["", ", 100", ", 4", ", 0", ", -3"] {
                 let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
                 let form = if bound.is_empty() { "" } else { "2" };
@@ -170,7 +170,7 @@ fn negative_ids_are_left_to_the_server() {
                 }
             }
         }
-        // What was seen of an author before does not hide what it has below zero now.
+        // What memory knows of an author from before does not hide the ids below zero that the author has now.
         client.ok("INSERT INTO message VALUES (50, 11, ''), (40, 11, ''), (60, 13, '')");
         client.ok("INSERT INTO follower VALUES (10, 11), (10, 12), (10, 13)");
         for (id, author) in [(70, 13), (-10, 11), (-20, 12)] {
@@ -227,7 +227,7 @@ fn a_tail_of_more_than_a_thousand_ids_keeps_its_columns() {
     });
 }
 
-/// Without column definitions, an own answer says less than it seems to.
+/// Without column definitions, a reply from Headwater contains less than it seems to.
 #[test]
 fn a_session_without_column_definitions_is_relayed() {
     const OPTIONAL_RESULTSET_METADATA: u64 = 1 << 25;

@@ -1,5 +1,5 @@
-//! A server, or somebody on the way to it, that says what no server should in answer to what Headwater asks for itself:
-//! the session that asked may suffer, no other one does, and nothing grows.
+//! A server, or an attacker on the way to it, that answers Headwater's internal queries with what no server should send:
+//! the session that sent the query may suffer, no other one does, and nothing grows.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,12 +18,12 @@ use crate::kit::wire_client::WireClient;
 use crate::kit::wire_client::packet::encode;
 use crate::memory::warm;
 
-/// What an endless stream comes to before it ends all the same.
+/// Bytes after which even an endless stream ends.
 const ENDLESS: usize = 192 * 1024 * 1024;
-/// How long a client waits for what becomes of its session.
+/// How long a client waits for the outcome of its session.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is said in place of an answer.
+/// What is sent in place of a reply.
 #[derive(Clone, Copy, Debug)]
 enum Mischief {
     Nothing,
@@ -124,7 +124,7 @@ impl Mischief {
     }
 }
 
-/// What the next connection will do that says these words.
+/// What the next connection that sends these words receives.
 type Armed = Arc<Mutex<Option<(Mischief, &'static str)>>>;
 
 fn arm(armed: &Armed, mischief: Mischief, words: &'static str) {
@@ -136,7 +136,7 @@ fn is_armed(armed: &Armed) -> bool {
     waiting.is_some()
 }
 
-/// The way to a server, on which those are met with mischief who have said this name.
+/// A relay to the server that misbehaves on connections whose login contains this name.
 fn road(server: SocketAddr, armed: &Armed, name: &'static str) -> Peer {
     let armed = Arc::clone(armed);
     Peer::start(move |stage| carry(stage, server, &armed, name))
@@ -188,7 +188,7 @@ fn carry(stage: &mut Stage, server: SocketAddr, armed: &Armed, name: &str) -> io
     }
 }
 
-/// A client whose call, or whose tail, meets each kind of mischief, beside one who is not to notice.
+/// A client whose call or follow-up SELECT meets each kind of mischief, and another client that must not notice.
 fn each_kind(words: &'static str, before: &[&str], then: &str, deceived: impl Fn(&[u8]) -> bool) {
     on_each_server(|server| {
         let database = Database::classic(server, "hostile");
@@ -220,7 +220,7 @@ fn each_kind(words: &'static str, before: &[&str], then: &str, deceived: impl Fn
             victim.send(&[b"\x03", then.as_bytes()].concat()).unwrap();
             let begun = Instant::now();
             let mut told = Vec::new();
-            // A session that ends in mid packet may be cut off.
+            // A session that ends within a packet may be cut off.
             let _ = (&mut victim.stream)
                 .take(16 * 1024 * 1024)
                 .read_to_end(&mut told);
@@ -250,18 +250,18 @@ fn nonsense_in_answer_to_a_lookup_ends_its_session_alone() {
 #[test]
 fn nonsense_in_answer_to_a_tail_ends_its_session_alone() {
     let call = "CALL fetch_timeline_ids(1)";
-    // What the server says is the client's to judge, but it does not become messages.
+    // The client judges what the server sends, but it must not become messages.
     let a_message = |told: &[u8]| told.windows(6).any(|window| window == b"twenty");
     each_kind("message", &[call], TAIL, a_message);
 }
 
-/// Nobody else logs in as this one.
+/// No other session logs in with this name.
 const SERVICE: &str = "hw_told_nonsense";
 
-/// Part of the name of each of the log's first files: it is said to be sent the log.
+/// Part of the name of each of the log's first files: it appears in the request for the log.
 const LOG_FILE: &str = ".00000";
 
-/// The service account asks: for the procedures, for the end of the log, for rows to keep, and for the log itself.
+/// The service account's queries: for the procedures, for the end of the log, for rows to cache, and for the log itself.
 #[test]
 fn nonsense_in_answer_to_the_service_account_harms_no_session() {
     on_each_quiet_server(|server| {
@@ -290,7 +290,7 @@ fn nonsense_in_answer_to_the_service_account_harms_no_session() {
             false => "SHOW BINARY LOG STATUS",
         };
         let mut reader = 100;
-        // After each failure the log is left alone for longer.
+        // After each failure, Headwater waits longer before it follows the log again.
         let log = [
             Mischief::EndlessPacket,
             Mischief::ALongError,
@@ -308,7 +308,7 @@ fn nonsense_in_answer_to_the_service_account_harms_no_session() {
                 eprintln!("{mischief:?} in answer to {words}");
                 arm(&armed, mischief, words);
                 if words == LOG_FILE {
-                    // The stream begins anew.
+                    // The stream starts again.
                     let stream = "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'";
                     for id in root.column(stream) {
                         root.query(&format!("KILL {id}"));
@@ -316,7 +316,7 @@ fn nonsense_in_answer_to_the_service_account_harms_no_session() {
                 }
                 let begun = Instant::now();
                 loop {
-                    // One whom nobody has asked for yet.
+                    // A reader that no call has requested yet.
                     reader += 1;
                     root.ok(&format!(
                         "INSERT INTO follower VALUES ({reader}, 2), ({reader}, 3)"
@@ -335,7 +335,7 @@ fn nonsense_in_answer_to_the_service_account_harms_no_session() {
                     thread::sleep(Duration::from_millis(20));
                 }
                 let grown = proxy.peak_kib().saturating_sub(resident);
-                // A load of 64 MiB, in a buffer that doubles.
+                // 64 MiB, loaded into a buffer that doubles.
                 assert!(grown < 128 * 1024, "{mischief:?}: grew by {grown} KiB");
             }
         }

@@ -1,4 +1,4 @@
-//! What a statement leaves behind besides its answer: counts, warnings, ids.
+//! What a statement leaves besides its reply: counts, warnings, ids.
 
 use super::transcripts::stories;
 

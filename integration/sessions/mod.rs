@@ -1,5 +1,5 @@
-//! One session's stories: the same statements straight to the server and through Headwater give the
-//! same replies, whatever the session is in the middle of.
+//! Tests of one session: the same statements directly to the server and through Headwater give the
+//! same replies in every state of the session.
 
 mod accounts;
 mod at_random;

@@ -1,4 +1,4 @@
-//! Statements of the app's own between calls and tails: most have nothing to do with either.
+//! The application's own statements between calls and follow-up SELECTs: most concern neither.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -34,13 +34,13 @@ const LOOKS: &[&str] = &[
     "SELECT * FROM message ORDER BY id LIMIT 2 INTO @a, @b, @c",
 ];
 
-/// Stored functions are the whole server's affair, and the stories share theirs.
+/// Stored functions concern the whole server, and these tests share a server.
 static FUNCTIONS: Mutex<()> = Mutex::new(());
 
 #[test]
 fn statements_in_between_leave_calls_and_tails_as_they_are() {
     let _none = FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    // What was seen at the start holds to the end.
+    // The check at the start holds to the end of the test.
     let (_folder, settings) = settings_file("[limits]\nrecheck_ms = 3600000\n");
     on_each_stage_with(&["--config", &settings], |stage| {
         for other in OTHERS {
@@ -72,12 +72,12 @@ fn statements_in_between_leave_calls_and_tails_as_they_are() {
     });
 }
 
-/// Without stored functions, a SELECT of other tables does not have the result table written. With some, any
-/// may run one, and that may look at anything.
+/// Without stored functions, a SELECT of other tables does not make Headwater write the result table. With some, any
+/// SELECT may run one, and that may read any table.
 #[test]
 fn a_select_does_not_have_the_table_written_unless_a_function_may_look() {
     let _own = FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    // While definitions are checked anew, it is not known whether there are functions.
+    // During a new check of the definitions, Headwater does not know whether there are functions.
     let (_folder, settings) = settings_file("[limits]\nrecheck_ms = 3600000\n");
     on_each_stage_with(&["--config", &settings], |stage| {
         let mut twin = stage.twin();
@@ -94,7 +94,7 @@ fn a_select_does_not_have_the_table_written_unless_a_function_may_look() {
             assert_eq!(more("calls_owned"), 10, "{counts:?}");
             more("tables_written")
         };
-        // When the log is first listened to, everything is looked at again.
+        // When Headwater starts to follow the log, it checks everything again.
         let is_quiet = (0..20).any(|_| {
             written_by_calls() == 0 || {
                 thread::sleep(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! What a server says of a procedure's text when a session has it parsed: on MySQL, the first call's warnings.
+//! What a server reports on a procedure's text when a session has it parsed: on MySQL, the first call's warnings.
 
 use headwater::lab::private_server::PrivateServer;
 
@@ -29,7 +29,7 @@ fn login() -> Login {
     Login::default().database("tl")
 }
 
-/// Tells a story of each kind of text, with memory and without.
+/// Runs a test for each kind of text, with memory and without.
 #[track_caller]
 fn on_each_text(story: impl Fn(&PrivateServer, &Proxy)) {
     let options = [
@@ -151,7 +151,7 @@ fn a_routine_that_changes_has_the_next_call_told_again() {
             ] {
                 twin.run(NEWEST);
                 twin.run(BOUNDED);
-                // Once: the two sides share the database.
+                // Once, because the two sides share the database.
                 twin.proxied.ok(change);
                 for call in [NEWEST, BOUNDED, NEWEST] {
                     twin.run(call);
@@ -162,7 +162,7 @@ fn a_routine_that_changes_has_the_next_call_told_again() {
     });
 }
 
-/// The order of the proofs: a call that is relayed behind its lookups has to find the text not parsed.
+/// The order of the proofs: a call that is relayed after its lookups must find the text not yet parsed.
 #[test]
 fn a_call_that_is_relayed_after_all_is_told_by_the_server() {
     on_each_text(|server, proxy| {

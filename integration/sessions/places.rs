@@ -34,7 +34,7 @@ fn each_database_has_result_tables_of_its_own() {
     });
 }
 
-/// Where a session is that was reset is where it was, and that may not be known.
+/// A reset session stays in its database, which may be unknown.
 #[test]
 fn a_reset_does_not_make_a_database_certain() {
     on_each_stage(|stage| {
@@ -42,7 +42,7 @@ fn a_reset_does_not_make_a_database_certain() {
         let second = other("{db}");
         let mut twin = stage.twin();
         twin.run("CALL fetch_timeline_ids(1)");
-        // Not every client is told that this takes it elsewhere.
+        // Not every client is notified that this changes the database.
         twin.run(&format!("DO 1; USE {second}"));
         twin.command(&[COM_RESET_CONNECTION]);
         let call = twin.prepare("CALL fetch_timeline_ids(?)");
@@ -59,7 +59,7 @@ fn a_reset_does_not_make_a_database_certain() {
 
 /// Gives each database a second one, with fewer authors.
 fn with_seconds(stage: &mut Stage) {
-    // The other side's own database would be told apart by its name; so both get a second one.
+    // The other side's database cannot serve as the second one, because the names would differ; so both get a new one.
     for database in stage
         .databases
         .iter()
@@ -113,7 +113,7 @@ fn two_definitions_keep_their_result_tables_apart() {
             }
         }
         let mut twin = stage.twin();
-        // The verdict of the start, which found no procedure, is asked for anew.
+        // This renews the verdict of the start, which found no procedure.
         twin.run("DROP PROCEDURE IF EXISTS nothing_such");
         let second_tail = TAIL.replace("fetch_timeline_tt", "second_tt");
         for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Calls that are prepared by COM_STMT_PREPARE: owned where their values are certainly numbers, and the same as the
+//! Calls that COM_STMT_PREPARE prepares: served where their values are certainly numbers, and the same as the
 //! server's in every other case.
 
 use super::stage::{Stage, TAIL, look, on_each_stage, on_each_stage_with};
@@ -123,7 +123,7 @@ fn whatever_is_no_number_is_the_servers() {
             look(&mut twin);
         }
         stage.owned(1);
-        // None of them stands in the way of those that are.
+        // None of them keeps other calls from being served.
         twin.execute_with(newest, &[Param::long(1)], 0, true);
         look(&mut twin);
         stage.owned(2);
@@ -166,7 +166,7 @@ fn a_client_that_is_told_of_no_database_has_its_calls_where_it_prepared_them() {
         twin.execute_with(call, &one, 0, true);
         look(&mut twin);
         stage.owned(1);
-        // Nobody saw which database this chose, but it has been the same one since.
+        // Headwater does not see which database this chooses, but the database has not changed since.
         twin.run("USE mysql; USE {db}");
         let unknown = twin.prepare("CALL fetch_timeline_ids(?)");
         twin.execute_with(unknown, &one, 0, true);
@@ -182,7 +182,7 @@ fn a_client_that_is_told_of_no_database_has_its_calls_where_it_prepared_them() {
         twin.execute_with(again, &one, 0, true);
         look(&mut twin);
         stage.owned(4);
-        // Between text and execution: which one it was then nobody can tell any more.
+        // The database changes between preparation and execution: which one it was then is no longer known.
         twin.run("USE mysql; USE {db}");
         let between = twin.prepare("CALL fetch_timeline_ids(?)");
         twin.run("USE mysql; USE {db}");
@@ -197,7 +197,7 @@ fn statements_end_with_a_close_a_reset_and_a_change_of_user() {
     on_each_stage(|stage| {
         let mut twin = stage.twin();
         let one = [Param::long(1)];
-        // Before any call: on MariaDB the ids count on in a procedure.
+        // Prepared before any call: on MariaDB a procedure advances the statement ids.
         let closed = twin.prepare("CALL fetch_timeline_ids(?)");
         let reset = twin.prepare("CALL fetch_timeline_ids(?)");
         twin.execute_with(closed, &one, 0, true);
@@ -233,7 +233,7 @@ fn the_one_prepared_last_may_be_called_by_no_number() {
     });
 }
 
-/// As MariaDB's C library sends what it is told to execute directly.
+/// MariaDB's C library sends a direct execution this way.
 #[test]
 fn an_execution_may_follow_its_text_without_waiting() {
     on_each_stage(|stage| {
@@ -247,7 +247,7 @@ fn an_execution_may_follow_its_text_without_waiting() {
                 let prepared = client.reply(COM_STMT_PREPARE).unwrap();
                 (prepared, client.reply(COM_STMT_EXECUTE).unwrap())
             });
-            // The ids of statements count on in MariaDB's procedures.
+            // MariaDB's procedures advance the statement ids.
             let without_id = |reply: Reply| {
                 let packet = &reply.packets[0];
                 (packet.seq, packet.payload.len(), reply.packets.len())
@@ -288,7 +288,7 @@ fn many(stage: &mut Stage, limit: usize) {
     }
     stage.owned(limit as u64);
     twin.of_statement(COM_STMT_CLOSE, calls[0], b"");
-    // Those that are not known may have set a one-shot transaction, and may have changed the database.
+    // Statements that Headwater does not know may have set a one-shot transaction, and may have changed the database.
     twin.run("CALL fetch_timeline_ids(1)");
     twin.run("CALL fetch_timeline_ids(1)");
     let another = twin.prepare("CALL fetch_timeline_ids(?)");
@@ -297,7 +297,7 @@ fn many(stage: &mut Stage, limit: usize) {
     stage.owned(limit as u64 + 2);
 }
 
-/// A row count that is asked for has what came behind the call run again, but not what would undo the rest.
+/// A query for the row count makes Headwater repeat what came after the call, but not what would undo the remainder.
 #[test]
 fn a_reset_behind_a_call_takes_no_long_data_that_came_behind_it() {
     on_each_stage(|stage| {
@@ -338,7 +338,7 @@ fn bits_that_mean_nothing_in_a_type_are_the_servers_to_judge() {
     });
 }
 
-/// A cursor keeps the rows it was opened on, whatever becomes of the table that they are from.
+/// A cursor keeps the rows it was opened on, whatever happens to their table.
 #[test]
 fn a_tail_is_fetched_in_pieces_with_calls_in_between() {
     on_each_stage(|stage| {
@@ -369,7 +369,7 @@ fn a_tail_is_fetched_in_pieces_with_calls_in_between() {
                     look(&mut twin);
                     twin.run("CALL fetch_timeline_ids(3)");
                     assert_eq!(fetch(&mut twin, statement, 1), 1);
-                    // What is left of it: twelve of the tail, more of the table.
+                    // The remaining rows: twelve of the follow-up SELECT, more of the table.
                     assert!(fetch(&mut twin, statement, 1_000) >= 12);
                     fetch(&mut twin, statement, 1);
                     look(&mut twin);

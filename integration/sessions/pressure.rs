@@ -1,4 +1,4 @@
-//! Clients that ask for more than they take.
+//! Clients that request more than they read.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::kit::twin::Twin;
 const TAIL: &str = "SELECT message.id, user_id, body FROM message \
                     INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
 
-/// What a session may take, the sockets' own buffers aside.
+/// What a session may use, without the sockets' own buffers.
 const SESSION_KIB: u64 = 4 * 1024;
 
 #[test]
@@ -41,7 +41,7 @@ fn owned_answers_that_nobody_reads_do_not_grow_the_proxy() {
             .tcp()
             .set_write_timeout(Some(Duration::from_millis(500)))
             .unwrap();
-        // Five kilobytes each, if all were answered: 200 MB.
+        // Five kilobytes each: 200 MB if all were answered.
         let mut sent = 0;
         while sent < 40_000 {
             match client.send(&payload) {
@@ -56,7 +56,7 @@ fn owned_answers_that_nobody_reads_do_not_grow_the_proxy() {
             grown < SESSION_KIB,
             "grew by {grown} KiB after {sent} tails"
         );
-        // They were worth answering: those first in line are whole.
+        // Answering was useful: the replies to the first requests are complete.
         for _ in 0..20 {
             let mut packets = 0;
             while packets < 1 + 3 + 20 + 1 {
@@ -69,7 +69,7 @@ fn owned_answers_that_nobody_reads_do_not_grow_the_proxy() {
     });
 }
 
-/// Beyond a limit, the server answers as it always would.
+/// Beyond a limit, the server answers as without Headwater.
 #[test]
 fn what_exceeds_a_limit_is_the_servers() {
     on_each_server(|server| {
@@ -101,12 +101,12 @@ fn what_exceeds_a_limit_is_the_servers() {
         let tail = TAIL.replace("LIMIT 20", "LIMIT 3");
 
         let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
-        // Twelve heads, where nine are the most that may be kept.
+        // Twelve heads, where the limit is nine.
         twin.run("CALL fetch_timeline_ids2(1, 5000)");
         twin.run(&tail);
         let counts = proxy.counts();
         assert_eq!(counts.of("calls_relayed[too_many_ids]"), 1, "{counts:?}");
-        // A new session: what fails once is not tried again.
+        // A new session: a session does not retry what failed once.
         let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
         for call in [
             "CALL fetch_timeline_ids2(2, 5000)",
@@ -118,7 +118,7 @@ fn what_exceeds_a_limit_is_the_servers() {
         }
         let counts = proxy.counts();
         assert_eq!(counts.of("calls_owned"), 2, "{counts:?}");
-        // The newest bodies are longer than what may be held of a tail.
+        // The newest bodies exceed the limit for the buffered rows of a follow-up SELECT.
         assert_eq!(counts.of("tails_retried"), 1, "{counts:?}");
     });
 }

@@ -1,4 +1,4 @@
-//! Why a call was relayed: each reason has a counter, and a call that is relayed for it counts there and nowhere else.
+//! Why a call was relayed: each reason has a counter, and a call that is relayed for it counts there only.
 
 use super::stage::{Stage, TAIL, on_each_stage, on_each_stage_with};
 use crate::kit::database::Database;
@@ -8,7 +8,7 @@ use crate::kit::wire_client::Param;
 
 const CALL: &str = "CALL fetch_timeline_ids(1)";
 
-/// Statements in a new session, and the reason why the call behind them is relayed.
+/// Statements in a new session, and the reason why the call after them is relayed.
 const REASONS: &[(&[&str], &str)] = &[
     (&["SET autocommit = 0"], "autocommit_off"),
     (&["BEGIN"], "in_transaction"),
@@ -34,13 +34,13 @@ const REASONS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Runs `call` on both sides; the one call relayed meanwhile was so for that reason.
+/// Runs `call` on both sides; asserts that the one call relayed meanwhile counts for that reason.
 #[track_caller]
 fn relayed_for(stage: &Stage, label: &str, call: impl FnOnce()) {
     assert!(is_relayed_for(stage, label, call), "{label}: owned");
 }
 
-/// False where it is owned; else it is relayed, and for this.
+/// False if the call is served; otherwise asserts that it is relayed for this reason.
 #[track_caller]
 fn is_relayed_for(stage: &Stage, label: &str, call: impl FnOnce()) -> bool {
     let before = stage.proxy.counts();
@@ -58,7 +58,7 @@ fn is_relayed_for(stage: &Stage, label: &str, call: impl FnOnce()) -> bool {
 #[test]
 fn a_session_that_is_in_the_way_is_counted_as_what_it_is() {
     on_each_stage(|stage| {
-        // The definition's verdict is there from here on.
+        // From here on, the definition has a verdict.
         stage.twin().run(CALL);
         for (before, label) in REASONS {
             let mut twin = stage.twin();
@@ -85,15 +85,15 @@ fn a_session_that_is_in_the_way_is_counted_as_what_it_is() {
         relayed_for(stage, "other_database", || drop(twin.run(call)));
         stage.aside("ALTER PROCEDURE {db}.fetch_timeline_ids SQL SECURITY INVOKER");
         let mut twin = stage.twin();
-        // A statement that touches procedures has the definition looked at again.
+        // A statement that touches procedures causes a new check of the definition.
         twin.run("DROP PROCEDURE IF EXISTS nothing_such");
-        // It may leave anything behind, which changes nothing for its next call.
+        // The procedure may leave any state, which changes nothing for its next call.
         for _ in 0..4 {
             relayed_for(stage, "definition_refused", || drop(twin.run(CALL)));
         }
         let qualified = "CALL {db}.fetch_timeline_ids(1)";
-        // Another one may find what it left: not where the definition was looked at again in between, for what happens elsewhere on
-        // the server.
+        // Another procedure's call may meet that state, unless activity elsewhere on the server caused a new check of the definition
+        // in between.
         let bounded = "CALL fetch_timeline_ids2(1, 300)";
         relayed_for(stage, "definition_refused", || drop(twin.run(qualified)));
         let mut tries = 0;
@@ -112,7 +112,7 @@ fn a_session_that_is_in_the_way_is_counted_as_what_it_is() {
 fn an_account_that_may_too_little_is_counted_as_what_it_lacks() {
     on_each_stage(|stage| {
         if !stage.service {
-            // Nobody has been there yet whose account sees the procedures.
+            // No account that sees the procedures has connected yet.
             let executes = stage.account("EXECUTE");
             let mut twin = stage.twin_of(&executes);
             relayed_for(stage, "definition_unchecked", || drop(twin.run(CALL)));
@@ -129,7 +129,7 @@ fn an_account_that_may_too_little_is_counted_as_what_it_lacks() {
         let asks = stage.account("SELECT, EXECUTE");
         let mut twin = stage.twin_of(&asks);
         twin.run(CALL);
-        // It may not create the table that this asks for: the procedure does.
+        // The account may not create the table that this needs: the procedure creates it.
         twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
         relayed_for(stage, "write_denied", || drop(twin.run(CALL)));
         twin.run(TAIL);
@@ -146,7 +146,7 @@ fn without_acceleration_every_call_is_counted_as_switched_off() {
     });
 }
 
-/// Drivers that switch autocommit off say nothing of it to anybody.
+/// Drivers that switch autocommit off do not report it.
 #[test]
 fn an_account_without_autocommit_is_told_of_once_with_the_way_out() {
     on_each_server(|server| {

@@ -1,4 +1,4 @@
-//! The service account: what it needs, and what becomes of calls when it cannot ask.
+//! The service account: what it needs, and what happens to calls when it cannot query the server.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ fn timeline(server: &'static Server, story: &str) -> Database {
     database
 }
 
-/// Those to follow the log are for memory.
+/// The rights to follow the log are for memory only.
 #[test]
 fn the_rights_to_see_the_bodies_and_to_read_are_enough_for_lookups() {
     on_each_server(|server| {
@@ -52,7 +52,7 @@ fn the_rights_to_see_the_bodies_and_to_read_are_enough_for_lookups() {
         proxy.login(&database.login()).ok(CALL);
         assert_eq!(proxy.counts().of("calls_owned"), 1, "{}", proxy.log());
 
-        // Some servers have no procedures; then there is a definition still.
+        // Some servers have no procedures; the definition still applies there.
         for procedure in ["fetch_timeline_ids", "fetch_timeline_ids2"] {
             root.ok(&format!("DROP PROCEDURE {}.{procedure}", database.name()));
         }
@@ -68,7 +68,7 @@ fn the_rights_to_see_the_bodies_and_to_read_are_enough_for_lookups() {
     });
 }
 
-/// A table that somebody has locked holds up the check, and nobody's calls of other timelines.
+/// A locked table delays the check, but no calls for other timelines.
 #[test]
 fn a_check_that_is_held_up_does_not_hold_up_calls() {
     on_each_server(|server| {
@@ -84,7 +84,7 @@ fn a_check_that_is_held_up_does_not_hold_up_calls() {
         while Instant::now() < until {
             let started = Instant::now();
             client.ok(CALL);
-            // Far above the patience, far below the time that the lock is held.
+            // Far above Headwater's wait, far below the time that the lock is held.
             assert!(started.elapsed() < Duration::from_secs(10));
         }
         administrator.ok("UNLOCK TABLES");
@@ -97,19 +97,19 @@ fn a_check_that_is_held_up_does_not_hold_up_calls() {
     });
 }
 
-/// What drivers send all day has no one check definitions again.
+/// Statements that drivers send all day do not cause a new check of the definitions.
 #[test]
 fn ordinary_statements_leave_the_verdict_alone() {
     on_each_server(|server| {
         let database = timeline(server, "ordinary");
-        // Without memory: what it hears of other stories' tables has definitions checked again.
+        // Without memory: changes of other tests' tables in the log would cause a new check of definitions.
         let settings = "[limits]\nrecheck_ms = 3600000\n[index]\nmemory_bytes = 0\n";
         let proxy = Proxy::configured(server.addr(), settings, ROOT_SERVICE);
-        // The check at the start, which goes on while the process listens already.
+        // The check at the start, which continues after the process listens.
         proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
         let mut client = proxy.login(&database.login());
         client.ok(CALL);
-        // Past Headwater: only a new check could notice.
+        // Directly on the server: only a new check could notice.
         let mut root = database.connect();
         root.ok("DROP PROCEDURE fetch_timeline_ids");
         root.ok("CREATE PROCEDURE fetch_timeline_ids(IN reader int unsigned) SELECT 1");
@@ -120,7 +120,7 @@ fn ordinary_statements_leave_the_verdict_alone() {
         client.ok(CALL);
         client.ok(CALL);
         assert_eq!(proxy.counts().of("calls_owned"), 3, "{}", proxy.log());
-        // And this is one that has.
+        // This statement causes a new check.
         client.ok("DROP PROCEDURE IF EXISTS nothing_such");
         client.query(CALL);
         client.query(CALL);
@@ -128,7 +128,7 @@ fn ordinary_statements_leave_the_verdict_alone() {
     });
 }
 
-/// In clear text where nobody can listen, enciphered where somebody could; remembered by the server the second time.
+/// The password is in clear text where it cannot be intercepted, encrypted where it could be; the server caches it for the second login.
 #[test]
 fn the_service_account_logs_in_by_its_password() {
     on_each_server(|server| {
@@ -145,7 +145,7 @@ fn the_service_account_logs_in_by_its_password() {
                 if !tls.is_empty() && !has_tls {
                     continue;
                 }
-                // Of a new account the server remembers nothing.
+                // The server has no cached password of a new account.
                 root.ok(&format!("DROP USER IF EXISTS {user}@'%'"));
                 root.ok(&format!("CREATE USER {user}@'%' IDENTIFIED BY '{quoted}'"));
                 root.ok(&format!("GRANT ALL ON *.* TO {user}@'%'"));

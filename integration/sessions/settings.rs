@@ -1,4 +1,4 @@
-//! Session settings that change what the procedure does, or what its OK says.
+//! Session settings that change what the procedure does, or what its OK contains.
 
 use super::stage::on_each_stage;
 use super::transcripts::stories;
@@ -14,7 +14,7 @@ stories!(
     a_session_that_makes_calls_is_not_idle,
 );
 
-/// MySQL tells each statement's number then, and gives each transaction the one that the client chose.
+/// MySQL then reports each statement's number, and gives each transaction the number that the client chose.
 #[test]
 fn what_only_the_server_can_number_is_its_own_to_answer() {
     on_each_stage(|stage| {
@@ -42,7 +42,7 @@ fn what_only_the_server_can_number_is_its_own_to_answer() {
         direct.ok(&format!("USE {}", stage.databases[0].name()));
         direct.ok(call);
         client.ok(call);
-        // A number that was given already has its statements left out.
+        // The server skips the statements of a number that is already used.
         let first = 1 + 2 * u32::from(stage.service);
         for (client, number) in [(&mut direct, first), (&mut client, first + 1)] {
             let uuid = "5ca1ab1e-0000-0000-0000-000000000000";
@@ -55,7 +55,7 @@ fn what_only_the_server_can_number_is_its_own_to_answer() {
     });
 }
 
-/// MariaDB has no such setting, and `enforce_storage_engine` in its place.
+/// MariaDB has `enforce_storage_engine` instead of this setting.
 #[test]
 fn where_the_engine_of_the_result_table_is_disabled_the_server_says_so() {
     let options = |mariadb| match mariadb {

@@ -1,4 +1,4 @@
-//! A call and more statements in one command, as PHP programs send them.
+//! A call and further statements in one command, as PHP programs send them.
 
 use super::stage::{TAIL, look, on_each_stage};
 use super::transcripts::stories;

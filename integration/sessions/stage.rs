@@ -1,5 +1,5 @@
-//! Where the stories of sessions play: two databases of the same content on one server, and
-//! Headwater in front.
+//! The stage of the session tests: two databases of the same content on one server, and a Headwater
+//! process before it.
 
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
@@ -11,7 +11,7 @@ use crate::kit::wire_client::{Login, WireClient};
 pub(crate) const TAIL: &str = "SELECT message.id,user_id,body FROM message \
      INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
 
-/// The direct session plays in the first database, the other one in the second.
+/// The direct session uses the first database, the proxied one the second.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) server: &'static Server,
@@ -19,18 +19,18 @@ pub(crate) struct Stage {
     pub(crate) proxy: Proxy,
     pub(crate) timeline: Timeline,
     pub(crate) service: bool,
-    /// Straight to the server, for what happens besides.
+    /// Connected directly to the server, for statements outside the two sessions.
     pub(crate) root: WireClient,
 }
 
-/// On both servers, with and without a service account. MySQL warns of the words of 2008 whenever it
-/// parses them, which is no part of these stories: there the procedures do without.
+/// Runs the test on both servers, with and without a service account. MySQL warns about the wording of 2008
+/// whenever it parses it, which is no part of these tests: there the procedures omit it.
 #[track_caller]
 pub(crate) fn on_each_stage(story: impl Fn(&mut Stage)) {
     on_each_stage_with(&[], story);
 }
 
-/// The same with further flags of `serve`.
+/// As [`on_each_stage`], with further flags of `serve`.
 #[track_caller]
 pub(crate) fn on_each_stage_with(flags: &[&str], story: impl Fn(&mut Stage)) {
     on_each_server(|server| {
@@ -56,7 +56,7 @@ pub(crate) fn on_each_stage_with(flags: &[&str], story: impl Fn(&mut Stage)) {
     });
 }
 
-/// What an owned call leaves behind, and the real one: by the tail, and from the table.
+/// Compares what a served call leaves with what the server's call leaves: by the follow-up SELECT, and from the table.
 #[track_caller]
 pub(crate) fn look(twin: &mut Twin) {
     twin.run(TAIL);
@@ -71,7 +71,7 @@ fn start(server: &Server, service: bool, flags: &[&str]) -> Proxy {
     Proxy::start(server.addr(), &all)
 }
 
-/// 240 messages of 12 authors. Reader 1 follows ten of them, itself too, 2 follows two, 3 nobody;
+/// 240 messages of 12 authors. Reader 1 follows ten of them, itself included, 2 follows two, 3 none;
 /// author 11 wrote once and 12 never.
 #[track_caller]
 fn small(server: &'static Server, timeline: &Timeline) -> Database {
@@ -96,13 +96,13 @@ fn small(server: &'static Server, timeline: &Timeline) -> Database {
 }
 
 impl Stage {
-    /// Two new sessions of `root`.
+    /// Opens two new sessions of `root`.
     #[track_caller]
     pub(crate) fn twin(&self) -> Twin {
         self.twin_of(&Login::default())
     }
 
-    /// Two new sessions of an account.
+    /// Opens two new sessions of an account.
     #[track_caller]
     pub(crate) fn twin_of(&self, login: &Login) -> Twin {
         let names = [self.databases[0].name(), self.databases[1].name()];
@@ -114,7 +114,7 @@ impl Stage {
         }
     }
 
-    /// A statement of `root` in both databases, past Headwater; `{db}` is the database's name.
+    /// Runs a statement as `root` in both databases, directly on the server; `{db}` is the database's name.
     #[track_caller]
     pub(crate) fn aside(&mut self, sql: &str) {
         for database in &self.databases {
@@ -122,7 +122,7 @@ impl Stage {
         }
     }
 
-    /// An account that may do `privileges` in both databases.
+    /// Creates an account with `privileges` in both databases.
     #[track_caller]
     pub(crate) fn account(&mut self, privileges: &str) -> Login {
         let login = self.databases[0].account(privileges, "");
@@ -134,7 +134,7 @@ impl Stage {
         login
     }
 
-    /// How many calls were owned since the stage was set.
+    /// Asserts how many calls have been served since the stage was set up.
     #[track_caller]
     pub(crate) fn owned(&self, calls: u64) {
         let counts = self.proxy.counts();

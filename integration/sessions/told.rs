@@ -1,11 +1,11 @@
-//! Every story of a file is told by a test, and every file by a module.
+//! Every scenario of a file has a test, and every file has a module.
 
 use std::fs;
 use std::path::PathBuf;
 
 use super::transcripts::{folder, names, path};
 
-/// The files, each with the stories that have a test.
+/// The files, each with the scenarios that have a test.
 const FILES: &[(&str, &[&str])] = &[
     ("accounts", super::accounts::STORIES),
     ("between", super::between::STORIES),

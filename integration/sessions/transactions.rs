@@ -15,7 +15,7 @@ stories!(
     savepoints_xa_and_locking_reads_are_relayed,
 );
 
-/// Why calls are relayed even where a transaction has only read so far: nothing but the same reads leaves the same locks.
+/// Why calls are relayed even where a transaction has only read so far: only the same reads leave the same locks.
 #[test]
 fn a_call_in_a_transaction_reads_past_its_snapshot_and_keeps_what_it_read_locked() {
     on_each_stage(|stage| {

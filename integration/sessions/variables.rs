@@ -1,4 +1,4 @@
-//! Calls whose values are in user variables, and calls that are prepared by name.
+//! Calls whose values are in user variables, and calls that PREPARE names.
 
 use super::stage::{TAIL, look, on_each_stage};
 use super::transcripts::stories;
@@ -16,7 +16,7 @@ stories!(
     a_statement_prepared_by_name_calls_what_was_meant_then,
 );
 
-/// What a statement leaves that sets variables is in part what the one before it left.
+/// The counts after a statement that sets variables depend in part on the statement before it.
 #[test]
 fn counts_behind_variables_that_are_set_are_those_of_the_server() {
     on_each_stage(|stage| {

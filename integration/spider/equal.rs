@@ -1,4 +1,4 @@
-//! Calls at random, on one, two and four data nodes: every reply is the procedure's, packet by packet.
+//! Random calls on one, two and four data nodes: every reply equals the procedure's, packet by packet.
 
 use super::{Answers, Spread};
 use crate::differential::Asked;
@@ -41,14 +41,14 @@ fn compare(data: usize, answers: Answers) {
     let mut random = Random(how_many("HEADWATER_SEED", data as u64));
     let mut world = Messages::load(&mut spread.direct(), &mut random);
     let mut somebody = spread.direct();
-    // A quiet machine would be done before the logs are followed.
+    // On an idle machine the test would end before the logs are followed.
     if answers == Answers::Memory {
         let mut first = proxy.login(&spread.login);
         warm(&proxy, &mut first, "CALL fetch_timeline_ids(1)");
     }
     let before = proxy.counts();
     let calls = how_many("HEADWATER_CHECKS", 600);
-    // Each change of an author who is followed has memory tried again.
+    // After each change of a followed author, memory is tested again.
     let wanted = match answers {
         Answers::Memory => calls / 3,
         Answers::Lookups | Answers::LookupsAlone => 0,
@@ -79,7 +79,7 @@ fn compare(data: usize, answers: Answers) {
     assert_eq!(counts.of("calls_relayed[lookup_failed]"), 0, "{counts:?}");
 }
 
-/// Each id is there once, as an app has it that counts them in one place.
+/// Message ids are unique, as in an app that allocates them centrally.
 struct Messages {
     next: u64,
 }
@@ -110,7 +110,7 @@ impl Messages {
         Messages { next: 900 }
     }
 
-    /// By the Spider node, or past it on the data node, whose changes are in no log of the Spider node.
+    /// Makes a change through the Spider node, or directly on the data node, whose changes are in no log of the Spider node.
     fn change(&mut self, spread: &Spread, somebody: &mut WireClient, random: &mut Random) {
         let (author, reader) = (1 + random.below(USERS), 1 + random.below(USERS));
         let some = 1 + random.below(4).pow(3);
@@ -132,7 +132,7 @@ impl Messages {
                 );
                 spread.data_node_of(author).ok(&delete);
             }
-            // Of a move to another partition Spider wants every column to be named.
+            // Spider requires all columns in the statement that moves a row to another partition.
             4 => {
                 let newest = somebody.column(&format!(
                     "SELECT id FROM message WHERE user_id = {reader} ORDER BY id DESC LIMIT 1"

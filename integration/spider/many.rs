@@ -1,4 +1,4 @@
-//! Readers who follow many authors on data nodes: answered by lookups, up to a bound.
+//! Readers who follow many authors on data nodes: lookups answer, up to a bound.
 
 use super::Spread;
 use crate::kit::timeline::insert;
@@ -6,13 +6,13 @@ use crate::kit::twin::Twin;
 use crate::kit::wire_client::WireClient;
 
 const AUTHORS: u64 = 5_200;
-/// Readers, and how many they follow.
+/// Readers, and how many authors each follows.
 const FOLLOWED: [(u64, u64); 4] = [(1, 500), (2, 501), (3, 1_400), (4, 5_000)];
-/// One more than lookups name.
+/// One more than the bound of a lookup.
 const TOO_MANY: (u64, u64) = (5, 5_001);
 const BOUND: u64 = 3_000;
 
-/// Two thirds of the authors have a message or two; few write much.
+/// Two thirds of the authors have a message or two; few have many.
 fn fill(client: &mut WireClient) {
     let mut messages = Vec::new();
     for id in 1..=6_000_u64 {
@@ -34,7 +34,7 @@ fn fill(client: &mut WireClient) {
     });
 }
 
-/// The page by each procedure, with all that it leaves.
+/// Compares each procedure's page and everything that the call leaves.
 fn ask(twin: &mut Twin, reader: u64) {
     twin.run(&format!("CALL fetch_timeline_ids({reader})"));
     twin.run("SELECT message.id, user_id, body FROM message INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20");
@@ -56,7 +56,7 @@ fn readers_of_many_authors_have_lookups_answer() {
     };
     let mut direct = spread.direct();
     fill(&mut direct);
-    // The procedure takes long, which a flag of its reply would say.
+    // The procedure is slow, which a flag of its reply would show.
     direct.ok("SET GLOBAL long_query_time = 3600");
     let proxy = spread.without_memory();
     let mut twin = Twin::between(spread.direct(), proxy.login(&spread.login));
@@ -65,7 +65,7 @@ fn readers_of_many_authors_have_lookups_answer() {
         for (reader, count) in FOLLOWED {
             ask(&mut twin, reader);
             asked += CALLS;
-            // One is followed no more, another one is, and somebody writes who never did, past the Spider node.
+            // On the data nodes: removes a follow, adds one, and inserts a message of an author who had none.
             direct.ok(&format!(
                 "DELETE FROM follower WHERE user_id = {reader} AND follower_id = {}",
                 2 + round

@@ -1,4 +1,4 @@
-//! The bench measures a Spider node of its own.
+//! The bench measures a private Spider node.
 
 use crate::kit::proxy::headwater;
 use crate::process::bench::nothing_differs;

@@ -1,4 +1,4 @@
-//! Timelines whose messages Spider spreads over data nodes: answered by lookups through the Spider node, as its procedure answers.
+//! Timelines whose messages Spider spreads over data nodes: lookups through the Spider node answer as its procedure does.
 
 mod equal;
 mod many;
@@ -13,17 +13,17 @@ use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::wire_client::{Login, WireClient};
 
 const DATABASE: &str = "tl";
-/// The definer's rights are proved by a run of the procedure, which locks what it reads on the data nodes: seldom here.
+/// A run of the procedure proves the definer's rights and locks what it reads on the data nodes, so runs are rare here.
 const SELDOM: &str = "[privileges]\nttl_s = 3600\n";
 
-/// A Spider node with empty tables, and how to log in there.
+/// A Spider node with empty tables, and a login for it.
 #[derive(Debug)]
 struct Spread {
     spider: SpiderCluster,
     login: Login,
 }
 
-/// Who answers.
+/// The source of the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answers {
     Memory,
@@ -33,7 +33,7 @@ enum Answers {
 }
 
 impl Spread {
-    /// With Headwater in front; `None` on a machine without Spider.
+    /// Starts nodes with Headwater; `None` on a machine without Spider.
     #[track_caller]
     fn answering(data: usize, answers: Answers) -> Option<(Spread, Proxy)> {
         let spread = Spread::start(data, answers == Answers::LookupsAlone)?;
@@ -44,7 +44,7 @@ impl Spread {
         Some((spread, proxy))
     }
 
-    /// `None` on a machine without Spider. The follow lists are on the data nodes too where `follows_too`.
+    /// `None` on a machine without Spider. With `follows_too`, the follow lists are on the data nodes too.
     #[track_caller]
     fn start(data: usize, follows_too: bool) -> Option<Spread> {
         let spider = crate::kit::spider::spider(data, &[])?;
@@ -52,7 +52,7 @@ impl Spread {
         Some(Spread::of(spider))
     }
 
-    /// One that has its tables.
+    /// A Spider node with its tables.
     fn of(spider: SpiderCluster) -> Spread {
         let login = Login::default().database(DATABASE);
         Spread { spider, login }
@@ -62,19 +62,19 @@ impl Spread {
         WireClient::login(self.spider.node.addr(), &self.login)
     }
 
-    /// Straight on the data node that keeps this user's rows.
+    /// A direct connection to the data node that stores this user's rows.
     fn data_node_of(&self, user: u64) -> WireClient {
         let data = &self.spider.data_nodes;
         WireClient::login(data[user as usize % data.len()].addr(), &self.login)
     }
 
-    /// Headwater in front, once it knows the timeline; with a service account, which the data nodes know as well.
+    /// Starts Headwater and waits until it knows the timeline; its service account exists on the data nodes as well.
     #[track_caller]
     fn proxy(&self) -> Proxy {
         self.behind(SELDOM)
     }
 
-    /// The same, which answers by lookups alone.
+    /// As [`Self::proxy`], with answers by lookups only.
     #[track_caller]
     fn without_memory(&self) -> Proxy {
         self.behind(&format!("{SELDOM}[index]\nmemory_bytes = 0\n"))

@@ -1,4 +1,4 @@
-//! What differs from a timeline of InnoDB: settings of Spider, ids that no key keeps apart, data nodes that are gone, and what is said of it.
+//! Differences from a timeline of InnoDB: Spider's settings, ids that no key keeps unique, failed data nodes, and the reports on them.
 
 use super::Spread;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, headwater};
@@ -47,7 +47,7 @@ fn settings_that_let_a_read_be_of_several_moments_have_the_procedure_run() {
         let mut client = proxy.login(&spread.login);
         client.ok(setting);
         let before = proxy.counts();
-        // The follow list is learned by the first call, where it may be asked for by itself.
+        // The first call loads the follow list, where a separate query for it is allowed.
         for _ in 0..3 {
             client.ok(CALL);
             assert_eq!(client.column(IDS), ["5", "4", "3", "2", "1"], "{setting}");
@@ -71,7 +71,7 @@ fn an_id_that_two_authors_have_is_the_procedures_to_refuse() {
     let mut client = proxy.login(&spread.login);
     client.ok(CALL);
     let mut direct = spread.direct();
-    // No key is in the way, on no node.
+    // No unique key prevents the duplicate on any node.
     direct.ok("INSERT INTO message VALUES (5, 3, 'twice')");
     for mut each in [spread.direct(), client, proxy.login(&spread.login)] {
         for call in [CALL, "CALL fetch_timeline_ids2(1, 5)"] {
@@ -94,12 +94,12 @@ fn a_data_node_that_is_gone_is_told_of_as_directly() {
     for session in &mut sessions {
         session.ok(CALL);
     }
-    // What was committed lately is lost otherwise, as these servers are set up.
+    // These servers are configured to lose recent commits in a crash otherwise.
     let mut last = spread.data_node_of(3);
     last.ok("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
     last.ok("UPDATE message SET body = CONCAT(body, '!')");
     spread.spider.data_nodes[1].kill();
-    // A connection that was lost is told of once; after that it cannot be made.
+    // Spider reports a lost connection once; after that, it fails to connect.
     let codes = sessions.each_mut().map(|session| {
         let calls = [CALL, CALL, "CALL fetch_timeline_ids2(1, 3)"];
         calls.map(|call| session.error(call).code)
@@ -107,7 +107,7 @@ fn a_data_node_that_is_gone_is_told_of_as_directly() {
     assert_eq!(codes[0][1..], codes[1][1..], "{codes:?}");
     spread.spider.data_nodes[1].restart().unwrap();
     for mut session in sessions.into_iter().chain([proxy.login(&spread.login)]) {
-        // Spider may have to notice on its first try.
+        // Spider may detect the change only on its first attempt.
         let _ = session.query(CALL);
         session.ok(CALL);
         assert_eq!(session.column(IDS), ["5", "4", "3", "2", "1"]);
@@ -166,11 +166,11 @@ fn follow_lists_on_data_nodes_are_asked_for_there() {
             client.ok(CALL);
             assert_eq!(client.column(IDS), ids);
         }
-        // Past the Spider node: none of its logs tells of this.
+        // A change on the data node itself: no log of the Spider node contains it.
         let unfollowed = "DELETE FROM follower WHERE user_id = 1 AND follower_id = 2";
         spread.data_node_of(1).ok(unfollowed);
     }
-    // The data nodes have settings of their own.
+    // The data nodes have their own settings.
     client.ok("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
     client.ok(CALL);
     let counts = proxy.counts();

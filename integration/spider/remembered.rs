@@ -1,4 +1,4 @@
-//! Pages from the logs of all data nodes: of one moment of all of them, and given up whenever it is not certain where messages are.
+//! Pages from the logs of all data nodes: of one moment of all nodes, and not served while the location of messages is uncertain.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -17,9 +17,9 @@ const CALL: &str = "CALL fetch_timeline_ids(1)";
 const IDS: &str = "SELECT id FROM fetch_timeline_tt ORDER BY id DESC";
 /// The reader's authors: on four nodes, two on each.
 const AUTHORS: u64 = 8;
-/// Messages that are kept of each author: so few that a page has all of them.
+/// Messages that remain of each author: few enough that a page contains all of them.
 const KEPT: u64 = 10;
-/// Calls between two looks at how many of them memory has answered.
+/// Calls between two checks of how many memory has served.
 const BATCH: u64 = 10;
 
 /// Reader 1 follows all authors, each of whom has a message.
@@ -55,8 +55,8 @@ fn page(client: &mut WireClient) -> Vec<u64> {
     ids.iter().map(|id| id.parse().unwrap()).collect()
 }
 
-/// A writer posts on one node after the other, each behind the acknowledgement of the last: whoever sees a message sees all before it. By the
-/// Spider node's own sessions, or straight on the data nodes.
+/// A writer posts on one node after the other, each time after the last OK: a page with a message contains all messages before it. The
+/// writes go through the Spider node's sessions, or directly to the data nodes.
 #[test]
 fn a_page_is_of_one_moment_of_all_nodes() {
     let Some(spread) = filled(4) else { return };
@@ -84,7 +84,7 @@ fn a_page_is_of_one_moment_of_all_nodes() {
                     let old = id - KEPT * AUTHORS;
                     node.ok(&format!("DELETE FROM message WHERE id = {old}"));
                 }
-                // Else hardly any page is read between two of them.
+                // Without a pause, hardly any page is read between two posts.
                 thread::sleep(Duration::from_millis(id % 5));
             }
         });
@@ -98,7 +98,7 @@ fn a_page_is_of_one_moment_of_all_nodes() {
                     let ids = page(&mut client);
                     let newest = ids[0];
                     assert!(newest >= least, "{newest}, and {least} was acknowledged");
-                    // The oldest may have been deleted meanwhile.
+                    // The oldest may be deleted by now.
                     let must = (KEPT - 2) * AUTHORS;
                     if (newest.saturating_sub(must) + 1..newest).any(|id| !ids.contains(&id)) {
                         torn.push(ids);
@@ -123,7 +123,7 @@ fn a_page_is_of_one_moment_of_all_nodes() {
     eprintln!("{remembered} of {checks} from memory; {written} written; {counts:?}");
 }
 
-/// What a page may be made of is the Spider node's to define, and each data node's.
+/// The table definitions on the Spider node and on each data node decide what a page may contain.
 #[test]
 fn tables_that_are_defined_anew_are_read_anew() {
     let Some(spread) = filled(2) else { return };
@@ -134,13 +134,13 @@ fn tables_that_are_defined_anew_are_read_anew() {
     warm(&proxy, &mut client);
     let all: Vec<u64> = (1..=AUTHORS).rev().collect();
     assert_eq!(page(&mut client), all);
-    // A row that is on a node to which its author does not belong: Spider does not look for it there.
+    // A row on a node to which its author does not belong: Spider does not search there.
     node.ok("INSERT INTO message VALUES (100, 2, 'astray')");
     for _ in 0..20 {
         assert_eq!(page(&mut client), all);
     }
     node.ok("DELETE FROM message WHERE id = 100");
-    // On the Spider node: all authors are on one node from here on.
+    // On the Spider node: from here, all authors are on one node.
     let port = spread.spider.data_nodes[1].port();
     direct.ok(&format!(
         "ALTER TABLE message PARTITION BY RANGE (user_id) (PARTITION p0 VALUES LESS THAN MAXVALUE COMMENT='wrapper \"mysql\", \
@@ -202,7 +202,7 @@ fn several_partitions_may_be_on_one_node() {
     assert!(remembered(&proxy) > 25, "{:?}", proxy.counts());
 }
 
-/// What stands in these tables is not what the Spider node has open.
+/// These tables may differ from what the Spider node has open.
 #[test]
 fn a_map_that_is_changed_by_hand_is_not_followed() {
     let Some(spread) = filled(2) else { return };
@@ -226,7 +226,7 @@ fn a_map_that_is_changed_by_hand_is_not_followed() {
     assert_eq!(remembered(&proxy), before);
 }
 
-/// Connections that there are stay where they are, as behind a name or an address that is moved.
+/// Existing connections stay with their server, as when a host name or address moves.
 #[test]
 fn an_address_that_leads_to_another_server_is_noticed() {
     let Some(spread) = filled(2) else { return };
@@ -244,7 +244,7 @@ fn an_address_that_leads_to_another_server_is_noticed() {
     let before = page(&mut client);
     road.lead_to(other);
     proxy.wait_for_log("another server has come to this address");
-    // The Spider node connects anew for whoever it has no connection for.
+    // The Spider node reconnects where it has no connection.
     direct.ok("FLUSH TABLES");
     let connections = WireClient::login(one, &spread.login).column(
         "SELECT id FROM information_schema.PROCESSLIST WHERE db = 'tl' AND command <> 'Query'",
@@ -279,14 +279,14 @@ fn a_data_node_that_comes_back_is_followed_again() {
     let begun = Instant::now();
     let mut failed = 0;
     while begun.elapsed() < Duration::from_secs(1) {
-        // As directly: memory does not speak for a node that nobody can ask.
+        // As without Headwater: memory does not serve for an unreachable node.
         let reply = client.query(CALL);
         failed += u32::from(matches!(reply.last(), Some(Answer::Err(_))));
         client = proxy.login(&spread.login);
     }
     assert!(failed > 0);
     spread.spider.data_nodes[1].restart().unwrap();
-    // Spider may have to notice on its first try.
+    // Spider may detect the change only on its first attempt.
     let _ = client.query(CALL);
     warm(&proxy, &mut client);
     let mut node = spread.data_node_of(1);
@@ -296,7 +296,6 @@ fn a_data_node_that_comes_back_is_followed_again() {
     }
 }
 
-/// Whatever is in the way is named, and lookups answer.
 #[test]
 fn what_is_in_the_way_is_named_and_lookups_answer() {
     let Some(spread) = filled(2) else { return };
@@ -359,12 +358,11 @@ fn what_is_in_the_way_is_named_and_lookups_answer() {
         }
         assert_eq!(remembered(&proxy), 0);
         run(back);
-        // It is looked at again by itself.
+        // Headwater checks it again by itself.
         warm(&proxy, &mut client);
     }
 }
 
-/// An account that the data nodes do not know.
 #[test]
 fn a_data_node_that_does_not_know_the_account_is_named() {
     let Some(spread) = filled(2) else { return };

@@ -1,4 +1,4 @@
-//! While others write through the Spider node, no answer is stale or ahead.
+//! During writes through the Spider node, no answer is stale or ahead.
 
 use super::{Answers, Spread};
 use crate::kit::how_many;
@@ -36,7 +36,7 @@ fn check(data: usize, answers: Answers) {
     };
     let checks = how_many("HEADWATER_CHECKS", 600);
     let (node, login) = (spread.spider.node.addr(), &spread.login);
-    // A run of the procedure proves the definer's rights for as long as this takes; its own answers are the server's.
+    // A run of the procedure proves the definer's rights for the whole test; these calls are relayed.
     let mut first = proxy.login(login);
     first.ok("INSERT INTO follower VALUES (1000, 1000)");
     first.ok("INSERT INTO message VALUES (4000000001, 1000, 'read by the run')");
@@ -56,7 +56,7 @@ fn check(data: usize, answers: Answers) {
     let counts = proxy.counts();
     eprintln!("{} writes; {counts:?}", world.writes());
     assert_eq!(counts.of("calls_run_for_rights"), runs);
-    // A list that changes whenever it is asked for is the procedure's to read.
+    // A follow list that changes with each request is read by the procedure.
     assert!(counts.relayed() * 20 <= checks, "{}", proxy.log());
     assert!(counts.of("calls_owned") * 20 >= checks * 19, "{counts:?}");
     let remembered = counts.of("calls_from_memory") - before.of("calls_from_memory");

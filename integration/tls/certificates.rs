@@ -1,4 +1,4 @@
-//! Who proves what to whom, and certificates that change.
+//! Which side verifies which certificate, and certificates that change.
 
 use std::fs;
 
@@ -63,7 +63,7 @@ fn a_server_that_does_not_prove_what_it_should_is_not_logged_in_to() {
     });
 }
 
-/// An account that wants a certificate sees Headwater's: a client's own cannot be passed on.
+/// An account that requires a certificate gets Headwater's: a client's own cannot be passed on.
 #[test]
 fn a_certificate_for_the_server_is_headwaters() {
     on_each_stage(|stage| {
@@ -106,7 +106,7 @@ fn a_certificate_is_read_again_on_sighup_and_who_is_connected_stays() {
         let mut early = proxy.login(&login);
         assert_eq!(early.stream.certificate(), Some(first.clone()));
 
-        // A key that is another certificate's: everything stays as it was.
+        // A key of another certificate: the old pair stays in use.
         let next = stage.authority.sign("next");
         fs::copy(&next.cert, &shown.cert).unwrap();
         proxy.signal(Signal::SIGHUP);

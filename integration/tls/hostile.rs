@@ -1,4 +1,4 @@
-//! Who does not keep to the rules of TLS harms nobody else.
+//! Peers that violate TLS affect no other session.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::kit::servers::mariadb;
 use crate::kit::wire_client::WireClient;
 use crate::kit::wire_client::packet::encode;
 
-/// A login's head with the flag that asks for TLS.
+/// The start of a login with the flag that requests TLS.
 fn request() -> Vec<u8> {
     let mut head = 0x0108_8a00_u32.to_le_bytes().to_vec();
     head.extend([0, 0, 0, 1, 45]);
@@ -48,7 +48,7 @@ fn who_asks_for_tls_and_does_something_else_is_let_go() {
             assert!(begun.elapsed() < Duration::from_secs(5));
             other.ok("DO 1");
         }
-        // One who says nothing more than half of what he would have to.
+        // Clients that stop in the middle of the handshake.
         let before = proxy.resident_kib();
         let idle: Vec<TcpStream> = (0..50)
             .map(|_| {
@@ -64,7 +64,7 @@ fn who_asks_for_tls_and_does_something_else_is_let_go() {
     });
 }
 
-/// A server that promises TLS and does not keep it: the client is told, and by which setting.
+/// A server offers TLS and breaks the handshake: the client's error names that and the setting.
 #[test]
 fn a_server_that_breaks_off_the_agreement_is_named() {
     let greeting = WireClient::connect(mariadb().addr()).greeting.raw;
@@ -72,7 +72,7 @@ fn a_server_that_breaks_off_the_agreement_is_named() {
         let (greeting, answer) = (greeting.clone(), answer.to_vec());
         let peer = Peer::start(move |stage| {
             let mut greeting = greeting.clone();
-            // SSL, where the flags stand.
+            // The position of the flag for SSL.
             let flags =
                 4 + 1 + greeting[5..].iter().position(|byte| *byte == 0).unwrap() + 1 + 4 + 8 + 1;
             greeting[flags + 1] |= 0x08;

@@ -1,4 +1,4 @@
-//! Which side has TLS, and what a client sees of that.
+//! Which leg has TLS, and what a client sees of that.
 
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::kit::database::classic_on;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::wire_client::{COM_PING, Login, WireClient};
 
-/// Statements whose replies are told byte by byte.
+/// Statements whose replies are compared byte by byte.
 const SCRIPT: &[&str] = &[
     "SELECT 1",
     "SELECT REPEAT('x', 70000), REPEAT('y', 20)",
@@ -43,7 +43,7 @@ fn the_servers_leg_has_tls_exactly_when_the_clients_has() {
     on_each_stage(|stage| {
         let proxy = stage.proxy("", &[]);
         for login in [Login::default, enciphered] {
-            // A client's sessions of TLS are with one server.
+            // A client's TLS sessions belong to one server.
             let (login, direct) = (login(), login());
             let mut direct = WireClient::login(stage.addr(), &direct);
             let mut client = proxy.login(&login);
@@ -157,13 +157,13 @@ fn tls_that_is_passed_through_ends_at_the_server() {
         assert_eq!(told(&mut client), told(&mut direct));
         let mut plain = proxy.login(&Login::default());
         assert_eq!(cipher(&mut plain), "");
-        // Nobody sees the end of a login that is passed through.
+        // Headwater cannot see the end of a login that it passes through.
         thread::sleep(Duration::from_millis(900));
         assert_eq!(told(&mut client), told(&mut direct));
     });
 }
 
-/// More than any buffer, both ways at once, and a client that is slow to read.
+/// More data than any buffer holds, in both directions at once, to a slow reader.
 #[test]
 fn much_is_carried_whole_and_held_by_nobody() {
     on_each_stage(|stage| {
@@ -196,7 +196,7 @@ fn much_is_carried_whole_and_held_by_nobody() {
     });
 }
 
-/// The service account follows: a server that wants TLS of everybody is served.
+/// The service account uses TLS too: a server that requires TLS of all accounts is served.
 #[test]
 fn a_server_that_wants_tls_of_everybody_has_it_of_the_service_account() {
     on_each_stage(|stage: &mut Stage<'_>| {

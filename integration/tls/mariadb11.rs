@@ -1,4 +1,4 @@
-//! MariaDB 11.8: its clients want TLS and verify the server by what the account's password proves of the certificate.
+//! MariaDB 11.8: its clients require TLS and verify the server by the proof of its certificate that the account's password yields.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -13,13 +13,13 @@ use crate::kit::servers::if_here;
 use crate::kit::wire_client::WireClient;
 
 const DATABASE: &str = "eleven";
-/// Each way of the server to know a password.
+/// The server's password plugins.
 const PLUGINS: [&str; 3] = ["mysql_native_password", "ed25519", "parsec"];
 const SCRIPT: &str = "SELECT CURRENT_USER(); SHOW STATUS LIKE 'Ssl_cipher'; CALL fetch_timeline_ids(1); \
      SELECT message.id, user_id, body FROM message INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20; \
      CALL fetch_timeline_ids2(1, 20); SELECT COUNT(*) FROM fetch_timeline_tt; SHOW WARNINGS";
 
-/// What its own client prints as this user, or the number of the error.
+/// What the product's own client prints as this user, or the number of its error.
 fn told(
     server: &PrivateServer,
     addr: SocketAddr,
@@ -41,7 +41,7 @@ fn told(
         .unwrap();
     if output.status.success() {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        // What it prints of the time taken differs.
+        // The printed duration differs.
         let timed = |line: &&str| !line.ends_with(" sec)");
         return Ok(said.lines().filter(timed).collect::<Vec<_>>().join("\n"));
     }
@@ -56,7 +56,7 @@ fn told(
 #[test]
 fn clients_that_verify_by_the_password_want_the_servers_own_certificate() {
     let authority = Authority::new();
-    // As the servers make themselves one. Of one that some CA has signed, known or not, these clients want no proof.
+    // Self-signed, like the servers' own. For a certificate that a CA has signed, known or not, these clients require no proof.
     let theirs = authority.sign_by_itself("server");
     let (own, signed) = (
         authority.sign_by_itself("headwater"),
@@ -81,14 +81,14 @@ fn clients_that_verify_by_the_password_want_the_servers_own_certificate() {
         proxy
     };
     let shown = |cert: &str, key: &str| configured("", cert, key);
-    // Who connects to 127.0.0.1 is in no doubt about the server: each is reached at another address of the machine.
+    // Clients trust 127.0.0.1 without proof, so each server is reached at another address of the machine.
     let away = |addr| Relay::start_at(Ipv4Addr::new(127, 0, 0, 2), addr).addr();
     let same = shown(theirs.cert(), theirs.key());
     let another = shown(own.cert(), own.key());
     let known = shown(signed.cert(), signed.key());
     let [direct_addr, same_addr, another_addr, known_addr] =
         [server.addr(), same.addr(), another.addr(), known.addr()].map(away);
-    // Either leg can have TLS alone, whatever proves the password.
+    // Either leg can use TLS alone, whatever the plugin.
     let apart = |mode: &str| {
         let settings = format!("[upstream_tls]\nmode = '{mode}'\nmirror = false\n");
         configured(&settings, own.cert(), own.key())
@@ -111,7 +111,7 @@ fn clients_that_verify_by_the_password_want_the_servers_own_certificate() {
             "{said}"
         );
         assert_eq!(ask(same_addr, "geheim", &[]), direct);
-        // It could be anybody's.
+        // Any server could present this certificate.
         assert_eq!(ask(another_addr, "geheim", &[]), Err(2026));
         assert_eq!(ask(known_addr, "geheim", &[&ca]), direct);
         let unverified = ask(
@@ -125,7 +125,7 @@ fn clients_that_verify_by_the_password_want_the_servers_own_certificate() {
             assert_eq!(wrong, ask(direct_addr, "falsch", &[]));
             assert!(wrong.is_err());
         }
-        // Without TLS too, where the client does not insist.
+        // Without TLS too, if the client allows that.
         let plain = ask(direct_addr, "geheim", &["--skip-ssl"]);
         assert_eq!(ask(same_addr, "geheim", &["--skip-ssl"]), plain);
         assert!(plain.is_ok(), "{plain:?}");

@@ -1,4 +1,4 @@
-//! TLS on either side of Headwater, on both, or past it.
+//! TLS on either leg of Headwater, on both, or passed through.
 
 mod certificates;
 mod hostile;
@@ -16,11 +16,11 @@ use crate::kit::proxy::Proxy;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// A server with TLS, and whom everybody trusts.
+/// A server with TLS, and a CA that all sides trust.
 struct Stage<'a> {
     server: &'a mut PrivateServer,
     authority: &'a Authority,
-    /// Headwater's.
+    /// Headwater's certificate.
     own: &'a Identity,
     mariadb: bool,
 }
@@ -30,7 +30,7 @@ impl Stage<'_> {
         self.server.addr()
     }
 
-    /// Headwater with its certificate and these settings.
+    /// A Headwater with its certificate and these settings.
     #[track_caller]
     fn proxy(&self, settings: &str, flags: &[&str]) -> Proxy {
         let own = ["--tls-cert", self.own.cert(), "--tls-key", self.own.key()];
@@ -41,7 +41,7 @@ impl Stage<'_> {
         WireClient::connect(self.addr())
     }
 
-    /// An account with a password and this plugin, that may do anything.
+    /// An account with all rights, a password and this plugin.
     fn account(&self, user: &str, plugin: &str) -> Login {
         let how = if self.mariadb {
             format!("IDENTIFIED VIA {plugin} USING PASSWORD('geheim')")
@@ -55,7 +55,7 @@ impl Stage<'_> {
     }
 }
 
-/// Tells a story on a server of each product that has TLS.
+/// Runs a scenario on a server of each product that has TLS.
 fn on_each_stage(story: impl Fn(&mut Stage<'_>)) {
     let authority = Authority::new();
     let (theirs, own) = (authority.sign("server"), authority.sign("headwater"));
@@ -76,12 +76,12 @@ fn on_each_stage(story: impl Fn(&mut Stage<'_>)) {
     );
 }
 
-/// `root`, with TLS.
+/// A login as `root` with TLS.
 fn enciphered() -> Login {
     Login::default().tls(&trust_anyone())
 }
 
-/// What a session's connection to the server is enciphered with; empty: it is not.
+/// The cipher of a session's connection to the server; empty without TLS.
 #[track_caller]
 fn cipher(client: &mut WireClient) -> String {
     let rows = client.rows("SHOW STATUS LIKE 'Ssl_cipher'");

@@ -1,5 +1,5 @@
-//! Where no certificate is set, clients are offered TLS by one of Headwater's own making: who needs TLS gets it, and nobody who was served
-//! without fails for it.
+//! Without a configured certificate, Headwater offers clients TLS with a self-made one: clients that need TLS get it, and clients that
+//! worked without TLS still do.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,14 +19,14 @@ use crate::kit::wire_client::{Login, WireClient};
 
 const CIPHER: &str = "SHOW STATUS LIKE 'Ssl_cipher'";
 
-/// In front of the stage's server, with nothing said of certificates but where its own one is kept.
+/// A Headwater for the stage's server, with only the file for its own certificate configured.
 #[track_caller]
 fn unset(stage: &Stage<'_>, file: &Path, flags: &[&str]) -> Proxy {
     let kept = ["--tls-own-file", file.to_str().unwrap()];
     Proxy::start(stage.addr(), &[&kept[..], flags].concat())
 }
 
-/// What a client's program prints of its connection's cipher, or the number of its error.
+/// Whether a client's program prints a cipher for its connection, or the number of its error.
 #[track_caller]
 fn told(mut client: Command, addr: SocketAddr, flags: &[&str]) -> Result<bool, u32> {
     let output = client
@@ -84,7 +84,7 @@ fn the_servers_default_login_works_at_the_first_try() {
             assert_eq!(told(stage.server.client(), off.addr(), &account), without);
         }
         assert!(!off.log().contains("certificate"), "{}", off.log());
-        // Both sides have it, or none has.
+        // Both sides have TLS, or neither has.
         let mut plain = proxy.login(&Login::default());
         assert_eq!(super::cipher(&mut plain), "");
         assert_ne!(super::cipher(&mut proxy.login(&enciphered())), "");
@@ -109,7 +109,7 @@ fn the_certificate_outlives_the_process_and_can_be_given_to_clients() {
         proxy.signal(Signal::SIGHUP);
         proxy.wait_for_log("are read again");
         assert_eq!(shown(&proxy), first);
-        // As docs/security.md says.
+        // As `docs/security.md` documents.
         let text = std::fs::read_to_string(&file).unwrap();
         let (public, _) = text.split_once("-----BEGIN PRIVATE KEY").unwrap();
         let ca = folder.path().join("ca.pem");
@@ -122,7 +122,7 @@ fn the_certificate_outlives_the_process_and_can_be_given_to_clients() {
         let root = ["--user=root", verifies, &ca];
         assert_eq!(told(stage.server.client(), proxy.addr(), &root), Ok(true));
 
-        // One that cannot be kept: nobody is the worse for it, unless it was asked for.
+        // A certificate that cannot be stored is no failure unless it is configured explicitly.
         let nowhere = format!("{}/below", file.display());
         let proxy = Proxy::start_with(
             &["--upstream", &stage.addr().to_string()],
@@ -133,8 +133,8 @@ fn the_certificate_outlives_the_process_and_can_be_given_to_clients() {
     });
 }
 
-/// Clients of three makers' releases, with whatever has them verify and not: who logs in where no TLS is offered does so where it is, at
-/// the second try if not at the first.
+/// Clients of three vendors' releases, with and without verification: a client that logs in where TLS is not offered also logs in where
+/// it is, at the second attempt if not at the first.
 #[test]
 fn who_was_served_without_it_is_served_still() {
     let others = Authority::new();
@@ -171,7 +171,7 @@ fn who_was_served_without_it_is_served_still() {
             ] {
                 for account in [&["--user=nobody"][..], &["--user=u", "--password=geheim"]] {
                     let flags = [account, flags].concat();
-                    // The client's own maker may know no such option.
+                    // The client of the same vendor may lack such an option.
                     let of_mysql = *name == "own" && !stage.mariadb;
                     if of_mysql
                         && flags
@@ -184,14 +184,14 @@ fn who_was_served_without_it_is_served_still() {
                         let proxy = unset(stage, &file, &[]);
                         let at = |addr| Relay::start_at(away, addr).addr();
                         let ask = |addr: SocketAddr| {
-                            // Nobody's password is known to the server.
+                            // Empties the server's password cache.
                             stage.root().ok("FLUSH PRIVILEGES");
                             told(client().unwrap(), addr, &flags)
                         };
                         let before = ask(at(off.addr()));
                         let on = at(proxy.addr());
                         let first = ask(on);
-                        // That it was turned down is known once its session has ended.
+                        // The refusal of the certificate is known once its session has ended.
                         let mut second = first;
                         for _ in 0..50 {
                             second = second.or_else(|_| ask(on));
@@ -219,13 +219,13 @@ fn who_was_served_without_it_is_served_still() {
     });
 }
 
-/// The distribution's client of MariaDB.
+/// The distribution's MariaDB client.
 fn mariadb_client() -> impl Fn() -> Command {
     let server = crate::kit::servers::mariadb();
     move || server.client()
 }
 
-/// A server that promises TLS and cannot keep it with Headwater: nobody is offered any.
+/// A server offers TLS but fails the handshake with Headwater: Headwater offers its clients none.
 #[test]
 fn it_is_taken_back_where_the_servers_side_cannot_have_it() {
     on_each_stage(|stage| {
@@ -236,7 +236,7 @@ fn it_is_taken_back_where_the_servers_side_cannot_have_it() {
             side.write(&greeting)?;
             side.read()?;
             side.write(b"no hello of a server")?;
-            // Until the other side has had enough.
+            // Waits until the other side closes.
             let _ = side.read();
             Ok(())
         });
@@ -248,7 +248,7 @@ fn it_is_taken_back_where_the_servers_side_cannot_have_it() {
     });
 }
 
-/// It is said before anything is served, and nothing is made.
+/// `check` reports the path before anything is served, and creates no file.
 #[test]
 fn check_says_where_it_is_kept() {
     on_each_stage(|stage| {

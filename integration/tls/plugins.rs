@@ -1,10 +1,10 @@
-//! Authentication plugins behave on equal legs as they do directly; where the legs differ, what cannot work is named.
+//! Authentication plugins behave on equal legs as they do directly; where the legs differ, the error names what cannot work.
 
 use super::{Stage, on_each_stage};
 use crate::kit::certificates::trust_anyone;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// Plugins of a server that are tried here, with a password.
+/// The server's plugins in this test, each with a password.
 fn plugins(stage: &Stage<'_>) -> &'static [&'static str] {
     if stage.mariadb {
         &["mysql_native_password"]
@@ -13,7 +13,7 @@ fn plugins(stage: &Stage<'_>) -> &'static [&'static str] {
     }
 }
 
-/// Has the server forget which passwords it has seen.
+/// Empties the server's password cache.
 fn forget(stage: &Stage<'_>) {
     stage.root().ok("FLUSH PRIVILEGES");
 }
@@ -25,7 +25,7 @@ fn on_equal_legs_every_plugin_logs_in_as_it_does_directly() {
         for plugin in plugins(stage) {
             let account = stage.account(&format!("u_{plugin}"), plugin);
             for login in [account.clone(), account.clone().tls(&trust_anyone())] {
-                // Unknown to the server, and known.
+                // First without the password in the server's cache, then with it.
                 for _ in 0..2 {
                     forget(stage);
                     for _ in 0..2 {
@@ -65,7 +65,7 @@ fn on_unequal_legs_a_login_that_cannot_work_names_the_setting() {
                 assert!(error.message.contains("upstream_tls.mirror"), "{error:?}");
                 assert!(error.message.contains(plugin), "{error:?}");
 
-                // So it is for one who is in already.
+                // The same holds for a change of user in a session.
                 let anyone = match tls {
                     true => Login::default().tls(&trust_anyone()),
                     false => Login::default(),
@@ -76,7 +76,7 @@ fn on_unequal_legs_a_login_that_cannot_work_names_the_setting() {
                 assert!(client.query_reply("DO 1").is_err());
 
                 if *plugin == "caching_sha2_password" {
-                    // The server knows the password: nothing secret is sent.
+                    // The server has the password cached: no secret is sent.
                     WireClient::login(stage.addr(), &account).ok("DO 1");
                     proxy.login(&login).ok("DO 1");
                     let mut client = proxy.login(&anyone);

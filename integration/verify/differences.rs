@@ -1,4 +1,4 @@
-//! What is equal, and what differs.
+//! Equal and different answers.
 
 use super::{READERS, Scene, Verified, start};
 use crate::kit::servers::on_each_quiet_server;
@@ -27,7 +27,7 @@ fn every_reader_is_compared_and_the_report_says_what_answered() {
     });
 }
 
-/// A row that the log does not tell of is the one way to make memory wrong.
+/// An unlogged row is the only way to make memory wrong.
 #[test]
 fn a_difference_is_told_with_both_answers() {
     on_each_quiet_server(|server| {
@@ -57,7 +57,7 @@ fn a_difference_is_told_with_both_answers() {
         verified.says("| 9001, 901, unseen");
         let readers = READERS + 1;
         verified.says(&format!("{readers} of {readers} readers"));
-        // Nobody else's page is another one.
+        // No other reader's page differs.
         for (number, line) in (1..).zip(verified.report.lines()) {
             let differs = line.starts_with("Difference (");
             assert!(
@@ -69,7 +69,7 @@ fn a_difference_is_told_with_both_answers() {
     });
 }
 
-/// Whatever listens there is compared: another server's rows are another answer.
+/// Any server at the address is compared: another server's rows are a difference.
 #[test]
 fn what_stands_at_the_address_is_asked() {
     on_each_quiet_server(|server| {
@@ -81,7 +81,7 @@ fn what_stands_at_the_address_is_asked() {
             &["--headwater", &address, "--readers", "25%"],
         );
         let verified = Verified::of(child.wait_with_output().unwrap());
-        // The server beside itself, which knows no SHOW HEADWATER.
+        // The server compared with itself, without SHOW HEADWATER.
         verified.is_equal();
         verified.says("it does not say what answers (SHOW HEADWATER: ERROR 1064");
         verified.says(&format!("{} of {} readers", READERS / 4, READERS / 4));
@@ -95,7 +95,7 @@ fn a_right_that_is_missing_is_named_and_nothing_is_called_equal() {
         let login = scene.database.account("SELECT", "secret");
         let user = login.user.clone();
         let flags = ["--service-user", &user, "--service-password", "secret"];
-        // The flags come twice: the environment is theirs instead.
+        // The flags would be repeated, so these are set in the environment.
         let output = crate::kit::proxy::headwater(&[
             ("HEADWATER_SERVICE_USER", &user),
             ("HEADWATER_SERVICE_PASSWORD", "secret"),
@@ -114,7 +114,7 @@ fn a_right_that_is_missing_is_named_and_nothing_is_called_equal() {
         verified.says("needs SELECT, EXECUTE and CREATE TEMPORARY TABLES");
         verified.says("Nothing was compared.");
 
-        // Who asks through Headwater may be somebody else, with a password of their own.
+        // The account for Headwater's side may be another one, with its own password.
         let asks = scene
             .database
             .account("SELECT, EXECUTE, CREATE TEMPORARY TABLES", "other");

@@ -1,4 +1,4 @@
-//! Statements of feeds: those of apps, with a reader's values in them.
+//! Statements of feeds: those of apps, with a reader's values.
 
 use super::{READERS, Scene};
 use crate::feeds::narrowed::narrowed;
@@ -32,7 +32,7 @@ fn an_apps_own_statements_are_asked_for_every_reader() {
     });
 }
 
-/// Nobody says who follows whom: pages of authors whose ids lie beside each other.
+/// Without a follows table: pages of authors with adjacent ids.
 #[test]
 fn a_feed_without_follows_is_asked_for_by_lists_of_authors() {
     on_each_quiet_server(|server| {

@@ -1,4 +1,4 @@
-//! Flags that are wrong are told from answers that are: status 2, before anybody is asked.
+//! Wrong flags are distinct from wrong answers: status 2, before any connection.
 
 use crate::kit::proxy::headwater;
 
@@ -6,7 +6,7 @@ use crate::kit::proxy::headwater;
 fn refused(flags: &[&str], named: &str) {
     let output = headwater(&[])
         .arg("verify")
-        // Nobody is there.
+        // No server listens there.
         .args(["--upstream", "127.0.0.1:1", "--service-user", "nobody"])
         .args(flags)
         .output()

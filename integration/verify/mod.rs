@@ -1,4 +1,4 @@
-//! `headwater verify`: equal is told from different on servers that others write to, and the live server is spared.
+//! `headwater verify`: it tells equal from different answers despite concurrent writes, and limits its load on the live server.
 
 mod differences;
 mod feeds;
@@ -17,12 +17,12 @@ use crate::kit::random::Random;
 use crate::kit::servers::Server;
 use crate::kit::wire_client::WireClient;
 
-/// Readers of a timeline that is made here.
+/// Readers of the test timeline.
 const READERS: u64 = 40;
 /// Users, and so authors.
 const USERS: u64 = 60;
 
-/// A report that has been read.
+/// A parsed report.
 #[derive(Debug)]
 struct Verified {
     status: i32,
@@ -30,7 +30,7 @@ struct Verified {
     said: String,
 }
 
-/// A Headwater in front of a classic timeline with a feed over the same tables.
+/// A Headwater with a classic timeline and a feed over the same tables.
 struct Scene {
     database: Database,
     proxy: Proxy,
@@ -55,7 +55,7 @@ impl Scene {
         }
     }
 
-    /// As `headwater verify` is started beside this Headwater.
+    /// Starts `headwater verify` for this Headwater.
     #[track_caller]
     fn start(&self, flags: &[&str]) -> (tempfile::TempDir, Child) {
         start(
@@ -72,7 +72,7 @@ impl Scene {
     }
 }
 
-/// The classic definition, and a feed, in this database alone.
+/// The classic definition and a feed, in this database only.
 fn settings(database: &str) -> String {
     format!(
         "[freshness]\nwait_ms = 10000\n\
@@ -83,7 +83,7 @@ fn settings(database: &str) -> String {
     )
 }
 
-/// Readers who follow from one to many, and their authors' messages.
+/// Creates readers who follow one to many authors, and the authors' messages.
 fn fill(root: &mut WireClient) {
     let mut random = Random(11);
     let mut follows = String::from("INSERT IGNORE INTO follower VALUES ");
@@ -102,7 +102,7 @@ fn fill(root: &mut WireClient) {
     root.query("ANALYZE TABLE follower, message");
 }
 
-/// With a rate that needs no patience, and on a machine that has other things to do, unless the flags say otherwise.
+/// Uses a rate that keeps the test short and ignores the machine's load, unless the flags say otherwise.
 #[track_caller]
 fn start(server: SocketAddr, settings: &str, flags: &[&str]) -> (tempfile::TempDir, Child) {
     let (folder, path) = settings_file(settings);
@@ -132,7 +132,7 @@ impl Verified {
             report: String::from_utf8(output.stdout).unwrap(),
             said: String::from_utf8(output.stderr).unwrap(),
         };
-        // Shown with a failure only.
+        // Visible only if the test fails.
         eprintln!("{}{}", verified.report, verified.said);
         verified
     }

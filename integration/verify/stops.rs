@@ -1,4 +1,4 @@
-//! It ends where the server suffers, and when it is told to: with the report so far, and a status of its own.
+//! `verify` stops under server load and on a signal, with the report so far and its own exit status.
 
 use std::io::{BufRead as _, BufReader};
 use std::time::Instant;
@@ -27,7 +27,7 @@ fn a_server_that_becomes_slower_is_left_alone() {
         verified.says("--stop-when-slower");
         let whole = format!(": {READERS} of {READERS} readers");
         assert!(!verified.report.contains(&whole));
-        // Told to go on, it does.
+        // With this limit off, it runs to its end.
         scene.verify(&["--only", "classic"]).is_equal();
     });
 }
@@ -38,7 +38,7 @@ fn ctrl_c_ends_it_with_the_report_so_far() {
         let scene = Scene::of(server, "verify_signal");
         let begun = Instant::now();
         let (_folder, mut child) = scene.start(&["--rate", "5"]);
-        // It says how far it is every few seconds.
+        // It reports its progress every few seconds.
         let mut far = String::new();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         said.read_line(&mut far).unwrap();

@@ -1,4 +1,4 @@
-//! Rows that share what orders the page may come in any order: that is no difference, and another row in their place is one.
+//! Rows that tie in the page's order may come in any order: that is no difference, but another row in their place is one.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::kit::wire_client::{Login, WireClient};
 const PAGE: &str =
     "SELECT id, body FROM message WHERE user_id IN (1, 2) ORDER BY posted DESC LIMIT 5";
 
-/// Readers, and messages of whom seven share each minute. In an index, those come by the columns behind the minute.
+/// Creates readers, and messages of which seven share each minute. In an index, the columns after the minute order these.
 #[track_caller]
 fn make(root: &mut WireClient, behind: &str) {
     root.ok("CREATE TABLE follower (user_id INT UNSIGNED NOT NULL, follower_id INT UNSIGNED NOT NULL, PRIMARY KEY (user_id, follower_id))");
@@ -28,7 +28,7 @@ fn make(root: &mut WireClient, behind: &str) {
     root.ok("UPDATE message SET turned = 100000 - id, posted = '2026-01-01' + INTERVAL id DIV 300 MINUTE");
 }
 
-/// Two servers with the same rows, and Headwater in front of one of them.
+/// Two servers with the same rows, one of them behind Headwater.
 #[test]
 fn rows_that_tie_may_come_in_another_order() {
     on_servers_of_its_own(

@@ -1,4 +1,4 @@
-//! Writers at work raise no false alarm.
+//! Concurrent writers cause no false differences.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +10,7 @@ use crate::kit::servers::on_each_quiet_server;
 use crate::kit::wire_client::WireClient;
 
 const AGAIN: &str = " had to be asked again";
-/// Some tenths of a second each.
+/// Each takes some tenths of a second.
 const ROUNDS: u32 = 60;
 
 /// Inserts, deletes, follows and unfollows.
@@ -51,7 +51,7 @@ fn a_server_that_is_written_to_has_no_differences() {
                     }
                 });
             }
-            // Until some pages did change between the two questions: else this story would tell nothing.
+            // Repeats until some pages change between the two reads: else the test would prove nothing.
             let mut verified = scene.verify(&[]);
             for _ in 1..ROUNDS {
                 if verified.status != 0 || verified.report.contains(AGAIN) {

@@ -1,5 +1,5 @@
-//! Two whole replies, packet by packet. The one place that names what may differ: key flags of columns, NUM, and two status flags, which
-//! follow the server's plan, where the server itself has sent them for the same form (docs/limits.md); and a prepared statement's id.
+//! Compares two replies, packet by packet. Only this module lists permitted differences: key flags of columns, NUM and two status
+//! flags, which follow the plan, if the server itself sent them for the same form (docs/limits.md); and a prepared statement's id.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,16 +9,16 @@ use crate::kit::wire_client::{COM_QUERY, COM_STMT_EXECUTE, COM_STMT_PREPARE, Rep
 
 /// PRI_KEY, UNIQUE_KEY, MULTIPLE_KEY, AUTO_INCREMENT, TIMESTAMP, ON_UPDATE_NOW, PART_KEY.
 const KEY_FLAGS: u16 = 0x660e;
-/// MariaDB says by its plan what counts as a number.
+/// On MariaDB the plan decides which columns are flagged as numbers.
 const NUM_FLAG: u16 = 0x8000;
 /// SERVER_QUERY_NO_INDEX_USED, SERVER_QUERY_WAS_SLOW.
 const PLAN_STATUS: u16 = 0x0820;
 const MORE_RESULTS: u16 = 0x0008;
 
-/// Flags that follow the plan, as the server has sent them for a form.
+/// Plan-dependent flags that the server has sent for each form.
 pub(super) type Said = HashMap<u64, HashSet<Vec<u16>>>;
 
-/// What differs, by its kind and in full.
+/// A difference: its kind, and its full text.
 #[derive(Debug)]
 pub(super) struct Difference {
     pub(super) kind: String,
@@ -30,7 +30,7 @@ enum Kind {
     Count,
     Column,
     Row,
-    /// What ends definitions or rows, with this offset of the status flags.
+    /// The end of definitions or rows, with the offset of its status flags.
     End(usize),
     Ok(usize),
     Error,
@@ -41,14 +41,14 @@ enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
     kind: Kind,
-    /// Of the results in the reply.
+    /// The index of the result in the reply.
     result: usize,
     seq: u8,
     bytes: Vec<u8>,
 }
 
-/// Compares the replies to one command; its results are of these forms. Rows that no LIMIT bounds, and that nothing orders for certain, are as
-/// the plan has them.
+/// Compares the replies to one command, whose results have these forms. The plan decides which rows come where no LIMIT bounds them
+/// and no order is certain.
 pub(super) fn difference(
     (command, is_ordered): (u8, bool),
     capabilities: u64,
@@ -96,7 +96,7 @@ fn unorder(parts: &mut [Part]) {
     }
 }
 
-/// Takes the flags that follow the plan out of each result, and tells them.
+/// Removes the plan-dependent flags from each result, and returns them.
 fn plans(parts: &mut [Part]) -> Vec<Vec<u16>> {
     let mut plans: Vec<Vec<u16>> = Vec::new();
     for part in parts {
@@ -137,7 +137,7 @@ fn parts(command: u8, capabilities: u64, reply: &Reply) -> Vec<Part> {
                     0,
                 );
             }
-            // The statement's id.
+            // The prepared statement's id.
             if let Some(first) = reader
                 .parts
                 .first_mut()
@@ -185,7 +185,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Its status flags at the end, if it has any.
+    /// Reads a result. Returns its final status flags, if it has any.
     fn result(&mut self, result: usize) -> Option<u16> {
         let first = &self.packets[self.at];
         match first.first_byte() {
@@ -247,7 +247,7 @@ fn status_place(payload: &[u8], is_ok: bool) -> usize {
     payload.len() - values.0.len()
 }
 
-/// The first place where they differ.
+/// Describes the first difference between the replies.
 fn described(direct: &[Part], proxied: &[Part]) -> Difference {
     let place = direct
         .iter()
@@ -312,7 +312,7 @@ fn code(part: &Part) -> u16 {
     u16::from_le_bytes([part.bytes[1], part.bytes[2]])
 }
 
-/// Which of a column's fields differ.
+/// The names of a column's fields that differ.
 fn field(one: &[u8], other: &[u8]) -> String {
     let mut fields = Vec::new();
     let (mut first, mut second) = (Values(one), Values(other));

@@ -1,9 +1,9 @@
-//! The form of a statement: all of it but the values that are asked for, and how it is spelled.
+//! The form of a statement: the statement without its values and its spelling.
 
 use super::world::{Class, Column, World};
 use crate::kit::random::Random;
 
-/// What stands in a form's place for a value.
+/// A placeholder for a value in a form.
 #[derive(Debug, Clone)]
 pub(super) enum Slot {
     Authors,
@@ -22,7 +22,7 @@ pub(super) struct Form {
     pub(super) number: u64,
     pub(super) text: String,
     pub(super) slots: Vec<Slot>,
-    /// By these its spellings and its values are drawn again and again.
+    /// The seed from which spellings and values are repeatedly drawn.
     pub(super) seed: u64,
 }
 
@@ -48,7 +48,7 @@ impl Form {
     }
 }
 
-/// A form that is being made.
+/// A form under construction.
 struct Draft<'a> {
     world: &'a World,
     random: &'a mut Random,
@@ -56,9 +56,9 @@ struct Draft<'a> {
     alias: String,
     joins: String,
     conditions: Vec<String>,
-    /// Columns of other tables that may be shown.
+    /// Columns of other tables that the form may select.
     shown: Vec<&'static str>,
-    /// Columns of messages stand without their table.
+    /// Columns of messages are unqualified.
     is_bare: bool,
 }
 
@@ -127,7 +127,7 @@ impl Draft<'_> {
         format!("SELECT {front}{select} {body} ORDER BY {order} {limit}")
     }
 
-    /// Says whose messages are wanted. Returns the table that stands in front of the messages, if one does.
+    /// Adds the condition on authors. Returns the table that precedes the messages in FROM, if there is one.
     fn authors(&mut self, kind: u64, who: &str) -> Option<String> {
         let World {
             follow,
@@ -203,7 +203,7 @@ impl Draft<'_> {
         None
     }
 
-    /// Joins other tables, and leaves out who is blocked.
+    /// Joins other tables, and excludes blocked authors.
     fn joined(&mut self, who: &str) {
         let has_users = self.joins.contains("users u");
         if !has_users && self.random.one_in(3) {
@@ -359,7 +359,7 @@ impl Draft<'_> {
         if !self.random.one_in(6) {
             items.push(id);
         }
-        // What is joined by another column than the author's is kept only where that is shown as well.
+        // A row joined by a column other than the author's is cached only if the statement also selects that column.
         if self.joins.contains("topics") && !self.random.one_in(12) {
             items.push(self.column("topic"));
         }

@@ -1,5 +1,5 @@
-//! Sessions, tables and statements that are drawn: whole replies are the same directly and through Headwater, byte by byte, and so is what
-//! is asked behind a page. Written from docs/ alone.
+//! Random sessions, tables and statements: whole replies are the same directly and through Headwater, byte by byte, and so are the replies
+//! to statements after a page. The test is written from docs/ alone.
 
 mod difference;
 mod form;
@@ -19,13 +19,13 @@ use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_quiet_server};
 
-/// Comparisons of one app's tables; then others are drawn.
+/// Comparisons of one app's tables before the test draws another app.
 const PER_WORLD: u64 = 25_000;
 
-/// From so many comparisons on, it goes on until three for each ten of them are pages from memory.
+/// From this number of comparisons on, the test runs until three in ten of them are pages from memory.
 const SOAK: u64 = 200_000;
 
-/// As many comparisons on each server as `HEADWATER_DRAWS` says, by `HEADWATER_SEED`.
+/// Makes as many comparisons on each server as `HEADWATER_DRAWS` requests, from the seed `HEADWATER_SEED`.
 #[test]
 fn what_is_drawn_is_answered_as_directly() {
     let draws = how_many("HEADWATER_DRAWS", 1_000);
@@ -38,7 +38,7 @@ fn what_is_drawn_is_answered_as_directly() {
         let mut report = Report::default();
         let mut counted = Counted::default();
         let mut number = 0;
-        // A test has hardly begun when it ends: each form, session and row comes for the first time once; and a busy machine has it go on.
+        // In a short test most forms, sessions and rows are new, so few pages come from memory; a busy machine may need more comparisons.
         let (least, most, more) = match draws >= SOAK {
             true => (draws / 10 * 3, draws * 2, PER_WORLD),
             false => (draws / 50, draws * 10, 1_000),
@@ -82,7 +82,7 @@ fn what_is_drawn_is_answered_as_directly() {
     });
 }
 
-/// What Headwater counted.
+/// Headwater's counters.
 #[derive(Debug, Default)]
 struct Counted {
     kept: u64,

@@ -1,4 +1,4 @@
-//! What is said to two sessions: pages of a form again and again, and what stands before, between and behind them.
+//! Scripts for two sessions: repeated pages of a form, with other statements before, between and after them.
 
 use super::form::Form;
 use super::settings::{HEAVY, OTHERS, PROBES, capabilities, setting};
@@ -13,10 +13,10 @@ use crate::kit::servers::Server;
 use crate::kit::wire_client::{COM_PING, COM_RESET_CONNECTION, Login, WireClient};
 
 const SESSIONS: usize = 2;
-/// So many forms are asked for at a time.
+/// The number of forms in use at a time.
 const FORMS: usize = 5;
 const STATEMENTS: usize = 4;
-/// So many scripts of a form may pass without a page of kept rows.
+/// The number of consecutive scripts of a form without a page of cached rows before another form replaces it.
 const PATIENCE: u32 = 3;
 
 /// Plays scripts on sessions of one app.
@@ -27,19 +27,19 @@ pub(super) struct Player<'a> {
     world: &'a World,
     random: Random,
     forms: Vec<Form>,
-    /// How many scripts of a form, in its place, had no page of kept rows.
+    /// For each form, the number of consecutive scripts without a page of cached rows.
     vain: [u32; FORMS],
     numbers: u64,
     sessions: Vec<Session>,
     writers: [WireClient; 2],
 }
 
-/// Two sessions in step, and what they have prepared.
+/// Two synchronized sessions, and their prepared statements.
 struct Session {
     talk: Talk,
     statements: Vec<Statement>,
     next: u32,
-    /// Something else than pages was said.
+    /// Statements other than pages were sent.
     is_odd: bool,
 }
 
@@ -47,7 +47,7 @@ struct Statement {
     number: u32,
     form: Form,
     slots: Vec<usize>,
-    /// Those that were sent last.
+    /// The parameter types that were sent last.
     types: Vec<(u8, u8)>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Player<'a> {
         player
     }
 
-    /// One script, on one of the sessions.
+    /// Plays one script on one of the sessions.
     pub(super) fn play(&mut self, report: &mut Report) {
         if self.random.one_in(14) {
             let change = self.world.change(&mut self.random);
@@ -112,7 +112,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The place of one of the forms.
+    /// A random index into the forms.
     fn place(&mut self) -> usize {
         self.random.below(FORMS as u64) as usize
     }
@@ -127,7 +127,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// A form of which no rows are kept soon makes room for another: most comparisons are to be of kept pages.
+    /// Replaces a form that yields no cached rows, because most comparisons must be of cached pages.
     fn judge(&mut self, at: usize, kept: bool) {
         self.vain[at] = if kept { 0 } else { self.vain[at] + 1 };
         if self.vain[at] == PATIENCE {
@@ -135,7 +135,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// How many pages were told from kept rows.
+    /// The number of pages that Headwater answered from cached rows.
     fn kept(&mut self) -> u64 {
         let kept = "SHOW HEADWATER STATUS LIKE '%statements_total%\"kept\"%'";
         let rows = self.writers[1].rows(kept).into_iter();
@@ -156,10 +156,10 @@ impl<'a> Player<'a> {
         });
     }
 
-    /// What is said, and the place of the form that it is of, where it is of one alone.
+    /// A script, and the index of its form if it has only one.
     fn script(&mut self, session: &mut Session) -> (Vec<Step>, Option<usize>) {
         let mut steps = Vec::new();
-        // What could not be read may have set something for the next transaction: this one ends the doubt.
+        // A statement that Headwater does not read may set something for the next transaction: COMMIT ends this uncertainty.
         if session.is_odd || !self.random.one_in(6) {
             steps.push(Step::Text("other", "COMMIT".to_owned(), vec![]));
             session.is_odd = false;
@@ -187,13 +187,13 @@ impl<'a> Player<'a> {
         (steps, None)
     }
 
-    /// One of the forms a few times.
+    /// Adds a few pages of a random form.
     fn any_pages(&mut self, steps: &mut Vec<Step>) {
         let at = self.place();
         self.pages(at, steps);
     }
 
-    /// The form in this place a few times.
+    /// Adds a few pages of the form with this index.
     fn pages(&mut self, at: usize, steps: &mut Vec<Step>) {
         let form = self.forms[at].clone();
         for _ in 0..5 + self.random.below(26) {
@@ -224,7 +224,7 @@ impl<'a> Player<'a> {
         Step::Text("other", (*self.random.pick(&OTHERS)).to_owned(), vec![])
     }
 
-    /// Now and then, what tells of the statement before.
+    /// Sometimes adds a statement that reports on the one before.
     fn probe(&mut self, steps: &mut Vec<Step>) {
         if !self.random.one_in(12) {
             return;
@@ -277,7 +277,7 @@ impl<'a> Player<'a> {
             let parameters =
                 parameters(&form, &statement.slots, self.world, &mut self.random, types);
             let sent: Vec<_> = parameters.iter().map(|one| (one.code, one.sign)).collect();
-            // docs/limits.md names what MySQL makes of an execution without types behind one that it refused with them.
+            // docs/limits.md describes how MySQL treats an execution without types after it refused one with types.
             let may_be_refused = !self.server.is_mariadb();
             let types_come = sent != statement.types || may_be_refused || self.random.one_in(4);
             statement.types = sent;
@@ -294,7 +294,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Under a setting that may have all relayed.
+    /// Adds pages under a setting that may have all of them relayed.
     fn heavy(&mut self, steps: &mut Vec<Step>) {
         let (name, value) = *self.random.pick(&HEAVY);
         steps.push(Step::Text(
@@ -312,7 +312,7 @@ impl<'a> Player<'a> {
 
     fn set(&mut self, session: &mut Session, steps: &mut Vec<Step>) {
         let setting = setting(self.server.is_mariadb(), &mut self.random);
-        // docs/limits.md names what text without types means behind another character set.
+        // docs/limits.md describes the meaning of text without types after a change of the character set.
         if ["NAMES", "character_set", "collation"]
             .iter()
             .any(|name| setting.contains(name))
@@ -350,7 +350,7 @@ impl<'a> Player<'a> {
             self.any_pages(steps);
             steps.push(text("ROLLBACK"));
         }
-        // What is committed inside would be changed twice: each side changes it.
+        // Both sides execute a commit, so a change inside would be committed twice.
         steps.retain(|step| !matches!(step, Step::Text("other", text, _) if text == "COMMIT"));
         steps.push(text(last));
         self.any_pages(steps);
@@ -359,7 +359,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Several statements in one command.
+    /// Adds several statements in one command.
     fn several(&mut self, steps: &mut Vec<Step>) {
         let mut texts = Vec::new();
         let mut forms = Vec::new();
@@ -384,12 +384,12 @@ impl<'a> Player<'a> {
                 forms.push(form.number);
             }
         }
-        // A comment of one line would take the next statement with it, as it does everywhere.
+        // A single-line comment would swallow the next statement, hence the line break.
         steps.push(Step::Text("several", texts.join("\n;"), forms));
         self.probe(steps);
     }
 
-    /// A text with something wrong in it, and the right one.
+    /// Adds a text with an error in it, and the correct one.
     fn odd(&mut self, steps: &mut Vec<Step>) {
         let form = self.random.pick(&self.forms).clone();
         let Step::Text(_, text, _) = self.page(&form) else {
@@ -425,7 +425,7 @@ impl<'a> Player<'a> {
         steps.push(page);
     }
 
-    /// Prepared by a text.
+    /// Adds statements prepared by SQL text.
     fn named(&mut self, steps: &mut Vec<Step>) {
         let form = self.random.pick(&self.forms).clone();
         let (text, slots) = prepared(&form, self.world);

@@ -1,9 +1,9 @@
-//! What a session sets, what is asked in front of a page, and what is asked behind it.
+//! Session settings, and statements for before and after a page.
 
 use crate::kit::random::Random;
 use crate::kit::wire_client::capability;
 
-/// Behind a page: what tells of the statement before.
+/// Statements for after a page that report on the statement before.
 pub(super) const PROBES: [&str; 14] = [
     "SELECT FOUND_ROWS()",
     "SELECT ROW_COUNT()",
@@ -42,7 +42,7 @@ pub(super) const OTHERS: [&str; 17] = [
     "SELECT title + 1 FROM topics ORDER BY tid",
 ];
 
-/// Settings under which most is relayed.
+/// Settings under which Headwater relays most statements.
 pub(super) const HEAVY: [(&str, &str); 10] = [
     ("sql_select_limit", "4"),
     ("max_length_for_sort_data", "8"),
@@ -56,7 +56,7 @@ pub(super) const HEAVY: [(&str, &str); 10] = [
     ("max_join_size", "5000"),
 ];
 
-/// What a client asks for at login.
+/// The capabilities that a client requests at login.
 pub(super) fn capabilities(random: &mut Random) -> u64 {
     let mut wanted = capability::USUAL;
     for (bit, often) in [
@@ -79,7 +79,7 @@ pub(super) fn capabilities(random: &mut Random) -> u64 {
     wanted
 }
 
-/// A setting of the session.
+/// A statement that changes a session setting.
 pub(super) fn setting(is_mariadb: bool, random: &mut Random) -> String {
     match random.below(12) {
         0..=2 => {

@@ -1,25 +1,25 @@
-//! One statement spelled in many ways: white space and comments anywhere, the case of words, quotes around names.
+//! Spells one statement in many ways: white space and comments anywhere, the case of words, quotes around names.
 
 use crate::kit::random::Random;
 
-/// Around an expression without a name in a statement's text: servers call the column as it is spelled.
+/// Marks around an expression without an alias in a statement's text: servers name its column by its spelling.
 pub(super) const UNNAMED: [char; 2] = ['\u{ab}', '\u{bb}'];
 
-/// A piece of a statement.
+/// A token of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Word(String),
-    /// Quoted, or a number.
+    /// A quoted string, or a number.
     Value(String),
     Mark(String),
 }
 
-/// The text as it was written, without the marks of unnamed expressions.
+/// The text without the marks of unnamed expressions.
 pub(super) fn plain(text: &str) -> String {
     text.replace(UNNAMED, "")
 }
 
-/// The text in a spelling that is drawn.
+/// The text in a random spelling.
 pub(super) fn spelled(text: &str, random: &mut Random) -> String {
     let pieces = pieces(&plain(text));
     let is_dense = random.one_in(4);
@@ -41,7 +41,7 @@ pub(super) fn spelled(text: &str, random: &mut Random) -> String {
     spelled
 }
 
-/// What stands between two pieces.
+/// The separator between two tokens.
 fn separator(
     before: &Piece,
     piece: &Piece,
@@ -67,7 +67,7 @@ fn separator(
         .any(|it| matches!(it, Piece::Mark(mark) if mark == "."));
     let are_strings = matches!((before, piece), (Piece::Value(_), Piece::Value(_)));
     if is_call && !gap || is_dot || are_strings {
-        // Whether a name touches its parenthesis may decide what it is.
+        // A gap between a name and its parenthesis may change the meaning.
         let drawn = random.one_in(60).then(|| *random.pick(&BLANKS));
         return drawn.unwrap_or(if gap { " " } else { "" }).to_owned();
     }
@@ -87,13 +87,13 @@ fn separator(
     .to_owned()
 }
 
-/// True for marks that would mean something else without a gap.
+/// True for operators that would have another meaning without a gap.
 fn touching(first: &str, second: &str) -> bool {
     let is_operator = |mark: &str| mark.starts_with(|letter| "<>=!-+*/|&:".contains(letter));
     is_operator(first) && is_operator(second)
 }
 
-/// A word in a case, and in quotes if it is a name.
+/// A word in a random case, in quotes if it is a name.
 fn cased(word: &str, is_called: bool, low: bool, quotes: u64, random: &mut Random) -> String {
     if word.starts_with(['@', '`', '?']) {
         return word.to_owned();
@@ -119,7 +119,7 @@ fn mixed(word: &str) -> String {
     letters.collect()
 }
 
-/// Each piece, and whether a gap was in front of it.
+/// Each token, and whether a gap precedes it.
 fn pieces(text: &str) -> Vec<(bool, Piece)> {
     let letters: Vec<char> = text.chars().collect();
     let is_word = |letter: char| letter.is_alphanumeric() || "_$@".contains(letter);
@@ -145,7 +145,7 @@ fn pieces(text: &str) -> Vec<(bool, Piece)> {
                     at += 1;
                 }
             }
-            // x'41', _latin1'a'
+            // For example x'41' or _latin1'a'.
             if letters.get(at) == Some(&'\'') {
                 at = quoted_end(&letters, at);
             }
@@ -185,7 +185,7 @@ fn quoted_end(letters: &[char], start: usize) -> usize {
     letters.len()
 }
 
-/// Words that are no names.
+/// Words that are not names.
 const KEYWORDS: [&str; 52] = [
     "SELECT",
     "FROM",

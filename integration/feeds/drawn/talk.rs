@@ -1,4 +1,4 @@
-//! Two sessions with one history: straight to the server, and through Headwater.
+//! Two sessions with the same history: one direct to the server, one through Headwater.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -9,17 +9,17 @@ use crate::kit::wire_client::{
     Param, Reply, WireClient,
 };
 
-/// So many of the commands before it are told with a difference.
+/// The number of preceding commands that a report of a difference shows.
 const TOLD: usize = 16;
-/// So many differences of a kind are told in full.
+/// The number of differences of each kind that are reported in full.
 const IN_FULL: u64 = 2;
 
-/// Something that is said to both sides.
+/// A command for both sides.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// What it is, its text, and the forms of its results.
+    /// The kind, the text, and the forms of the results.
     Text(&'static str, String, Vec<u64>),
-    /// By a number of the session's own.
+    /// A statement number of the session, and its text.
     Prepare(u32, String),
     Execute {
         statement: u32,
@@ -37,7 +37,7 @@ impl Step {
     }
 }
 
-/// What was compared, and what differed.
+/// The number of comparisons, and the differences.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) compared: u64,
@@ -46,13 +46,13 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Other tables have other forms.
+    /// Forgets the forms, because new tables have new forms.
     pub(super) fn forget_forms(&mut self) {
         self.said.clear();
     }
 }
 
-/// Two sessions in step.
+/// Two synchronized sessions.
 #[derive(Debug)]
 pub(super) struct Talk {
     sides: [WireClient; 2],
@@ -60,7 +60,7 @@ pub(super) struct Talk {
     told: VecDeque<String>,
     /// The last SELECT that did not fail is a page.
     behind_page: bool,
-    /// A page failed, or a statement behind one, and no SELECT came since.
+    /// A page, or a statement after one, failed, and no SELECT came since.
     failed: bool,
 }
 
@@ -78,7 +78,7 @@ impl Talk {
         }
     }
 
-    /// Says all steps to the one side, then to the other, and compares the replies. False: both sides have ended.
+    /// Sends all steps to one side, then to the other, and compares the replies. False: both sides have ended.
     pub(super) fn play(&mut self, steps: &[Step], report: &mut Report) -> bool {
         let direct = self.said_to(0, steps);
         let proxied = self.said_to(1, steps);
@@ -90,7 +90,7 @@ impl Talk {
                 None => told(step),
             });
             match (one, other) {
-                // What is left behind an error and behind rows is not the same.
+                // The session state differs after an error and after rows, so the comparison ends.
                 (Some(Some(one)), Some(Some(other))) if is_text_for_limit(step, one, other) => {
                     return false;
                 }
@@ -120,7 +120,7 @@ impl Talk {
         true
     }
 
-    /// Its replies: `None` for a command that has none, and as many as came.
+    /// The replies of one side: `None` for a command without a reply; fewer if the side ended.
     fn said_to(&mut self, side: usize, steps: &[Step]) -> Vec<Option<Reply>> {
         let (client, statements) = (&mut self.sides[side], &mut self.statements[side]);
         let mut replies = Vec::new();
@@ -198,14 +198,14 @@ impl Talk {
         }
     }
 
-    /// True for a difference that docs/limits.md names: `FOUND_ROWS()` behind a SELECT that failed, where it or the one before it was a page.
+    /// True for a difference that docs/limits.md describes: `FOUND_ROWS()` after a SELECT that failed, if it or the one before is a page.
     fn is_named(&mut self, step: &Step, direct: &Reply) -> bool {
         let text = match step {
             Step::Text(_, text, _) => text.to_uppercase(),
             _ => String::new(),
         };
         let is_named = self.failed && text.contains("FOUND_ROWS");
-        // An error ends the reply, to several statements too.
+        // An error ends the reply, also of several statements.
         let last = direct.packets.last();
         let failed = last.and_then(|packet| packet.first_byte()) == Some(0xff);
         let is_page = matches!(
@@ -217,7 +217,7 @@ impl Talk {
             true => self.failed || self.behind_page || is_page,
             false => self.failed && !is_select,
         };
-        // Whatever is no SELECT leaves the count as it is.
+        // Statements other than SELECT do not change the count.
         if is_select && !failed {
             self.behind_page = is_page;
         }
@@ -248,7 +248,7 @@ impl Talk {
     }
 }
 
-/// True for a difference that docs/limits.md names: where `LIMIT` has text, MySQL may have prepared the statement anew for the direct side.
+/// True for a difference that docs/limits.md describes: for text as `LIMIT`, MySQL may prepare the statement anew on the direct side.
 fn is_text_for_limit(step: &Step, direct: &Reply, proxied: &Reply) -> bool {
     let is_refused = |reply: &Reply| {
         let first = reply.packets.first();

@@ -1,4 +1,4 @@
-//! Values for a form: as text, or as parameters of any type on the wire.
+//! Values for a form: as text, or as parameters of any wire type.
 
 use super::form::{Form, Slot};
 use super::world::{USERS, World};
@@ -6,7 +6,7 @@ use crate::kit::random::Random;
 use crate::kit::wire_client::Param;
 use crate::kit::wire_client::packet::put_bytes;
 
-/// The form's text with values in all its places.
+/// The form's text with a value in each slot.
 pub(super) fn filled(form: &Form, world: &World, random: &mut Random) -> String {
     let mut text = form.text.clone();
     let (fixed, mut page) = drawn(form, random);
@@ -22,7 +22,7 @@ pub(super) fn filled(form: &Form, world: &World, random: &mut Random) -> String 
     text
 }
 
-/// The form's text for PREPARE: parameters in most places, and values in the others. With it, the slots of the parameters in their order.
+/// The form's text for PREPARE, with parameters in most slots and values in the others, and the slots of the parameters in order.
 pub(super) fn prepared(form: &Form, world: &World) -> (String, Vec<usize>) {
     let mut random = Random(form.seed);
     let mut text = form.text.clone();
@@ -51,7 +51,7 @@ pub(super) fn prepared(form: &Form, world: &World) -> (String, Vec<usize>) {
     (text, places.into_iter().map(|(_, at)| at).collect())
 }
 
-/// A value for each parameter, and the same types for all executions with this seed.
+/// A value for each parameter. The types are the same for all executions with this seed.
 pub(super) fn parameters(
     form: &Form,
     slots: &[usize],
@@ -81,7 +81,7 @@ pub(super) fn parameters(
     parameters
 }
 
-/// By what values are drawn: mostly those of a few pages, which so come again.
+/// The random sources of values: mostly those of a few pages, so that pages repeat.
 fn drawn(form: &Form, random: &mut Random) -> (Random, Random) {
     let page = match random.one_in(6) {
         true => random.next(),
@@ -135,7 +135,7 @@ fn texted(code: u8, text: &str) -> Param {
     Param::new(code, 0, &value)
 }
 
-/// A date with a time, as the protocol has it.
+/// A date with a time, as the protocol encodes it.
 struct Moment {
     numbers: Vec<u32>,
 }
@@ -163,7 +163,7 @@ impl Moment {
     }
 }
 
-/// A value as a statement has it. Those that rows depend on are few.
+/// A value as SQL text. Values that decide the rows come from a small set.
 fn literal(slot: &Slot, world: &World, fixed: &mut Random, random: &mut Random) -> String {
     match slot {
         Slot::Authors => {
@@ -186,7 +186,7 @@ fn literal(slot: &Slot, world: &World, fixed: &mut Random, random: &mut Random) 
     }
 }
 
-/// The same value, or about the same, written otherwise.
+/// The same value, or a similar one, in another spelling.
 fn odd(value: &str, random: &mut Random) -> String {
     if value.parse::<u64>().is_err() {
         return value.to_owned();

@@ -1,4 +1,4 @@
-//! The tables of an app that is drawn: names, types and rows; and what changes in them.
+//! The tables of a random app: names, types, rows and changes.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::feeds::PATIENT;
 use crate::kit::random::Random;
 use crate::kit::wire_client::WireClient;
 
-/// What values a column has.
+/// The class of values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Number,
@@ -15,13 +15,13 @@ pub(super) enum Class {
     Other,
 }
 
-/// A column of messages beside ids.
+/// A column of messages other than ids.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub(super) name: &'static str,
     sql: &'static str,
     pub(super) class: Class,
-    /// Literals that it may hold.
+    /// Literals that the column accepts.
     pub(super) values: &'static [&'static str],
 }
 
@@ -188,7 +188,7 @@ const fn column(
     }
 }
 
-/// What pages are ordered by: name, type, and the digits of a time (`None`: a number).
+/// The order keys of pages: name, type, and the fractional digits of a time (`None`: a number).
 const KEYS: [(&str, &str, Option<usize>); 5] = [
     ("created_at", "DATETIME NOT NULL", Some(0)),
     ("created_at", "DATETIME(3) NULL", Some(3)),
@@ -283,7 +283,7 @@ impl World {
         }
     }
 
-    /// Its feeds, by the id and by the key, in this database alone.
+    /// The settings of its feeds, by id and by key, for this database alone.
     pub(super) fn settings(&self, database: &str) -> String {
         let bare = |name: &str| name.replace('`', "");
         let mut settings = format!("{PATIENT}\n[privileges]\nttl_s = 600\n");
@@ -306,7 +306,7 @@ impl World {
         settings
     }
 
-    /// Makes the tables, and fills them.
+    /// Creates the tables, and fills them.
     pub(super) fn make(&self, root: &mut WireClient, random: &mut Random) {
         let World {
             message,
@@ -421,7 +421,7 @@ impl World {
         row
     }
 
-    /// A value of the key.
+    /// A random value of the key.
     pub(super) fn moment(&self, random: &mut Random) -> String {
         let Some(digits) = self.digits else {
             return random.below(300).to_string();
@@ -438,7 +438,7 @@ impl World {
         random.below(MESSAGES * 2 + 40)
     }
 
-    /// Something that changes.
+    /// A random change of rows or tables.
     pub(super) fn change(&self, random: &mut Random) -> String {
         let World {
             message,

@@ -1,4 +1,4 @@
-//! What a reply says: OK, ERR and text rows as values.
+//! The content of a reply: OK, ERR and text rows as values.
 
 use super::capability;
 use super::packet::{Packet, Values};
@@ -11,14 +11,13 @@ pub(crate) enum Answer {
     Rows(ResultSet),
 }
 
-/// An OK packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OkPacket {
     pub(crate) affected_rows: u64,
     pub(crate) last_insert_id: u64,
     pub(crate) status: u16,
     pub(crate) warnings: u16,
-    /// Info and session state, as they are on the wire.
+    /// The info text and session state, in wire format.
     pub(crate) rest: Vec<u8>,
 }
 
@@ -35,7 +34,6 @@ impl OkPacket {
     }
 }
 
-/// An ERR packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerError {
     pub(crate) code: u16,
@@ -64,7 +62,7 @@ impl ServerError {
 /// The rows of a text result set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResultSet {
-    /// Column definition packets, as they are on the wire; none when metadata was left out.
+    /// Column definition packets in wire format; none where metadata is omitted.
     pub(crate) columns: Vec<Vec<u8>>,
     pub(crate) rows: Vec<Vec<Option<String>>>,
     pub(crate) status: u16,
@@ -79,7 +77,7 @@ pub(crate) fn answers(packets: &[Packet], capabilities: u64) -> Vec<Answer> {
         answers.push(match packet.first_byte() {
             Some(0x00) => Answer::Ok(OkPacket::parse(&packet.payload)),
             Some(0xff) => Answer::Err(ServerError::parse(&packet.payload)),
-            // LOCAL INFILE: the answer comes after the client's data.
+            // LOCAL INFILE: the answer follows the client's data.
             Some(0xfb) => continue,
             _ => result_set(packet, &mut packets, capabilities),
         });
@@ -128,7 +126,7 @@ fn result_set<'a>(
     panic!("a result set without an end")
 }
 
-/// A row may start with 0xFE too, but then it is long.
+/// True for the packet that ends the rows. A row may start with 0xFE too, but is then long.
 pub(crate) fn ends_rows(packet: &Packet, capabilities: u64) -> bool {
     let deprecate_eof = capabilities & capability::DEPRECATE_EOF != 0;
     let limit = if deprecate_eof {

@@ -26,8 +26,7 @@ pub(crate) const MARIADB_EXTENDED_METADATA: u64 = 1 << 35;
 pub(crate) const MARIADB_CACHE_METADATA: u64 = 1 << 36;
 pub(crate) const MARIADB_BULK_UNIT_RESULTS: u64 = 1 << 37;
 
-/// What a client of today asks for, the parts left out that change how replies look: those are
-/// for a story to add.
+/// What a present-day client requests, without the capabilities that change the form of replies. Tests add those.
 pub(crate) const USUAL: u64 = LONG_PASSWORD
     | LOCAL_FILES
     | PROTOCOL_41

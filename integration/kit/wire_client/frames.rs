@@ -1,4 +1,4 @@
-//! The compressed protocol, as strict as the C clients are about it.
+//! The compressed protocol, with the strict checks of the C clients.
 
 use std::io::{self, Read, Write};
 
@@ -11,7 +11,7 @@ const LEAST: usize = 50;
 #[derive(Debug)]
 pub(crate) struct Frames {
     zstd: bool,
-    /// Most bytes in one.
+    /// The maximum of bytes in a frame.
     pub(super) most: usize,
     seq: u8,
     plain: Vec<u8>,
@@ -68,7 +68,7 @@ impl Frames {
     }
 }
 
-/// A frame that came.
+/// A received frame.
 pub(crate) struct Frame {
     pub(crate) seq: u8,
     pub(crate) plain: Vec<u8>,
@@ -76,7 +76,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The next one; `None` where the other side has ended between two.
+    /// The next frame; `None` where the peer closed the connection between two frames.
     pub(crate) fn read(socket: &mut impl Read, zstd: bool) -> io::Result<Option<Frame>> {
         let mut header = [0; 7];
         let mut have = 0;
@@ -116,7 +116,7 @@ impl Frame {
     }
 }
 
-/// Compressed, whether that is shorter or not.
+/// Compresses bytes, whether that is shorter or not.
 pub(crate) fn packed(plain: &[u8], zstd: bool) -> Vec<u8> {
     if zstd {
         return zstd::bulk::compress(plain, 3).unwrap();
@@ -127,7 +127,7 @@ pub(crate) fn packed(plain: &[u8], zstd: bool) -> Vec<u8> {
     packed
 }
 
-/// A frame with this body, which says that it holds so many bytes; 0: the body is as it is.
+/// A frame with this body and this uncompressed length; 0: the body is not compressed.
 pub(crate) fn frame(seq: u8, plain: usize, body: &[u8]) -> Vec<u8> {
     let mut frame = body.len().to_le_bytes()[..3].to_vec();
     frame.push(seq);

@@ -1,4 +1,4 @@
-//! The way in: greeting, login and the exchange of the authentication plugins.
+//! The login phase: greeting, login and the exchange of the authentication plugins.
 
 use std::io;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use super::capability;
 use super::packet::{Packet, Values, put_bytes};
 use super::{COM_CHANGE_USER, WireClient};
 
-/// The login's head, which asks for TLS.
+/// The length of the login's start that requests TLS.
 const SSL_REQUEST_BYTES: usize = 32;
 
-/// Who logs in, and what is asked of the server.
+/// A login's account and requested options.
 #[derive(Debug, Clone)]
 pub(crate) struct Login {
     pub(crate) user: String,
     pub(crate) password: String,
     pub(crate) database: Option<String>,
-    /// Wanted; those that the greeting does not offer are left out.
+    /// Requested; those that the greeting does not offer are dropped.
     pub(crate) capabilities: u64,
     pub(crate) collation: u8,
-    /// Sent with `CONNECT_ATTRS`.
+    /// Connection attributes, sent with `CONNECT_ATTRS`.
     pub(crate) attributes: Vec<(String, String)>,
-    /// Said before everything else.
+    /// Bytes sent before everything else.
     pub(crate) header: Vec<u8>,
-    /// Logs in with TLS, and whom it trusts.
+    /// Requests TLS with this configuration.
     pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 
@@ -39,7 +39,7 @@ impl Default for Login {
             password: String::new(),
             database: None,
             capabilities: capability::USUAL,
-            // utf8mb4_general_ci: both servers know it.
+            // utf8mb4_general_ci: both products have it.
             collation: 45,
             attributes: Vec::new(),
             header: Vec::new(),
@@ -69,13 +69,13 @@ impl Login {
         self
     }
 
-    /// Begins with a header of the PROXY protocol.
+    /// Starts the connection with a header of the PROXY protocol.
     pub(crate) fn speaking_for(mut self, header: &[u8]) -> Login {
         header.clone_into(&mut self.header);
         self
     }
 
-    /// Asks for `capabilities` too.
+    /// Requests `capabilities` as well.
     pub(crate) fn with(mut self, capabilities: u64) -> Login {
         self.capabilities |= capabilities;
         self
@@ -90,7 +90,7 @@ impl Login {
 /// The server's first packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Greeting {
-    /// With its header.
+    /// The packet with its header.
     pub(crate) raw: Vec<u8>,
     pub(crate) version: String,
     pub(crate) thread_id: u32,
@@ -123,7 +123,7 @@ impl Greeting {
         values.take(6);
         let extended = values.int(4);
         let mut capabilities = low | high << 16;
-        // MariaDB says that its extended bits are there by clearing the bit all others set.
+        // MariaDB clears the bit that all others set to announce its extended bits.
         if capabilities & capability::LONG_PASSWORD == 0 {
             capabilities |= extended << 32;
         }
@@ -143,8 +143,7 @@ impl Greeting {
 }
 
 impl WireClient {
-    /// Answers the greeting and sees the exchange through. `self.login_raw` gets every byte that
-    /// the server sent.
+    /// Answers the greeting and completes the exchange. `self.login_raw` gets every byte that the server sent.
     pub(super) fn authenticate(&mut self, login: &Login) -> io::Result<Result<(), ServerError>> {
         let (plugin, scramble) = (&self.greeting.plugin, &self.greeting.scramble);
         let response = self.login_packet(login, &first_answer(plugin, scramble, login));
@@ -159,7 +158,7 @@ impl WireClient {
         self.dialogue(login)
     }
 
-    /// COM_CHANGE_USER, with the dialogue behind it.
+    /// Sends COM_CHANGE_USER, and completes the exchange after it.
     pub(crate) fn change_user(&mut self, login: &Login) -> io::Result<Result<(), ServerError>> {
         let (plugin, scramble) = (&self.greeting.plugin, &self.greeting.scramble);
         let answer = first_answer(plugin, scramble, login);
@@ -173,7 +172,7 @@ impl WireClient {
         self.dialogue(login)
     }
 
-    /// Answers what the plugins ask.
+    /// Answers the requests of the authentication plugins.
     fn dialogue(&mut self, login: &Login) -> io::Result<Result<(), ServerError>> {
         let mut plugin;
         let mut scramble = self.greeting.scramble.clone();
@@ -188,9 +187,9 @@ impl WireClient {
                     scramble = values.0.iter().copied().take(20).collect();
                     first_answer(&plugin, &scramble, login)
                 }
-                // caching_sha2_password: known password, the OK follows.
+                // caching_sha2_password: the password is cached, the OK follows.
                 0x01 if values.0 == [3] => continue,
-                // ... the password itself is wanted: in clear, or under the server's public key.
+                // ... the server requests the password itself: in clear over TLS, or encrypted with its public key.
                 0x01 if values.0 == [4] => match &login.tls {
                     Some(_) => in_clear(login),
                     None => vec![2],
@@ -208,7 +207,7 @@ impl WireClient {
         }
     }
 
-    /// HandshakeResponse41; settles `self.capabilities`.
+    /// The HandshakeResponse41; sets `self.capabilities`.
     fn login_packet(&mut self, login: &Login, answer: &[u8]) -> Vec<u8> {
         let mut wanted = login.capabilities;
         if login.tls.is_some() {
@@ -255,7 +254,7 @@ impl WireClient {
     }
 }
 
-/// Empty for an empty password, whatever the plugin.
+/// The first answer of a plugin. Empty for an empty password with any plugin.
 pub(super) fn first_answer(plugin: &str, nonce: &[u8], login: &Login) -> Vec<u8> {
     let password = login.password.as_bytes();
     match plugin {

@@ -1,5 +1,4 @@
-//! A blocking client of the MySQL protocol that hides nothing: any capabilities, any packet, and
-//! the bytes of every reply.
+//! A blocking client of the MySQL protocol that hides nothing: any capabilities, any packet, and the bytes of every reply.
 
 pub(crate) mod answer;
 pub(crate) mod capability;
@@ -20,7 +19,7 @@ pub(crate) use self::reply::{INFILE_PACKET, Reply};
 use self::packet::{Packet, put_bytes, put_lenenc};
 use self::stream::Stream;
 
-/// A story that waits longer has found a reply without an end.
+/// A longer wait means that a reply has no end.
 const READ_TIMEOUT: Duration = Duration::from_secs(180);
 
 pub(crate) const COM_QUIT: u8 = 0x01;
@@ -49,16 +48,16 @@ pub(crate) const COM_STMT_BULK_EXECUTE: u8 = 0xfa;
 pub(crate) struct WireClient {
     pub(crate) stream: Stream,
     pub(crate) greeting: Greeting,
-    /// Every byte of the server between greeting and first command.
+    /// Every byte that the server sent between the greeting and the first command.
     pub(crate) login_raw: Vec<u8>,
-    /// As agreed with the server; the upper half is MariaDB's.
+    /// The negotiated capabilities; the upper half is MariaDB's.
     pub(crate) capabilities: u64,
-    /// What the next LOCAL INFILE sends.
+    /// The data that the next LOCAL INFILE sends.
     pub(crate) infile: Vec<u8>,
 }
 
 impl WireClient {
-    /// `root` without a database.
+    /// Connects as `root` without a database.
     #[track_caller]
     pub(crate) fn connect(addr: SocketAddr) -> WireClient {
         WireClient::login(addr, &Login::default())
@@ -73,7 +72,7 @@ impl WireClient {
         }
     }
 
-    /// The outer error is the connection's, the inner one the server's.
+    /// Logs in. The outer error is the connection's, the inner one the server's.
     pub(crate) fn try_login(
         addr: SocketAddr,
         login: &Login,
@@ -81,7 +80,7 @@ impl WireClient {
         WireClient::heard_login(addr, login, &mut Vec::new())
     }
 
-    /// As [`WireClient::try_login`]; `heard` gets every byte of the server, whatever comes of it.
+    /// [`WireClient::try_login`] that also copies every byte of the server to `heard`, even where the login fails.
     pub(crate) fn heard_login(
         addr: SocketAddr,
         login: &Login,
@@ -125,7 +124,7 @@ impl WireClient {
         }
     }
 
-    /// The OK of the last of the statements.
+    /// The OK of the last statement.
     #[track_caller]
     pub(crate) fn ok(&mut self, sql: &str) -> OkPacket {
         match self.query(sql).pop() {
@@ -147,7 +146,7 @@ impl WireClient {
         self.result_set(sql).rows
     }
 
-    /// The first column, NULLs left out.
+    /// The first column, without NULLs.
     #[track_caller]
     pub(crate) fn column(&mut self, sql: &str) -> Vec<String> {
         self.rows(sql)
@@ -168,7 +167,7 @@ impl WireClient {
         self.command(&self.query_payload(sql.as_bytes(), &[]))
     }
 
-    /// COM_QUERY with query attributes (strings), where they were agreed.
+    /// COM_QUERY with query attributes (strings), where they were negotiated.
     pub(crate) fn query_payload(&self, sql: &[u8], attributes: &[(&str, &str)]) -> Vec<u8> {
         let mut payload = vec![COM_QUERY];
         if self.capabilities & capability::QUERY_ATTRIBUTES != 0 {
@@ -196,7 +195,7 @@ impl WireClient {
         self.reply(payload.first().copied().unwrap_or_default())
     }
 
-    /// Sends a command without waiting; read with [`WireClient::reply`].
+    /// Sends a command without waiting. [`WireClient::reply`] reads the reply.
     pub(crate) fn send(&mut self, payload: &[u8]) -> io::Result<()> {
         self.stream.begin_command();
         self.send_packet(0, payload)
@@ -210,13 +209,13 @@ impl WireClient {
         Packet::read(&mut self.stream, &mut Vec::new())
     }
 
-    /// The statement's id.
+    /// Prepares a statement. Returns its id.
     #[track_caller]
     pub(crate) fn prepare(&mut self, sql: &str) -> u32 {
         self.prepare_described(sql).0
     }
 
-    /// The same, with the definitions of its columns.
+    /// Prepares a statement. Returns its id and its column definitions.
     pub(crate) fn prepare_described(&mut self, sql: &str) -> (u32, Vec<Vec<u8>>) {
         let payload = [&[COM_STMT_PREPARE], sql.as_bytes()].concat();
         let reply = self.command(&payload).expect("connection lost");
@@ -251,7 +250,7 @@ impl WireClient {
         self.execution(statement, &params, cursor, true)
     }
 
-    /// Executes with parameters of any type; their types come along with `types` only.
+    /// The payload that executes with parameters of any type; `types`: the types are sent along.
     pub(crate) fn execution(
         &self,
         statement: u32,
@@ -266,7 +265,7 @@ impl WireClient {
         if params.is_empty() {
             return payload;
         }
-        // With query attributes a count comes first and each parameter has a name, here none.
+        // With query attributes a count comes first, and each parameter has a name (here empty).
         let named = self.capabilities & capability::QUERY_ATTRIBUTES != 0;
         if named {
             put_lenenc(&mut payload, params.len());
@@ -288,13 +287,13 @@ impl WireClient {
     }
 }
 
-/// A parameter of a prepared statement, as it is on the wire.
+/// A parameter of a prepared statement, in wire format.
 #[derive(Debug, Clone)]
 pub(crate) struct Param {
     pub(crate) code: u8,
     /// 0x80: unsigned.
     pub(crate) sign: u8,
-    /// `None` is NULL, or sent ahead as long data.
+    /// `None` is NULL, or a value sent before as long data.
     pub(crate) value: Option<Vec<u8>>,
 }
 
@@ -307,7 +306,7 @@ impl Param {
         }
     }
 
-    /// A string.
+    /// A string parameter.
     pub(crate) fn text(text: Option<&str>) -> Param {
         let value = text.map(|text| {
             let mut value = Vec::new();

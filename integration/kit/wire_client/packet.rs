@@ -1,17 +1,17 @@
-//! Packets as they are on the wire, and a reader of the values in them. Written apart from
-//! Headwater's own, so that the same mistake cannot be on both sides.
+//! Packets in wire format, and a reader of their values. This code is separate from Headwater's own, so that the two cannot share a
+//! mistake.
 
 use std::io::{self, Read};
 
-/// A packet of this length is continued by the next one.
+/// The next packet continues a packet of this length.
 pub(crate) const MAX_PART: usize = 0xff_ffff;
 
-/// One logical packet: the parts of 16 MiB put together.
+/// One logical packet: its parts of 16 MiB joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Packet {
     /// Sequence number of the first part.
     pub(crate) seq: u8,
-    /// Length of the first part: a packet's kind is decided by it and the first byte.
+    /// Length of the first part: it and the first byte decide the packet's kind.
     pub(crate) first_part: usize,
     pub(crate) payload: Vec<u8>,
 }
@@ -53,7 +53,7 @@ impl Packet {
     }
 }
 
-/// `payload` with its header, in parts where it is too long for one.
+/// `payload` with its header, in several parts where it is too long for one.
 pub(crate) fn encode(mut seq: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(payload.len() + 8);
     let mut parts = payload.chunks(MAX_PART).peekable();
@@ -94,7 +94,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-/// Reads values off the front of a payload. Panics on a short one: a server of ours sent it.
+/// Reads values from the start of a payload. Panics on a short one, since a test server sent it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Values<'a>(pub(crate) &'a [u8]);
 
@@ -105,7 +105,7 @@ impl<'a> Values<'a> {
         front
     }
 
-    /// Little-endian, of `len` bytes.
+    /// A little-endian integer of `len` bytes.
     pub(crate) fn int(&mut self, len: usize) -> u64 {
         self.take(len)
             .iter()

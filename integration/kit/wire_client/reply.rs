@@ -1,4 +1,4 @@
-//! Reads the whole reply to one command, whatever the command.
+//! Reads the complete reply to any command.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::packet::{Packet, Values};
 const MORE_RESULTS: u16 = 0x0008;
 const CURSOR_EXISTS: u16 = 0x0040;
 
-/// A reply, twice: as bytes and as packets.
+/// A reply as bytes and as packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reply {
     /// Every byte, headers included.
@@ -18,19 +18,18 @@ pub(crate) struct Reply {
     pub(crate) packets: Vec<Packet>,
 }
 
-/// A local file is sent in packets of so many bytes.
+/// The packet size in which a local file is sent.
 pub(crate) const INFILE_PACKET: usize = 1 << 12;
 
 impl WireClient {
-    /// Reads the reply to `command` (its first byte) to its end. The data of a LOCAL INFILE is
-    /// `self.infile`.
+    /// Reads the complete reply to `command` (its first byte). `self.infile` is the data of a LOCAL INFILE.
     pub(crate) fn reply(&mut self, command: u8) -> io::Result<Reply> {
         let mut reply = Reply::default();
         self.reply_into(command, &mut reply)?;
         Ok(reply)
     }
 
-    /// As [`WireClient::reply`]; what came before an error is kept.
+    /// [`WireClient::reply`] that preserves in `reply` what arrived before an error.
     pub(crate) fn reply_into(&mut self, command: u8, reply: &mut Reply) -> io::Result<()> {
         match command {
             // QUIT, STMT_SEND_LONG_DATA, STMT_CLOSE
@@ -52,7 +51,7 @@ impl WireClient {
             let first = self.next(reply)?.clone();
             let status = match first.first_byte() {
                 Some(0x00) => OkPacket::parse(&first.payload).status,
-                // MariaDB's progress report, which is no error.
+                // MariaDB's progress report is not an error.
                 Some(0xff) if first.payload.starts_with(&[0xff, 0xff, 0xff]) => MORE_RESULTS,
                 Some(0xff) => return Ok(()),
                 Some(0xfb) => {
@@ -70,7 +69,7 @@ impl WireClient {
         }
     }
 
-    /// The status flags at the end of a result set; `None` if it ended by an error.
+    /// The status flags at the end of a result set; `None` if an error ended it.
     fn read_rows(&mut self, first: &Packet, reply: &mut Reply) -> io::Result<Option<u16>> {
         let mut values = Values(&first.payload);
         let columns = values.lenenc();

@@ -1,4 +1,4 @@
-//! The client's connection: with TLS or without, in compressed frames or not.
+//! The client's connection, with or without TLS and compression.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -29,7 +29,7 @@ impl Stream {
         }
     }
 
-    /// The socket under it.
+    /// The underlying socket.
     pub(crate) fn tcp(&self) -> &TcpStream {
         match &self.socket {
             Socket::Plain(tcp) => tcp,
@@ -41,7 +41,7 @@ impl Stream {
         matches!(self.socket, Socket::Tls(_))
     }
 
-    /// What the other side has shown.
+    /// The certificate that the server presented.
     pub(crate) fn certificate(&self) -> Option<CertificateDer<'static>> {
         match &self.socket {
             Socket::Plain(_) => None,
@@ -49,12 +49,12 @@ impl Stream {
         }
     }
 
-    /// Bytes that came and went in frames; none: it speaks without.
+    /// Bytes received and sent in frames; `None` without compression.
     pub(crate) fn framed(&self) -> Option<(usize, usize)> {
         self.frames.as_ref().map(Frames::counts)
     }
 
-    /// Begins TLS with who calls itself `localhost`.
+    /// Starts TLS with a server named `localhost`.
     pub(super) fn encipher(&mut self, config: &Arc<ClientConfig>) -> io::Result<()> {
         let name = ServerName::try_from("localhost").unwrap();
         let tls = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
@@ -66,19 +66,19 @@ impl Stream {
         Ok(())
     }
 
-    /// Speaks in frames from here on.
+    /// Uses compressed frames from now on.
     pub(super) fn compress(&mut self, zstd: bool) {
         self.frames = Some(Frames::new(zstd));
     }
 
-    /// Makes frames of so many bytes at most.
+    /// Limits frames to `most` bytes.
     pub(crate) fn cut_frames(&mut self, most: usize) {
         if let Some(frames) = &mut self.frames {
             frames.most = most;
         }
     }
 
-    /// Counts from 0 again.
+    /// Restarts the frame sequence at 0.
     pub(crate) fn begin_command(&mut self) {
         if let Some(frames) = &mut self.frames {
             frames.begin();
@@ -118,7 +118,7 @@ impl Read for Socket {
         match self {
             Socket::Plain(tcp) => tcp.read(into),
             Socket::Tls(tls) => match tls.read(into) {
-                // Closed without a word, as servers do.
+                // A close without a TLS alert, as servers do.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
                 read => read,
             },

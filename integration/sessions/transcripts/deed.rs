@@ -1,4 +1,4 @@
-//! One thing to do in a story, read from the text of its line.
+//! One action of a scenario, parsed from the text of its line.
 
 use crate::kit::proxy::is_counter;
 use crate::kit::wire_client::{
@@ -8,18 +8,18 @@ use crate::kit::wire_client::{
 #[derive(Debug)]
 pub(super) enum Deed {
     Exchange(Exchange),
-    /// The statements that follow are a new session's.
+    /// The statements that follow belong to a new session.
     Session(Capabilities),
-    /// An account with these privileges; the sessions that follow are its.
+    /// An account with these privileges; the sessions that follow use it.
     Account(String),
-    /// By `root`, past Headwater.
+    /// A statement of `root`, directly on the server.
     Aside(String),
     /// The sum of some counters.
     Count(Vec<String>, Expected),
     WaitMs(u64),
 }
 
-/// What both sides are told; the replies must be equal.
+/// What both sides receive; the replies must be equal.
 #[derive(Debug)]
 pub(super) enum Exchange {
     Statement(String),
@@ -27,7 +27,7 @@ pub(super) enum Exchange {
     Unordered(String),
     /// An error of this code.
     Error(u16, String),
-    /// Rows, the first of which begins with this.
+    /// Rows, the first of which begins with this text.
     Value(String, String),
     Look,
     Prepare(String, String),
@@ -44,7 +44,7 @@ pub(super) struct Execution {
     pub(super) types: bool,
 }
 
-/// Beside the usual ones.
+/// Capabilities in addition to the usual ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Capabilities {
     pub(super) with: u64,
@@ -58,7 +58,7 @@ pub(super) enum Expected {
 }
 
 impl Deed {
-    /// A line that begins with a colon, which is left out here.
+    /// Parses a line that begins with a colon; `text` does not contain the colon.
     pub(super) fn parse(text: &str) -> Result<Deed, String> {
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
         let rest = rest.trim_start();
@@ -77,7 +77,7 @@ impl Deed {
         }
     }
 
-    /// Something that a session shows its state by.
+    /// Whether the action shows the session's state.
     pub(super) fn is_played(&self) -> bool {
         use Exchange::{ChangeUser, Command, Prepare};
         match self {

@@ -1,9 +1,9 @@
-//! The lines of a file, each with those below it that are indented further.
+//! The lines of a file, each with the further indented lines below it.
 
 use std::fmt;
 use std::iter::Peekable;
 
-/// What is wrong with a file, and where.
+/// An error in a file, and its line.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) line: usize,
@@ -16,7 +16,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A fault in place of whatever was looked for.
+/// Returns a fault in place of the expected value.
 pub(super) fn fault<T>(line: usize, what: impl Into<String>) -> Result<T, Fault> {
     let what = what.into();
     Err(Fault { line, what })
@@ -39,7 +39,7 @@ impl Line {
         }
     }
 
-    /// The text of a line that has to stand alone.
+    /// The text of a line that must not have lines below it.
     pub(super) fn alone(&self) -> Result<&str, Fault> {
         match self.below.first() {
             Some(line) => fault(line.number, "this is below a line that takes nothing"),
@@ -48,7 +48,7 @@ impl Line {
     }
 }
 
-/// All lines but comments and empty ones; those that end in ` \` go on in the next.
+/// All lines but comments and empty ones; a line that ends in ` \` continues in the next.
 pub(super) fn read(text: &str) -> Result<Vec<Line>, Fault> {
     let mut lines: Vec<(usize, usize, String)> = Vec::new();
     let mut goes_on = false;

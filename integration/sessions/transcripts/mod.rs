@@ -1,8 +1,8 @@
-//! Stories that are transcripts: files under `fixtures/stories`, played on twins. Its README describes their form.
+//! Scenarios as transcripts: files under `fixtures/stories`, played on twins. Their README describes the form.
 //!
-//! A line is a statement, for both sides, whose replies must be equal packet by packet. A line that begins with a colon
-//! says something else to do. [`lines`] finds what stands below what, [`story`] unrolls the cases, [`deed`] reads one
-//! line, and [`player`] does what it says. A file that is wrong anywhere fails each of its stories.
+//! A line is a statement for both sides, whose replies must be equal packet by packet. A line that begins with a colon
+//! is another action. [`lines`] nests the lines by indentation, [`story`] unrolls the cases, [`deed`] parses one
+//! line, and [`player`] executes it. A file with any error fails each of its scenarios.
 
 mod deed;
 mod lines;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use self::story::{Story, parse};
 use super::stage::on_each_stage;
 
-/// A test for each of these stories of a file.
+/// Defines a test for each of these scenarios of a file.
 macro_rules! stories {
     ($file:literal: $($name:ident),+ $(,)?) => {
         pub(super) const STORIES: &[&str] = &[$(stringify!($name)),+];
@@ -32,7 +32,7 @@ macro_rules! stories {
 }
 pub(super) use stories;
 
-/// Plays a story of a file on each stage.
+/// Plays a scenario of a file on each stage.
 #[track_caller]
 pub(super) fn tell(file: &str, name: &str) {
     let stories = read(file);
@@ -47,19 +47,19 @@ fn read(file: &str) -> Vec<Story> {
     parse(&text).unwrap_or_else(|fault| panic!("fixtures/stories/{file}.txt:{fault}"))
 }
 
-/// The names of a file's stories.
+/// The names of a file's scenarios.
 #[track_caller]
 pub(super) fn names(file: &str) -> Vec<String> {
     let stories = read(file).into_iter();
     stories.map(|story| story.name).collect()
 }
 
-/// Where the files are.
+/// The folder of the files.
 pub(super) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/stories")
 }
 
-/// Where a file is.
+/// The path of a file.
 pub(super) fn path(file: &str) -> PathBuf {
     folder().join(file).with_extension("txt")
 }

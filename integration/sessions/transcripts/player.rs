@@ -1,4 +1,4 @@
-//! Plays a story on a stage, step by step.
+//! Plays a scenario on a stage, step by step.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -26,7 +26,7 @@ pub(super) fn play(stage: &mut Stage, file: &str, story: &Story) {
     }
 }
 
-/// Says where a story was when it failed.
+/// Reports the step that a scenario had reached when it failed.
 struct Told<'a> {
     file: &'a str,
     step: &'a Step,
@@ -44,9 +44,9 @@ impl Drop for Told<'_> {
 
 struct Player<'a> {
     stage: &'a mut Stage,
-    /// Of the sessions to come.
+    /// The login of the sessions that follow.
     login: Login,
-    /// It begins with its first statement.
+    /// The session opens with its first statement.
     session: Option<Session>,
     account: Option<Login>,
 }
@@ -127,7 +127,7 @@ impl Player<'_> {
         })
     }
 
-    /// In each database that it names, else once.
+    /// Runs in each database that the statement names, otherwise once.
     fn aside(&mut self, sql: &str) {
         let sql = sql.replace("{user}", &self.login.user);
         if sql.contains("{db}") {

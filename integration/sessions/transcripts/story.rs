@@ -1,4 +1,4 @@
-//! The stories of a file, as steps one after the other: cases and repetitions unrolled, names filled in.
+//! The scenarios of a file, as consecutive steps: cases and repetitions are unrolled, names are filled in.
 
 use std::collections::BTreeSet;
 
@@ -16,14 +16,14 @@ pub(super) struct Story {
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) line: usize,
-    /// The cases that it is part of: `call = CALL fetch_timeline_ids(1)`.
+    /// The cases that the step is part of: `call = CALL fetch_timeline_ids(1)`.
     pub(super) cases: Vec<String>,
     /// All of these must hold.
     pub(super) places: Vec<Place>,
     pub(super) deed: Deed,
 }
 
-/// On which stages a step is taken.
+/// The stages on which a step runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Place {
     Mariadb,
@@ -32,7 +32,7 @@ pub(super) enum Place {
     NoService,
 }
 
-/// All stories of a file, which has to be right as a whole.
+/// Parses all scenarios of a file; one fault rejects the whole file.
 pub(super) fn parse(text: &str) -> Result<Vec<Story>, Fault> {
     let lines = read(text)?;
     let mut unroller = Unroller::default();
@@ -67,9 +67,9 @@ type Cases<'a> = (&'a str, Vec<(usize, String)>);
 struct Unroller<'a> {
     lists: Vec<(&'a str, &'a Line)>,
     parts: Vec<(&'a str, &'a Line)>,
-    /// Names of the cases that are being played, each with the line that brought it up.
+    /// Names and values of the current cases, each with the line that introduced it.
     values: Vec<(&'a str, String, usize)>,
-    /// Lines that brought up names, and the names: those that are used, and all.
+    /// Names with the lines that introduced them: those that are used, and all.
     used: BTreeSet<(usize, &'a str)>,
     known: BTreeSet<(usize, &'a str)>,
     repetitions: Vec<String>,
@@ -124,7 +124,7 @@ impl<'a> Unroller<'a> {
         }
     }
 
-    /// Whatever is below a line.
+    /// Unrolls the lines below a line.
     fn block(&mut self, line: &'a Line) -> Result<(), Fault> {
         if line.below.is_empty() {
             return fault(line.number, "nothing is below this");
@@ -232,7 +232,7 @@ impl<'a> Unroller<'a> {
         let Some(&(name, part)) = self.parts.iter().find(|(other, _)| *other == name) else {
             return fault(line.number, format!("no part {name}"));
         };
-        // A part that plays itself would have no end.
+        // A part that plays itself would never end.
         if self.depth == 9 {
             return fault(line.number, "parts within parts, too deep");
         }
@@ -266,7 +266,7 @@ impl<'a> Unroller<'a> {
         Ok(())
     }
 
-    /// The text with its names filled in, but for those that only the stage knows.
+    /// The text with its names filled in, except those that only the stage knows.
     fn filled(&mut self, text: &str, line: usize) -> Result<String, Fault> {
         let mut filled = String::new();
         let mut rest = text;

@@ -1,4 +1,4 @@
-//! Files that are wrong are refused, with the line.
+//! Files with errors are refused, with the line.
 
 use super::deed::{Deed, Exchange, Expected};
 use super::story::{Place, parse};
@@ -12,7 +12,7 @@ fn refused(text: &str, expected: &str) {
     }
 }
 
-/// Statements, each with its cases.
+/// The statements, each with its cases.
 #[track_caller]
 fn unrolled(text: &str) -> Vec<String> {
     let stories = parse(text).unwrap_or_else(|fault| panic!("{fault}"));

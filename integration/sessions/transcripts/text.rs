@@ -1,6 +1,6 @@
-//! What names and statements are written in.
+//! The characters of names and statements.
 
-/// A name of a case, a list, a part or a story.
+/// Whether the text is a valid name of a case, a list, a part or a scenario.
 pub(super) fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -8,7 +8,7 @@ pub(super) fn is_word(text: &str) -> bool {
             .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_')
 }
 
-/// `\n`, `\r`, `\t`, `\\` and `\xNN`, the number of an ASCII character.
+/// Replaces `\n`, `\r`, `\t`, `\\` and `\xNN`, the number of an ASCII character.
 pub(super) fn unescaped(text: &str) -> Result<String, String> {
     let mut plain = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What the programs of both drivers share: arguments, script, and how a result is printed.
+//! Code that the programs of both drivers share: arguments, script, and how a result is printed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ pub const TAIL: &str = "SELECT message.id,user_id,body FROM message \
 pub const DIGITS: &str = "SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d AS n, 'word' \
     FROM digit a, digit b, digit c, digit e ORDER BY n";
 
-/// What the program was told.
+/// The program's arguments.
 pub struct Arguments {
     pub host: String,
     pub port: u16,
@@ -40,7 +40,7 @@ pub fn given() -> Arguments {
     }
 }
 
-/// Prints a text, or a digest of a long one.
+/// Prints a text, or the digest of a long one.
 pub fn see(text: &str) {
     if text.len() > 20_000 {
         let mut hasher = DefaultHasher::new();
@@ -51,7 +51,7 @@ pub fn see(text: &str) {
     }
 }
 
-/// Statements, and what those that are prepared are given.
+/// Statements, and the parameters of those that are prepared.
 pub fn script() -> Vec<(&'static str, Option<Vec<Given>>)> {
     use Given::{Null, Number, Text};
     vec![

@@ -20,7 +20,7 @@ fn failed(error: &Error) {
 async fn show<P: mysql_async::prelude::Protocol>(mut result: QueryResult<'_, 'static, P>) -> Result<(), Error> {
     loop {
         let columns = result.columns();
-        // In front of rows this would be the OK of the preparation, with the statement's number.
+        // Before rows, this would be the OK of the preparation, with the statement's number.
         if result.columns_ref().is_empty() {
             println!(
                 "{} {:?} {} {:?}",
@@ -84,7 +84,7 @@ async fn main() -> Result<(), Error> {
         .user(Some(given.user))
         .pass(Some(given.password))
         .db_name(Some(given.database))
-        // Without TLS it would ask for the server's socket and go on there, if both are on one machine.
+        // Without TLS, the driver asks for the server's socket and switches to it if both are on one machine.
         .prefer_socket(false)
         .ssl_opts(given.tls.then_some(ssl));
     let mut connection = Conn::new(opts.clone()).await?;

@@ -1,4 +1,4 @@
-//! Diesel, on the C client: everything is prepared by the server, and kept prepared.
+//! Diesel, on the C client: it prepares every statement on the server and caches it.
 
 use std::env::args;
 
@@ -60,7 +60,7 @@ fn show(what: &str, page: QueryResult<Page>) -> Page {
     page
 }
 
-/// Cursor pages by id, a page by offset, and by time with its cursor: of `posts` joined with their authors, under a condition.
+/// Cursor pages by id, a page by offset, and a page by time with its cursor: of `posts` joined with their authors, under a condition.
 macro_rules! pages {
     ($connection:expr, $what:expr, $from:expr, $condition:expr) => {{
         let (connection, what) = (&mut *$connection, $what);
@@ -126,7 +126,7 @@ fn feeds(connection: &mut MysqlConnection, reader: i64) {
         joined(),
         follows::follower_id.eq(reader)
     );
-    // A condition as SQL, sent as it is.
+    // A condition as raw SQL.
     pages!(
         connection,
         format!("{reader} sql"),

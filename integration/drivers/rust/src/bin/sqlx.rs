@@ -1,4 +1,4 @@
-//! sqlx: text and prepared statements; it sets up its session by statements of its own.
+//! sqlx: text and prepared statements; it sets up its session with its own statements.
 
 use drivers::{DIGITS, Given, TAIL, given, script};
 use futures_util::TryStreamExt;
@@ -12,7 +12,7 @@ fn failed(error: &Error) {
     }
 }
 
-/// The cells' bytes as they came: text or binary.
+/// The raw bytes of the cells: text or binary.
 fn cells(row: &MySqlRow) -> Vec<Option<String>> {
     let cell = |at: usize| {
         let value = row.try_get_raw(at).ok()?;
