@@ -294,7 +294,7 @@ fn an_import_that_points_outward_is_found() {
         assert_eq!(faults(module, line).len(), 1, "{module}: {line}");
     }
     for (module, line) in [
-        ("binlog::stream", "use crate::{wire, source};"),
+        ("binlog::stream", "use crate::{wire, lookup};"),
         (
             "session::driver",
             "use super::machine::Machine; use std::time::Instant;",
