@@ -122,7 +122,7 @@ fn a_transaction_that_is_left_open_holds_no_memory_up() {
 }
 
 /// A row in the state that a transaction wrote proves that this transaction is readable: no older unreadable one can have written that
-/// state, because no session can change the row before then. Where a stream begins, rows are the only proof.
+/// state, because no session can change the row before then. Where a stream begins, what a row proves rests on this alone.
 #[test]
 fn nobody_changes_what_a_commit_that_waits_for_a_replica_has_changed() {
     on_servers_of_its_own(

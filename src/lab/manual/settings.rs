@@ -37,7 +37,7 @@ struct SettingsSection {
 struct SettingsKey {
     name: String,
     value: String,
-    /// The section does not exist by default; the example shows one.
+    /// The key is not set by default; the example shows a value.
     shown_only: bool,
     comment: Vec<String>,
 }
