@@ -74,7 +74,7 @@ faults:
 
 # What threads share: with the locks of a checker, which draws in what order they are taken.
 interleavings:
-	$(CARGO) test --locked --lib --features interleavings interleavings -- --nocapture
+	$(CARGO) test --locked --package headwater-proxy --lib --features interleavings interleavings -- --nocapture
 
 # Each change that cargo-mutants knows, in a copy of the sources, against the unit tests of its package. Another part each day; what is missed is
 # listed (cargo-mutants ends with 2 then), to be looked at one by one: .cargo/mutants.toml has those that change nothing, and why.

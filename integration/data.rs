@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::Stdio;
 
-use headwater::lab::demo::dataset::DatasetSize;
-use headwater::lab::demo::{accounts, load};
+use headwater_lab::demo::dataset::DatasetSize;
+use headwater_lab::demo::{accounts, load};
 use mysql_async::{Conn, OptsBuilder};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use crate::kit::database::classic_on;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, headwater};
@@ -193,7 +193,7 @@ fn who_is_trusted_says_whom_it_speaks_for_and_the_server_is_told() {
             }
         },
         |server| {
-            let mariadb = server.kind() == headwater::lab::private_server::ServerKind::Mariadb;
+            let mariadb = server.kind() == headwater_lab::private_server::ServerKind::Mariadb;
             WireClient::connect(server.addr()).ok("CREATE USER far@'%'");
             let text = b"PROXY TCP4 192.0.2.7 127.0.0.1 4000 3307\r\n".to_vec();
             for send in ["none", "v1", "v2"] {

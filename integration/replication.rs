@@ -1,6 +1,6 @@
 //! Replicas with Headwater's address in place of their source's.
 
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::certificates::Authority;
 use crate::kit::proxy::Proxy;

@@ -1,5 +1,6 @@
-//! The project's structure: imports point inward, the inner ring does no IO, files stay small.
+//! The project's structure: imports point one way, pure packages do no IO, files stay small.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -44,122 +45,77 @@ const IO_CRATES: &[&str] = &[
     "hyper",
 ];
 
-/// Modules of ring 0 and of ring 1; all others are ring 2. The longest matching prefix of a path decides.
-const RINGS: &[(&str, u8)] = &[
-    ("wire", 0),
-    ("sql", 0),
-    ("statement", 0),
-    ("timeline", 0),
-    ("limits", 0),
-    ("latency", 0),
-    ("feed", 0),
-    ("feeds", 1),
-    ("lookup", 0),
-    ("session", 1),
-    ("link", 1),
-    ("tls", 1),
-    ("backend", 1),
-    ("account", 1),
-    ("catalogue", 1),
-    ("binlog", 1),
-    ("log", 0),
-    ("logging", 1),
-    ("shadow", 1),
-    ("size", 0),
-    ("sync", 0),
-    ("spread", 1),
-    ("cluster", 0),
-    ("clock", 1),
-    ("drain", 1),
-    ("reachability", 1),
-    ("upstreams", 1),
+/// Packages that do IO, each with those of them that it imports.
+const IO_PACKAGES: &[(&str, &[&str])] = &[
+    ("proxy", &[]),
+    ("server", &["proxy"]),
+    ("tools", &["proxy", "server"]),
+    ("lab", &["proxy", "server", "tools"]),
 ];
 
-/// Names that a ring without sockets and clocks must not use.
-const IO: &[&str] = &["tokio", "std::net", "Instant", "SystemTime"];
-
-fn ring(module: &str) -> u8 {
-    RINGS
-        .iter()
-        .filter(|(name, _)| module == *name || module.starts_with(&format!("{name}::")))
-        .max_by_key(|(name, _)| name.len())
-        .map_or(2, |(_, ring)| *ring)
-}
-
-/// The violations in a source file, given its module's path (`session::driver`) and text.
-fn faults(module: &str, text: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    let own = ring(module);
+/// The other modules of its package that a source file names.
+fn imported_modules(text: &str) -> BTreeSet<String> {
     // Tests may import anything; they are at the end of a file.
     let code = text.split("#[cfg(test)]").next().unwrap();
-    for (number, line) in code.lines().enumerate() {
-        let line = line.split("//").next().unwrap();
-        for imported in paths(module, line) {
-            if ring(&imported) > own {
-                faults.push(format!("line {}: {module} imports {imported}", number + 1));
-            }
-        }
-        for io in IO.iter().filter(|io| own == 0 && line.contains(**io)) {
-            faults.push(format!(
-                "line {}: {module} is pure and names {io}",
-                number + 1
-            ));
-        }
-    }
-    if text.lines().count() > MAX_LINES {
-        faults.push(format!("{module} has more than {MAX_LINES} lines"));
-    }
-    faults
+    let lines = code.lines().map(|line| line.split("//").next().unwrap());
+    lines.flat_map(paths).collect()
 }
 
-/// Full paths of this crate's modules that a line names.
-fn paths(module: &str, line: &str) -> Vec<String> {
+/// The first step of each path from the package's root that a line names.
+fn paths(line: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for root in ["crate::", "headwater::", "super::"] {
-        for (at, _) in line.match_indices(root) {
-            let before = line[..at].chars().next_back();
-            if before
-                .is_some_and(|letter| letter.is_alphanumeric() || letter == '_' || letter == ':')
-            {
-                continue;
-            }
-            let mut rest = &line[at..];
-            let mut base: Vec<&str> = Vec::new();
-            if root == "super::" {
-                base = module.split("::").collect();
-                while let Some(outer) = rest.strip_prefix("super::") {
-                    base.pop();
-                    rest = outer;
-                }
-            } else {
-                rest = &rest[root.len()..];
-            }
-            found.extend(leaves(rest).into_iter().map(|leaf| {
-                base.iter()
-                    .copied()
-                    .chain([leaf.as_str()])
-                    .collect::<Vec<_>>()
-                    .join("::")
-            }));
+    for (at, root) in line.match_indices("crate::") {
+        let before = line[..at].chars().next_back();
+        if before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_') {
+            continue;
         }
+        let rest = &line[at + root.len()..];
+        let group = rest.strip_prefix('{').map(|group| group.split('}').next());
+        let leaves = match group.flatten() {
+            Some(group) => group.split(',').map(str::trim).collect(),
+            None => vec![rest],
+        };
+        let first = |leaf: &str| {
+            let end = leaf.find(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
+            leaf[..end.unwrap_or(leaf.len())].to_owned()
+        };
+        found.extend(leaves.into_iter().map(first));
     }
     found
 }
 
-/// `a::b` of `a::b::C`, and each path of `a::{b, c}`.
-fn leaves(path: &str) -> Vec<String> {
-    let end = path.find(|letter: char| !(letter.is_alphanumeric() || "_:".contains(letter)));
-    let (stem, behind) = path.split_at(end.unwrap_or(path.len()));
-    match behind.strip_prefix('{') {
-        Some(group) => {
-            let group = group.split('}').next().unwrap();
-            group
-                .split(',')
-                .map(|leaf| format!("{stem}{}", leaf.trim()))
-                .collect()
+/// Modules that import each other in a circle, as a path that begins and ends with the same.
+fn circle(imports: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
+    fn visit(
+        path: &mut Vec<String>,
+        done: &mut BTreeSet<String>,
+        imports: &BTreeMap<String, BTreeSet<String>>,
+    ) -> bool {
+        let module = path.last().unwrap().clone();
+        if path.iter().filter(|step| **step == module).count() > 1 {
+            return true;
         }
-        None => vec![stem.to_owned()],
+        if done.contains(&module) {
+            return false;
+        }
+        for next in imports.get(&module).into_iter().flatten() {
+            if *next == module {
+                continue;
+            }
+            path.push(next.clone());
+            if visit(path, done, imports) {
+                return true;
+            }
+            path.pop();
+        }
+        done.insert(module);
+        false
     }
+    let mut done = BTreeSet::new();
+    imports.keys().find_map(|module| {
+        let mut path = vec![module.clone()];
+        visit(&mut path, &mut done, imports).then_some(path)
+    })
 }
 
 fn root() -> &'static Path {
@@ -197,27 +153,67 @@ fn texts() -> Vec<(String, String)> {
         .collect()
 }
 
-/// `session::driver` for `src/session/driver.rs`; `session` for its `mod.rs`.
-fn module_of(file: &str) -> Option<String> {
-    let path = file.strip_prefix("src/")?.strip_suffix(".rs")?;
-    Some(path.trim_end_matches("/mod").replace('/', "::"))
+/// The module of a package with IO that a source file belongs to: `session` for `proxy/src/session/driver.rs`.
+fn module_of<'a>(package: &str, file: &'a str) -> Option<&'a str> {
+    let path = file.strip_prefix(package)?.strip_prefix("/src/")?;
+    let path = path.strip_suffix(".rs")?;
+    path.split('/').next().filter(|module| *module != "lib")
 }
 
 #[test]
-fn imports_point_inward_and_the_inner_ring_is_pure() {
-    let mut found = Vec::new();
-    let mut seen = 0;
-    for (file, text) in texts() {
-        if file.ends_with("/tests.rs") || file.contains("/tests/") || file == "src/lib.rs" {
-            continue;
+fn modules_of_a_package_do_not_import_each_other_in_a_circle() {
+    let texts = texts();
+    for (package, _) in IO_PACKAGES {
+        let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (file, text) in &texts {
+            if file.ends_with("/tests.rs") || file.contains("/tests/") {
+                continue;
+            }
+            if let Some(module) = module_of(package, file) {
+                let of_module = imports.entry(module.to_owned()).or_default();
+                of_module.extend(imported_modules(text));
+            }
         }
-        if let Some(module) = module_of(&file) {
-            seen += 1;
-            found.extend(faults(&module, &text));
+        assert!(imports.len() >= 3, "{package}: {imports:?}");
+        assert_eq!(circle(&imports), None, "in {package}");
+    }
+}
+
+#[test]
+fn a_circle_of_imports_is_found() {
+    let imports = |modules: &[(&str, &str)]| {
+        let modules = modules.iter();
+        let named = |(module, text): &(&str, &str)| ((*module).to_owned(), imported_modules(text));
+        modules.map(named).collect::<BTreeMap<_, _>>()
+    };
+    let found = circle(&imports(&[
+        ("admin", "use crate::{config, server::Server};"),
+        ("config", "    let x = crate::admin::X; // crate::server"),
+        ("server", "use crate::config::Settings;"),
+    ]));
+    let path: Vec<String> = found.unwrap();
+    assert_eq!(path, ["admin", "config", "admin"]);
+    let none = imports(&[
+        ("admin", "use crate::config; use crate::admin::page;"),
+        ("config", "#[cfg(test)]\nmod tests { use crate::admin; }"),
+    ]);
+    assert_eq!(circle(&none), None);
+}
+
+/// Cargo forbids circles of packages; this says which way the arrows point.
+#[test]
+fn packages_with_io_import_those_below_them() {
+    for (package, imports) in IO_PACKAGES {
+        let manifest = fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap();
+        for line in manifest.lines() {
+            let dependency = line.split(['.', ' ', '=']).next().unwrap();
+            let Some(own) = dependency.strip_prefix("headwater-") else {
+                continue;
+            };
+            let is_pure = PURE.iter().any(|(pure, _)| *pure == own);
+            assert!(is_pure || imports.contains(&own), "{package} imports {own}");
         }
     }
-    assert!(seen > 40, "only {seen} files");
-    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]
@@ -252,11 +248,12 @@ fn pure_packages_name_nothing_that_does_io_and_import_those_above_them() {
 #[test]
 fn the_clock_is_looked_at_in_one_place() {
     for (file, text) in texts() {
-        let Some(module) = module_of(&file) else {
-            continue;
-        };
-        let elsewhere = ["clock", "lab", "main"];
-        if elsewhere.contains(&module.split("::").next().unwrap()) || module.ends_with("tests") {
+        let packages = ["proxy", "server", "tools"];
+        let module = packages
+            .iter()
+            .find_map(|package| module_of(package, &file));
+        let is_test = file.ends_with("tests.rs");
+        if module.is_none_or(|module| module == "clock") || is_test {
             continue;
         }
         let code = text.split("#[cfg(test)]").next().unwrap();
@@ -273,40 +270,8 @@ fn nobody_outside_its_folder_implements_a_session() {
     for (file, text) in texts() {
         let stands = text.lines().any(|line| line.starts_with("impl Session {"));
         assert!(
-            !stands || file.starts_with("src/session/"),
+            !stands || file.starts_with("proxy/src/session/"),
             "{file} holds a part of the session"
-        );
-    }
-}
-
-#[test]
-fn an_import_that_points_outward_is_found() {
-    for (module, line) in [
-        ("binlog::stream", "use crate::server::Server;"),
-        ("session::driver", "use crate::config::Settings;"),
-        (
-            "session::driver",
-            "    let x = super::super::server::Server::bind();",
-        ),
-        ("binlog::load", "use crate::{check, wire};"),
-        ("limits", "use std::time::Instant;"),
-    ] {
-        assert_eq!(faults(module, line).len(), 1, "{module}: {line}");
-    }
-    for (module, line) in [
-        ("binlog::stream", "use crate::{wire, lookup};"),
-        (
-            "session::driver",
-            "use super::machine::Machine; use std::time::Instant;",
-        ),
-        ("server", "use crate::lab::x; // and crate::main"),
-        ("limits", "/// See crate::server, which uses tokio."),
-        ("limits", "#[cfg(test)]\nmod tests { use crate::lab::x; }"),
-    ] {
-        assert_eq!(
-            faults(module, line),
-            Vec::<String>::new(),
-            "{module}: {line}"
         );
     }
 }

@@ -2,7 +2,7 @@
 #
 # For programs that this machine's suite lacks, or whose packages would start a service. Nothing is installed: the
 # packages are unpacked side by side with all they need, the C library too, and started through the folder's own
-# loader (see src/lab/private_server/unpacked.rs).
+# loader (see lab/src/private_server/unpacked.rs).
 
 complete() { [ -e "$1/.complete" ]; }
 

@@ -1,24 +1,33 @@
 //! Arguments, logging, settings, runtime, a subcommand, an exit code.
 
+// Doc comments here are texts of `--help`.
+#![allow(rustdoc::broken_intra_doc_links)]
+
+#[cfg(feature = "lab")]
+use headwater_lab as laboratory;
+#[cfg(not(feature = "lab"))]
+#[path = "no_lab.rs"]
+mod laboratory;
+
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
-use headwater::config::{
+use headwater_proxy::logging::{JsonLogWriter, LogState, ThrottleLayer, fields};
+use headwater_proxy::session::current_generation::CurrentGeneration;
+use headwater_server::config::{
     ConfigError, LogFormat, LogLevel, LogSection, ServeFlags, ServeSettings, SettingChanges,
 };
-use headwater::discover::DiscoverFlags;
-use headwater::logging::{JsonLogWriter, LogState, ThrottleLayer, fields};
-use headwater::report::with_causes;
-use headwater::server::{
+use headwater_server::report::with_causes;
+use headwater_server::server::{
     PredecessorProcess, ProxyServer, SettingsReloader, SettingsSource, TakeoverOffer,
 };
-use headwater::session::current_generation::CurrentGeneration;
-use headwater::sockets::InheritedSockets;
-use headwater::systemd;
-use headwater::verify::{VerifyFlags, VerifyOutcome};
+use headwater_server::sockets::InheritedSockets;
+use headwater_server::systemd;
+use headwater_tools::discover::DiscoverFlags;
+use headwater_tools::verify::{VerifyFlags, VerifyOutcome};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Registry;
@@ -34,7 +43,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// and of those that it finds by itself (feeds.auto). It does the same for timelines by stored procedures, CALL fetch_timeline_ids(reader)
 /// and its like. Every other byte it relays unchanged.
 #[derive(Parser)]
-#[command(version = headwater::version::WHOLE, max_term_width = 100)]
+#[command(version = headwater_server::version::WHOLE, max_term_width = 100)]
 struct ProgramArguments {
     #[command(subcommand)]
     command: CliCommand,
@@ -111,7 +120,7 @@ enum CliCommand {
     /// are wrong. 3: it stopped early, and all was equal until then.
     Verify(Box<VerifyFlags>),
     #[command(flatten)]
-    Lab(headwater::lab::LabCommand),
+    Lab(laboratory::LabCommand),
 }
 
 /// The exit status of clap.
@@ -132,7 +141,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: ProgramArguments) -> anyhow::Result<ExitCode> {
-    headwater::session_capacity::raise_open_files();
+    headwater_server::session_capacity::raise_open_files();
     match arguments.command {
         CliCommand::Serve(flags) => {
             let unknown = unknown_environment()?;
@@ -168,7 +177,7 @@ fn run(arguments: ProgramArguments) -> anyhow::Result<ExitCode> {
             });
             let ended = runtime(1)?.block_on(with_log_summaries(
                 &messages,
-                headwater::lab::run(command, ProgramArguments::command()),
+                laboratory::run(command, ProgramArguments::command()),
             ));
             ended?;
         }
@@ -184,7 +193,7 @@ fn unknown_environment() -> Result<Vec<String>, ConfigError> {
         .flat_map(clap::Command::get_arguments);
     let known: Vec<&str> = flags.filter_map(|flag| flag.get_env()?.to_str()).collect();
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    headwater::config::unknown_variables(&known, set)
+    headwater_server::config::unknown_variables(&known, set)
 }
 
 /// The settings of a subcommand that reports; prints what is wrong with them. `None`: they cannot be used.
@@ -208,7 +217,7 @@ fn reload(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
     let Some(settings) = settings(|| ServeSettings::load(flags)) else {
         return Ok(ExitCode::from(BAD_USAGE));
     };
-    let reloaded = runtime(1)?.block_on(headwater::admin::reload(&settings.admin))?;
+    let reloaded = runtime(1)?.block_on(headwater_server::admin::reload(&settings.admin))?;
     let SettingChanges {
         changed,
         need_restart,
@@ -239,7 +248,7 @@ fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
         eprintln!("headwater: {warning}");
     }
     let mut report = String::new();
-    let checked = runtime(1)?.block_on(headwater::check::run(&settings, &mut report));
+    let checked = runtime(1)?.block_on(headwater_tools::check::run(&settings, &mut report));
     let _ = std::io::stdout().write_all(report.as_bytes());
     Ok(if checked? {
         ExitCode::SUCCESS
@@ -255,7 +264,7 @@ fn discover(flags: &DiscoverFlags) -> anyhow::Result<ExitCode> {
     };
     let (messages, _) = init_logging(settings.log);
     let mut report = String::new();
-    let discovery = headwater::discover::run(&settings, flags.source(), &mut report);
+    let discovery = headwater_tools::discover::run(&settings, flags.source(), &mut report);
     let discovered = runtime(1)?.block_on(with_log_summaries(&messages, discovery));
     let _ = std::io::stdout().write_all(report.as_bytes());
     discovered?;
@@ -268,7 +277,7 @@ fn verify(flags: &VerifyFlags) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(BAD_USAGE));
     };
     let mut report = String::new();
-    let verified = headwater::verify::run(&settings, &options, &mut report);
+    let verified = headwater_tools::verify::run(&settings, &options, &mut report);
     let verified = runtime(1)?.block_on(verified);
     let _ = std::io::stdout().write_all(report.as_bytes());
     Ok(match verified? {
@@ -358,7 +367,7 @@ async fn serve(
     let mut server = server
         .with_admin(&mut sockets, &settings.admin)?
         .with_log_state(Arc::clone(&messages));
-    tracing::info!("headwater {}", headwater::version::WHOLE);
+    tracing::info!("headwater {}", headwater_server::version::WHOLE);
     let current = server.current();
     let saying = tokio::spawn(async move { messages.report_suppressed().await });
     let announcing = tokio::spawn(server.announce());
@@ -427,12 +436,12 @@ async fn reload_at(mut hangup: Signal, reloads: Arc<SettingsReloader>) {
 }
 
 /// The reader of the output may be gone; that is no error.
-fn print_counters(shared: &headwater::session::shared_state::SharedState) {
+fn print_counters(shared: &headwater_proxy::session::shared_state::SharedState) {
     let mut now = String::new();
     let _ = SystemTime.format_time(&mut Writer::new(&mut now));
     // A reader that waits for the counters then has the rest.
     for line in shared.tallies() {
-        let line = headwater::sql::escape_hidden(&line);
+        let line = headwater_sql::escape_hidden(&line);
         let _ = writeln!(std::io::stdout(), "{now} {line}");
     }
     let _ = writeln!(std::io::stdout(), "{now} counts: {}", shared.summary());

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 /// Known by name only, so that whoever types one is told more than that there is no such subcommand.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum LabCommand {
+pub(crate) enum LabCommand {
     /// The demo, which is not in this build.
     #[command(hide = true, disable_help_flag = true)]
     Demo(Ignored),
@@ -18,7 +18,7 @@ pub enum LabCommand {
 
 /// Whatever flags were given.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Ignored {
+pub(crate) struct Ignored {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     flags: Vec<OsString>,
 }
@@ -28,13 +28,13 @@ pub struct Ignored {
 #[error(
     "this build has no `{0}`: it was made without the cargo feature `lab`; build Headwater with its default features (`cargo build --release`)"
 )]
-pub struct LabError(&'static str);
+pub(crate) struct LabError(&'static str);
 
 /// Fails: the subcommand is not in this build.
 ///
 /// # Errors
 /// Always.
-pub async fn run(command: LabCommand, _: clap::Command) -> Result<(), LabError> {
+pub(crate) async fn run(command: LabCommand, _: clap::Command) -> Result<(), LabError> {
     Err(LabError(match command {
         LabCommand::Demo(_) => "demo",
         LabCommand::Bench(_) => "bench",

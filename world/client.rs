@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use headwater::link::memory::MemoryStream;
+use headwater_proxy::link::memory::MemoryStream;
 
 use crate::network::{NetworkWeather, between};
 use crate::packets::PacketStream;

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use headwater::server::{ProxyServer as Headwater, SettingsReloader};
-use headwater::session::current_generation::CurrentGeneration;
-use headwater::session::session_counters::SessionEvent;
-use headwater::session::shared_state::SharedState;
-use headwater::sockets::InheritedSockets;
+use headwater_proxy::session::current_generation::CurrentGeneration;
+use headwater_proxy::session::session_counters::SessionEvent;
+use headwater_proxy::session::shared_state::SharedState;
+use headwater_server::server::{ProxyServer as Headwater, SettingsReloader};
+use headwater_server::sockets::InheritedSockets;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};

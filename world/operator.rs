@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use headwater::config::{LogLevel, ServeSettings};
-use headwater::server;
+use headwater_server::config::{LogLevel, ServeSettings};
+use headwater_server::server;
 use tokio::time::sleep;
 
 use crate::fleet::{ProxyFarewell, ProxyFleet};

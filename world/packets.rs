@@ -2,7 +2,7 @@
 
 use std::io;
 
-use headwater::link::memory::MemoryStream;
+use headwater_proxy::link::memory::MemoryStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// One end of a connection. Written bytes are buffered until the flush.

@@ -1,6 +1,6 @@
 //! The events in a world besides pages and direct writes: each seed draws which of them are enabled, so that rare pairs meet.
 
-use headwater::config::{ServeFlags, ServeSettings};
+use headwater_server::config::{ServeFlags, ServeSettings};
 
 use crate::network::NetworkWeather;
 use crate::pages::AuthorNames;

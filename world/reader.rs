@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headwater::session::session_counters::SessionEvent;
+use headwater_proxy::session::session_counters::SessionEvent;
 use tokio::time::{Instant, sleep};
 
 use crate::answers::FOLLOW_UP_SELECT;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use headwater::link::memory::MemoryListener;
-use headwater::session::shared_state::SharedState;
+use headwater_proxy::link::memory::MemoryListener;
+use headwater_proxy::session::shared_state::SharedState;
 use tokio::time::{Instant, sleep};
 
 use crate::fleet::ProxyFleet;
@@ -74,8 +74,8 @@ pub(crate) fn run(seed: u64, reduction: &PlanReduction, traced: bool) -> WorldOu
 
 async fn world(seed: u64, reduction: &PlanReduction, traced: bool) -> WorldOutcome {
     let mut random = Random(seed);
-    headwater::binlog::random::seed(random.next());
-    headwater::clock::simulate();
+    headwater_proxy::binlog::random::seed(random.next());
+    headwater_proxy::clock::simulate();
     let mut plan = WorldPlan::drawn(&mut random.fork());
     reduction.apply(&mut plan);
     let server = Arc::new(WorldServer::new(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use headwater::link::memory::{MemoryListener, MemoryStream};
+use headwater_proxy::link::memory::{MemoryListener, MemoryStream};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use headwater::link::memory::MemoryStream;
+use headwater_proxy::link::memory::MemoryStream;
 
 use crate::answers::ModelReply;
 use crate::packets::PacketStream;

@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::cluster::{Cluster, Form};
 use crate::kit::database::classic_on;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::bench::client::{BenchClient, BenchClientError, TIMEOUT};
-use headwater::lab::bench::measure::{SliceJob, run_parallel};
+use headwater_lab::bench::client::{BenchClient, BenchClientError, TIMEOUT};
+use headwater_lab::bench::measure::{SliceJob, run_parallel};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 

@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use headwater::lab::bench::client::BenchClient;
-use headwater::lab::bench::login::BenchAccount;
-use headwater::lab::private_server::{free_port, package_folder::PackageFolder};
+use headwater_lab::bench::client::BenchClient;
+use headwater_lab::bench::login::BenchAccount;
+use headwater_lab::private_server::{free_port, package_folder::PackageFolder};
 
 use crate::process::RelayProcess;
 use crate::score::Contender;

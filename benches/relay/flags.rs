@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::private_server::ServerKind;
 
 use crate::score::{Contender, RelayFigure};
 

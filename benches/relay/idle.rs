@@ -4,8 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use headwater::lab::bench::client::BenchClient;
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::bench::client::BenchClient;
+use headwater_lab::private_server::ServerKind;
 
 use crate::contenders::{RelaySetup, RunningContender};
 use crate::score::{Contender, FigureScore, RelayFigure};

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use headwater::lab::bench::client::{BenchClient, BenchClientError};
-use headwater::lab::bench::login::BenchAccount;
-use headwater::lab::bench::measure::{SliceJob, run_parallel};
+use headwater_lab::bench::client::{BenchClient, BenchClientError};
+use headwater_lab::bench::login::BenchAccount;
+use headwater_lab::bench::measure::{SliceJob, run_parallel};
 
 use crate::closed_loop::STOP;
 

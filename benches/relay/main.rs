@@ -24,8 +24,8 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use headwater::lab::bench::report::MachineInfo;
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::bench::report::MachineInfo;
+use headwater_lab::private_server::ServerKind;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};

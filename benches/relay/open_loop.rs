@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use headwater::lab::bench::client::{BenchClient, BenchClientError};
+use headwater_lab::bench::client::{BenchClient, BenchClientError};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::private_server::ServerKind;
 use indicatif::ProgressBar;
 use nix::sys::resource::{Resource, getrlimit};
 

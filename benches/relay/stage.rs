@@ -1,10 +1,10 @@
 //! The server in front of which all take their turns, its rows, and what is asked.
 
 use anyhow::{Context, ensure};
-use headwater::lab::bench::client::BenchClient;
-use headwater::lab::bench::login::BenchAccount;
-use headwater::lab::bench::query_path::query_packet;
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::bench::client::BenchClient;
+use headwater_lab::bench::login::BenchAccount;
+use headwater_lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::query_path::query_packet;
 
 const DATABASE: &str = "relay";
 /// Rows of the table.

@@ -1,4 +1,4 @@
-//! See `headwater::timeline::body::fuzzing::shown`.
+//! See `headwater_timeline::body::fuzzing::shown`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::timeline::body::fuzzing::shown(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater_timeline::body::fuzzing::shown(data));

@@ -1,4 +1,4 @@
-//! See `headwater::statement::fuzzing::text`.
+//! See `headwater_statement::fuzzing::text`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::statement::fuzzing::text(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater_statement::fuzzing::text(data));

@@ -1,4 +1,4 @@
-//! See `headwater::wire::fuzzing::collector`.
+//! See `headwater_wire::fuzzing::collector`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::wire::fuzzing::collector(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater_wire::fuzzing::collector(data));

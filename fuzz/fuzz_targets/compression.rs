@@ -1,4 +1,4 @@
-//! See `headwater::wire::fuzzing::compression`.
+//! See `headwater_wire::fuzzing::compression`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::wire::fuzzing::compression(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater_wire::fuzzing::compression(data));

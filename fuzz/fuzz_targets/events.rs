@@ -1,4 +1,4 @@
-//! See `headwater::log::fuzzing::events`.
+//! See `headwater_log::fuzzing::events`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::log::fuzzing::events(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater_log::fuzzing::events(data));

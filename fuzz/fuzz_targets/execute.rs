@@ -1,4 +1,4 @@
-//! See `headwater::wire::fuzzing::execute`.
+//! See `headwater_wire::fuzzing::execute`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::wire::fuzzing::execute(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater_wire::fuzzing::execute(data));

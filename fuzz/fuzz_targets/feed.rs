@@ -1,4 +1,4 @@
-//! See `headwater::feed::fuzzing::text`.
+//! See `headwater_feed::fuzzing::text`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::feed::fuzzing::text(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater_feed::fuzzing::text(data));

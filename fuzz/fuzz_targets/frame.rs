@@ -1,4 +1,4 @@
-//! See `headwater::wire::fuzzing::frame`.
+//! See `headwater_wire::fuzzing::frame`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::wire::fuzzing::frame(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater_wire::fuzzing::frame(data));

@@ -1,4 +1,4 @@
-//! See `headwater::wire::fuzzing::handshake`.
+//! See `headwater_wire::fuzzing::handshake`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::wire::fuzzing::handshake(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater_wire::fuzzing::handshake(data));

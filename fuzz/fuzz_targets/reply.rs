@@ -1,4 +1,4 @@
-//! See `headwater::wire::fuzzing::reply`.
+//! See `headwater_wire::fuzzing::reply`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::wire::fuzzing::reply(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater_wire::fuzzing::reply(data));

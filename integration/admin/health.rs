@@ -145,7 +145,7 @@ fn a_server_that_hangs_is_noticed_by_a_proof_and_not_by_a_timer() {
 #[test]
 fn where_nobody_asked_for_a_port_one_that_is_taken_is_no_matter() {
     on_each_server(|server| {
-        let taken = std::net::TcpListener::bind(headwater::admin::DEFAULT_ADDRESS);
+        let taken = std::net::TcpListener::bind(headwater_server::config::DEFAULT_ADMIN_ADDRESS);
         let proxy = Proxy::with_default_admin(&["--upstream", &server.addr().to_string()]);
         if taken.is_ok() {
             proxy.wait_for_log("no admin port: 127.0.0.1:9307 cannot be opened");

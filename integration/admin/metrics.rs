@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use headwater::binlog::REASONS;
-use headwater::overview::metrics::{ALL, MetricKind};
+use headwater_proxy::binlog::REASONS;
+use headwater_server::overview::metrics::{ALL, MetricKind};
 
 use super::http::Admin;
 use crate::kit::database::Database;

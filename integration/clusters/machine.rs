@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use headwater::lab::private_server::galera_folder;
+use headwater_lab::private_server::galera_folder;
 
 use crate::kit::cluster::{Cluster, Form, turn};
 use crate::kit::machine::{Machine, said, write_program};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use headwater::lab::private_server::{PrivateServer, ServerKind, free_port};
+use headwater_lab::private_server::{PrivateServer, ServerKind, free_port};
 
 use super::upstreams::{CALL, Pair, closed, on_each_pair, page, port_of, post, promote, read_only};
 use super::{galera, group};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{PrivateServer, ServerKind, free_port};
+use headwater_lab::private_server::{PrivateServer, ServerKind, free_port};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 

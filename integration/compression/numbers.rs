@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};

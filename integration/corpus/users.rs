@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use super::player::Player;
 use super::side::Side;

@@ -5,7 +5,7 @@ mod orms;
 mod program;
 mod stage;
 
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::private_server::ServerKind;
 
 use self::program::is_here;
 use self::stage::Stage;

@@ -1,8 +1,8 @@
 //! Pairs of similar texts: Headwater may treat two texts as one statement only if the server's whole replies to both are the same.
 
-use headwater::feed::parser::parse;
-use headwater::feed::words::{StatementWords, WordKind};
-use headwater::sql::lexer::{Lexer, TokenKind};
+use headwater_feed::parser::parse;
+use headwater_feed::words::{StatementWords, WordKind};
+use headwater_sql::lexer::{Lexer, TokenKind};
 
 use super::app::{SMALL, settings_in};
 use super::pair::Pair;

@@ -1,6 +1,6 @@
 //! Columns whose description depends on the plan in more than key flags: Headwater sends the server's current description, or relays.
 
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::private_server::ServerKind;
 
 use super::app::{SMALL, settings, settings_in};
 use super::kept::kept;

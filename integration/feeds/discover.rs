@@ -5,7 +5,7 @@ use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

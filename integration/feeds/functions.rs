@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use super::app::{SMALL, settings};
 use super::kept::{PAGES, kept};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use headwater::lab::feed::CLASSIC_FEED;
+use headwater_lab::feed::CLASSIC_FEED;
 
 use super::served::{PATIENT, served};
 use crate::kit::database::Database;

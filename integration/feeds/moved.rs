@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use headwater::lab::feed::CLASSIC_FEED;
+use headwater_lab::feed::CLASSIC_FEED;
 
 use super::linear::checks;
 use super::served::{PATIENT, served};

@@ -1,6 +1,6 @@
 //! Servers with case-insensitive database and table names (`lower_case_table_names = 1`), for clients that write them in capital letters.
 
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use super::app::{FEED, SMALL};
 use super::narrowed::{narrowed, until_risen};

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{
+use headwater_lab::private_server::{
     PrivateServer, PrivateServerError, ServerKind, free_port, galera_provider, script_log_lines,
 };
 use nix::sys::signal::{self, Signal};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use headwater::lab::demo::{load, script};
+use headwater_lab::demo::{load, script};
 
 use super::servers::Server;
 use super::wire_client::{Login, WireClient};

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::package_folder::PackageFolder;
+use headwater_lab::private_server::package_folder::PackageFolder;
 
 use super::proxy::free_addr;
 use crate::kit::patience;

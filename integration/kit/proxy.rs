@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::free_port;
+use headwater_lab::private_server::free_port;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::wire_client::WireClient;
 

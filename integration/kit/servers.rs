@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{PrivateServer, PrivateServerError, ServerKind, data_homes};
+use headwater_lab::private_server::{PrivateServer, PrivateServerError, ServerKind, data_homes};
 
 use super::wire_client::{Login, ServerError, WireClient};
 use crate::kit::patience;

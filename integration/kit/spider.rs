@@ -1,6 +1,6 @@
 //! Spider: a MariaDB whose messages are stored on one, two or four data nodes.
 
-use headwater::lab::spider::{SpiderCluster, SpiderError};
+use headwater_lab::spider::{SpiderCluster, SpiderError};
 
 use super::servers::if_here;
 

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use crate::kit::fake_replica::dump_threads;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::private_server::ServerKind;
 
 use crate::kit::fake_replica::{FakeReplica, dump_threads, registered};
 use crate::kit::patience;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::quota::{Quota, from_memory};

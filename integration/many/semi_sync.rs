@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::proxy::ROOT_SERVICE;
 use crate::kit::replica::{another, follow, from_now_on};

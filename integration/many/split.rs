@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use crate::kit::haproxy::{self, HaProxy};
 use crate::kit::patience;

@@ -77,7 +77,7 @@ fn known_bodies_of_somebody_who_may_not_read_the_tables_give_nothing_away() {
             assert_eq!(code(&mut reader, CALLS[0]), 0);
             let login = database.account("CREATE ROUTINE, CREATE TEMPORARY TABLES, EXECUTE", "");
             let mut attacker = WireClient::login(server.addr(), &login);
-            run(&mut attacker, headwater::lab::demo::load::PROCEDURES);
+            run(&mut attacker, headwater_lab::demo::load::PROCEDURES);
             let mut through = proxy.login(&login);
             let until = Instant::now() + Duration::from_secs(1);
             while Instant::now() < until {
@@ -139,7 +139,7 @@ const LOSSES: [Loss; 6] = [
 fn of_a_definer(server: &'static Server) -> (Database, String) {
     let database = Database::empty(server, "definer");
     let mut root = database.connect();
-    run(&mut root, headwater::lab::demo::load::SCHEMA);
+    run(&mut root, headwater_lab::demo::load::SCHEMA);
     one_message(&mut root);
     let login = database.account("EXECUTE, CREATE TEMPORARY TABLES", "");
     for table in ["message", "follower"] {
@@ -150,7 +150,7 @@ fn of_a_definer(server: &'static Server) -> (Database, String) {
         ));
     }
     let definer = format!("CREATE DEFINER={}@'%' PROCEDURE", login.user);
-    let text = headwater::lab::demo::load::PROCEDURES.replace("CREATE PROCEDURE", &definer);
+    let text = headwater_lab::demo::load::PROCEDURES.replace("CREATE PROCEDURE", &definer);
     run(&mut root, &text);
     (database, format!("{}@'%'", login.user))
 }

@@ -1,6 +1,6 @@
 //! A replica with a complete log but different rows becomes the primary: Headwater uses nothing that memory has from the old one.
 
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use super::CLASSIC;
 use super::scene::{AUTHORS, GOES_ON, READERS, Scene, options};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::private_server::ServerKind;
 
 use super::scene::{ANEW, AUTHORS, GOES_ON, READERS, Scene, forget_the_past, options, rows};
 use crate::kit::how_many;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use super::linear::numbers;
 use super::world::{READERS, World};

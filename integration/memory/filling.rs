@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use super::{CLASSIC, prepare};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};

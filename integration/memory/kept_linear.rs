@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use headwater::lab::feed::CLASSIC_FEED;
+use headwater_lab::feed::CLASSIC_FEED;
 
 use super::warm;
 use crate::kit::database::Database;

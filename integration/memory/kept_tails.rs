@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::feed::CLASSIC_FEED;
+use headwater_lab::feed::CLASSIC_FEED;
 use nix::sys::signal::Signal;
 
 use super::warm;

@@ -1,6 +1,6 @@
 //! Long, padded or oddly terminated statements on databases without timelines: memory survives them.
 
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::private_server::ServerKind;
 
 use super::stage::{CALL, Stage, page, post};
 use crate::kit::servers::on_servers_of_its_own;

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use headwater::lab::feed::CLASSIC_FEED;
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::feed::CLASSIC_FEED;
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use super::linear::numbers;
 use super::{CLASSIC, prepare};

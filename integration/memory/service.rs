@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::private_server::ServerKind;
 
 use super::stage::{CALL, Stage, page, post};
 use super::warm;
@@ -142,7 +142,7 @@ fn checks_that_hang_are_not_doubled() {
                 thread::sleep(Duration::from_millis(50));
             }
             assert!(
-                most <= headwater::account::MOST_CONNECTIONS,
+                most <= headwater_proxy::account::MOST_CONNECTIONS,
                 "{most} connections\n{}",
                 stage.proxy.log()
             );

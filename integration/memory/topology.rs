@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use headwater::lab::feed::CLASSIC_FEED;
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::feed::CLASSIC_FEED;
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use super::stage::{CALL, page, post};
 use super::{CLASSIC, prepare, warm};

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::private_server::ServerKind;
 
 use super::CLASSIC;
 use super::stage::{CALL, Stage, page, post};
@@ -105,7 +105,7 @@ fn definitions_that_share_tables_share_what_is_told_of_them() {
             let mut stage = Stage::new(server.addr(), &[], "");
             // The classic procedures once more, with other names and a shorter page.
             for statement in
-                headwater::lab::demo::script::statements(headwater::lab::demo::load::PROCEDURES)
+                headwater_lab::demo::script::statements(headwater_lab::demo::load::PROCEDURES)
             {
                 let statement = statement
                     .replace("fetch_timeline_tt", "small_tt")

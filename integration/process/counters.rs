@@ -1,11 +1,12 @@
 //! The page about counters explains each printed counter in the program's words.
 
-use headwater::session::call_relay_reason::CallRelayReason;
-use headwater::session::feed_decision::FeedRelayReason;
-use headwater::session::session_counters::{
-    COMPARED, CONTRADICTIONS, CounterDefinition, DIFFERENT_ROWS, FEEDS_RELAYED, RELAYED,
-    SessionEvent, UNREADABLE,
+use headwater_proxy::counter_definition::CounterDefinition;
+use headwater_proxy::session::session_counters::{
+    CONTRADICTIONS, DIFFERENT_ROWS, FEEDS_RELAYED, RELAYED, SessionEvent, UNREADABLE,
 };
+use headwater_proxy::shadow::COMPARED;
+use headwater_session::call_relay_reason::CallRelayReason;
+use headwater_session::feed_decision::FeedRelayReason;
 
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::mariadb;

@@ -8,7 +8,7 @@ use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use headwater::lab::private_server::redis::RedisServer;
+use headwater_lab::private_server::redis::RedisServer;
 
 use crate::kit::proxy::headwater;
 use crate::kit::servers::{if_here, leaves_nothing, mysql};

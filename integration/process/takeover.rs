@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use crate::kit::database::{Database, classic_on};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, free_addr, headwater, settings_file, started_by};

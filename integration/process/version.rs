@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use headwater::version;
+use headwater_server::version;
 
 use crate::kit::proxy::{Proxy, headwater};
 use crate::kit::servers::mariadb;
@@ -33,7 +33,7 @@ impl Build {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script");
         let compiled = Command::new("rustc")
-            .args(["--edition", "2024", "build.rs", "-o"])
+            .args(["--edition", "2024", "server/build.rs", "-o"])
             .arg(&script)
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status()
@@ -46,7 +46,8 @@ impl Build {
     fn package(&self, name: &str) -> PathBuf {
         let package = self.folder.path().join(name);
         std::fs::create_dir_all(package.join("src")).unwrap();
-        std::fs::write(package.join("build.rs"), "").unwrap();
+        std::fs::create_dir_all(package.join("server")).unwrap();
+        std::fs::write(package.join("server/build.rs"), "").unwrap();
         std::fs::write(package.join("src/main.rs"), "fn main() {}").unwrap();
         package
     }
@@ -54,7 +55,7 @@ impl Build {
     /// The commit that a build in this folder reports, and the files whose change makes it report again.
     fn told(&self, package: &Path, profile: &str, named: &str) -> (String, Vec<PathBuf>) {
         let ran = Command::new(&self.script)
-            .current_dir(package)
+            .current_dir(package.join("server"))
             .env("PROFILE", profile)
             .env("TARGET", "x86_64-unknown-linux-gnu")
             .env("HEADWATER_COMMIT", named)
@@ -71,7 +72,10 @@ impl Build {
         let watched = all("cargo::rerun-if-changed=");
         (
             commit,
-            watched.iter().map(|path| package.join(path)).collect(),
+            watched
+                .iter()
+                .map(|path| package.join("server").join(path))
+                .collect(),
         )
     }
 }

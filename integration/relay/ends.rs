@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use super::talk::{read_to_end, same_with_and_without};
 use crate::kit::certificates::trust_anyone;

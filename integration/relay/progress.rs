@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::thread;
 
-use headwater::lab::private_server::{PrivateServer, ServerKind};
+use headwater_lab::private_server::{PrivateServer, ServerKind};
 
 use crate::kit::database::classic_on;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};

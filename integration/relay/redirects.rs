@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use crate::kit::certificates::trust_anyone;
 use crate::kit::proxy::Proxy;

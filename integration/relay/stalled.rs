@@ -4,7 +4,7 @@ use std::io::Read;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use crate::kit::certificates::trust_anyone;
 use crate::kit::patience;

@@ -1,6 +1,6 @@
 //! What a server reports on a procedure's text when a session has it parsed: on MySQL, the first call's warnings.
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use super::stage::TAIL;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};

@@ -7,7 +7,7 @@ mod odd;
 mod remembered;
 mod writers;
 
-use headwater::lab::spider::SpiderCluster;
+use headwater_lab::spider::SpiderCluster;
 
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::wire_client::{Login, WireClient};

@@ -9,7 +9,7 @@ mod plugins;
 
 use std::net::SocketAddr;
 
-use headwater::lab::private_server::PrivateServer;
+use headwater_lab::private_server::PrivateServer;
 
 use crate::kit::certificates::{Authority, Identity, trust_anyone};
 use crate::kit::proxy::Proxy;
@@ -65,7 +65,7 @@ fn on_each_stage(story: impl Fn(&mut Stage<'_>)) {
     on_servers_of_its_own(
         |_| &options,
         |server| {
-            let mariadb = server.kind() == headwater::lab::private_server::ServerKind::Mariadb;
+            let mariadb = server.kind() == headwater_lab::private_server::ServerKind::Mariadb;
             story(&mut Stage {
                 server,
                 authority: &authority,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use headwater::lab::private_server::ServerKind;
+use headwater_lab::private_server::ServerKind;
 
 use super::{READERS, Verified, fill, start};
 use crate::kit::database::Database;

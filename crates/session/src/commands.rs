@@ -35,7 +35,6 @@ use headwater_wire::reply::{ReplyEvent, ReplyFollower};
 use headwater_wire::resultset::ResultSet;
 use headwater_wire::sequence_rewriter::SequenceRewriter;
 
-pub(crate) use executions::close_packets;
 pub use found_rows::found_rows_query;
 pub(super) use in_flight::ReplyStep;
 use in_flight::{InFlightCommand, PartialPacket, ReplyCompletion};

@@ -15,6 +15,7 @@ mod idle_session;
 pub mod login;
 pub mod machine;
 pub mod placeholder_login;
+pub mod plain_text;
 pub mod reply_difference;
 pub mod tls_policy;
 mod tracked_value;

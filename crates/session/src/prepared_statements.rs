@@ -15,7 +15,8 @@ use headwater_statement::{
     CallArgument, CallStatement, StatementClass, StatementEffects, TimelineCall,
 };
 use headwater_wire::capability::Capabilities;
-use headwater_wire::command::{BoundParameter, ExecutePacket, LAST_PREPARED};
+use headwater_wire::command::{BoundParameter, Command, ExecutePacket, LAST_PREPARED};
+use headwater_wire::packet;
 use headwater_wire::reply::{PrepareOkPacket, SentColumnDefinitions};
 
 pub use cached_columns::CachedColumns;
@@ -562,6 +563,13 @@ impl PreparedStatements {
             _ => id,
         }
     }
+}
+
+/// Packets of COM_STMT_CLOSE, which has no reply.
+pub(crate) fn close_packets(ids: Vec<u32>) -> Vec<u8> {
+    let close = |id: u32| [&[Command::StmtClose.byte()][..], &id.to_le_bytes()].concat();
+    let packets = ids.into_iter().map(|id| packet::encode_first(&close(id)));
+    packets.flatten().collect()
 }
 
 impl PreparedStatement {

@@ -159,10 +159,3 @@ fn packet_too_large() -> Vec<u8> {
     };
     error_bytes(1, &error)
 }
-
-/// Packets of COM_STMT_CLOSE, which has no reply.
-pub(crate) fn close_packets(ids: Vec<u32>) -> Vec<u8> {
-    let close = |id: u32| [&[Command::StmtClose.byte()][..], &id.to_le_bytes()].concat();
-    let packets = ids.into_iter().map(|id| packet::encode_first(&close(id)));
-    packets.flatten().collect()
-}

@@ -23,7 +23,7 @@ use super::{
     FeedReply, FeedStage, FeedTransition, INTERRUPTED, InternalReply, NamedFeedExecution,
     ServedStatement,
 };
-use crate::commands::close_packets;
+use crate::prepared_statements::close_packets;
 use crate::prepared_statements::{CachedColumns, FeedExecution, NarrowedKey};
 
 /// A text to prepare.

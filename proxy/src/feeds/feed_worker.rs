@@ -1,0 +1,445 @@
+//! The background worker that reads tables and classifies templates.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use headwater_rows::MAX_LINKS;
+
+use super::feed_database::FeedAvailability;
+use super::refusal::{self, FeedMatchSummary, TemplateRefusal};
+use super::unmatched_text::{UnmatchedTemplate, UnmatchedTextKind};
+use super::{
+    DiscoveryOutcome, FeedDiscoveryMode, FeedInbox, FeedRegistry, FeedRegistryState, RelayCause,
+    TemplateStatus, databases_query,
+};
+use crate::catalogue::{Catalogue, ServiceError};
+use crate::clock;
+use headwater_feed::author_lists::MOST_LISTS;
+use headwater_feed::catalogue::{self, CatalogueRows, DatabaseCatalogue};
+use headwater_feed::feed_proposal::{self, ProposalOutcome as Proposed, propose};
+use headwater_feed::parser::parse_as;
+use headwater_feed::row_dependencies::RowDependencies;
+use headwater_feed::table_check;
+use headwater_feed::template::{OutcomeCounters, TableName};
+use headwater_feed::words::StatementWords;
+use headwater_feed::{FeedDefinition, FeedId, NarrowingRefusal, Template, shape};
+use headwater_log::joined_table::JoinedTable;
+use headwater_timeline::index::TimelineId;
+
+/// The most tables that are logged as invisible.
+const MOST_UNSEEN: usize = 100;
+
+#[derive(Debug)]
+pub(super) enum FeedTask {
+    Database(Vec<u8>),
+    Template {
+        key: Box<[u8]>,
+        database: Vec<u8>,
+        text: Vec<u8>,
+    },
+    /// Classify a text that names no feed's messages.
+    Unmatched {
+        key: Box<[u8]>,
+        database: Vec<u8>,
+        text: Vec<u8>,
+    },
+}
+
+/// Processes tasks, and checks everything known at each interval, forever.
+pub async fn run(
+    feeds: Arc<FeedRegistry>,
+    catalogue: &Catalogue,
+    inbox: FeedInbox,
+    every: Duration,
+) {
+    let FeedInbox(mut inbox) = inbox;
+    let mut worker = FeedWorker { feeds, catalogue };
+    worker.discover().await;
+    worker.feeds.databases_checked.send_replace(true);
+    let mut asides = worker.feeds.binlog.subscribe_suspension();
+    let mut due = clock::now() + every;
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = tokio::time::timeout_at(due.into(), inbox.recv()) => next,
+            Ok(()) = asides.changed() => {
+                worker.feeds.log_changes();
+                continue;
+            }
+        };
+        match next {
+            Ok(None) => return,
+            Ok(Some(FeedTask::Database(database))) => worker.refresh(&database, false).await,
+            Ok(Some(FeedTask::Template {
+                key,
+                database,
+                text,
+            })) => worker.classify_template(key, &database, &text).await,
+            Ok(Some(FeedTask::Unmatched {
+                key,
+                database,
+                text,
+            })) => worker.classify_unmatched(key, &database, &text).await,
+            Err(_) => {
+                due = clock::now() + every;
+                if worker.feeds.has_feeds() {
+                    worker.check_functions(true).await;
+                }
+                for database in worker.feeds.databases() {
+                    worker.refresh(&database, true).await;
+                }
+            }
+        }
+    }
+}
+
+struct FeedWorker<'a> {
+    feeds: Arc<FeedRegistry>,
+    catalogue: &'a Catalogue,
+}
+
+impl FeedWorker<'_> {
+    /// Finds and checks every database that holds a feed's messages.
+    async fn discover(&mut self) {
+        let mut databases = BTreeSet::new();
+        for definition in self.definitions() {
+            match &definition.database {
+                Some(database) => drop(databases.insert(database.clone().into_bytes())),
+                None => {
+                    let query = databases_query(&definition, self.feeds.most_databases);
+                    let replies = self.query_rows(&[query]).await;
+                    let rows = replies.into_iter().flatten().flatten();
+                    let names = rows.filter_map(|row| row.into_iter().next().flatten());
+                    databases.extend(names);
+                }
+            }
+        }
+        for database in databases {
+            self.refresh(&database, true).await;
+        }
+    }
+
+    fn definitions(&self) -> Vec<Arc<FeedDefinition>> {
+        self.feeds.state().definitions()
+    }
+
+    /// A SELECT may do more than read if there are stored functions: transactions are judged by that.
+    async fn check_functions(&mut self, anew: bool) {
+        if !anew && self.catalogue.no_functions().is_some() {
+            return;
+        }
+        let epoch = self.catalogue.epoch();
+        if let Some(service) = &self.catalogue.service
+            && let Ok(none) = service.has_no_functions().await
+        {
+            self.catalogue.record_no_functions(none, epoch);
+        }
+    }
+
+    async fn query_rows(&mut self, queries: &[String]) -> Option<Vec<CatalogueRows>> {
+        let service = self.catalogue.service.as_ref()?;
+        match service.query_rows(queries).await {
+            Ok(replies) => {
+                self.feeds.state().last_failure = None;
+                Some(replies)
+            }
+            // The first failure was reported with its reason.
+            Err(ServiceError::FailedRecently) => None,
+            Err(error) => {
+                let (was_logged, error) = (error.was_logged(), error.to_string());
+                let before = self.feeds.state().last_failure.replace(error.clone());
+                if !was_logged && before.is_none() {
+                    tracing::warn!("the tables of feeds cannot be looked at: {error}");
+                }
+                None
+            }
+        }
+    }
+
+    /// Reads the tables of a database again, if that is due or `anew` is set.
+    async fn refresh(&mut self, database: &[u8], anew: bool) {
+        let Ok(name) = std::str::from_utf8(database) else {
+            return;
+        };
+        let epoch = self.catalogue.epoch();
+        self.check_functions(false).await;
+        let wanted = {
+            let mut state = self.feeds.state();
+            let definitions = state.definitions();
+            let full = state.databases.len() >= self.feeds.most_databases;
+            if full && !state.databases.contains_key(database) {
+                return;
+            }
+            let known = state.databases.entry(database.to_vec()).or_default();
+            if !anew && known.is_fresh(epoch, self.feeds.lifetime) {
+                return;
+            }
+            known.add_wanted(
+                definitions
+                    .iter()
+                    .flat_map(|definition| table_check::tables(definition)),
+            );
+            known.wanted()
+        };
+        let at = clock::now();
+        let replies = self
+            .query_rows(&catalogue::catalogue_queries(name, &wanted))
+            .await;
+        let Some(replies) = replies.and_then(|told| <[CatalogueRows; 3]>::try_from(told).ok())
+        else {
+            return;
+        };
+        let tables = DatabaseCatalogue::read(name, &replies).with_case(self.feeds.case);
+        let feeds = &self.feeds;
+        let mut state = feeds.state();
+        let definitions = state.definitions();
+        if let Some(known) = state.databases.get_mut(database) {
+            known.record_tables(tables, &definitions, &feeds.binlog, (at, epoch));
+        }
+        drop(state);
+        feeds.log_changes();
+    }
+
+    async fn classify_template(&mut self, key: Box<[u8]>, database: &[u8], text: &[u8]) {
+        let mut outcome = self.match_template(&key, database, text).await;
+        if let Some((_, Err(_))) = outcome
+            && self.is_new_feed(database, text)
+        {
+            self.refresh(database, true).await;
+            outcome = self.match_template(&key, database, text).await;
+        }
+        let mut state = self.feeds.state();
+        let version = state.databases.get(database).map(|known| known.version());
+        match (outcome, version) {
+            (Some((version, is)), Some(current)) if version == current => {
+                if let Some(entry) = state.templates.peek_mut(&key) {
+                    entry.status = TemplateStatus::Known {
+                        version,
+                        outcome: is,
+                    };
+                }
+            }
+            // The text will come again.
+            _ => drop(state.templates.pop(&key)),
+        }
+    }
+
+    async fn match_template(
+        &mut self,
+        key: &[u8],
+        database: &[u8],
+        text: &[u8],
+    ) -> Option<(u64, Result<Arc<Template>, TemplateRefusal>)> {
+        let read = StatementWords::read(text).ok_or(NarrowingRefusal::NotUnderstood);
+        let query = read.and_then(|words| Ok((parse_as(text, &words, self.feeds.case)?, words)));
+        let (query, words) = match query {
+            Ok(read) => read,
+            Err(refused) => {
+                let state = self.feeds.state();
+                let version = state.databases.get(database)?.version();
+                return Some((version, Err(refused.into())));
+            }
+        };
+        let named = query.tables();
+        let is_new = {
+            let mut state = self.feeds.state();
+            let known = state.databases.get_mut(database)?;
+            known.add_wanted(named.iter().map(|named| named.table.clone()))
+        };
+        if is_new {
+            self.refresh(database, true).await;
+        }
+        let mut state = self.feeds.state();
+        let known = state.databases.get(database)?;
+        let (version, tables) = (known.version(), known.tables());
+        let counted = &state.templates.peek(key)?.counted;
+        let mut summary = FeedMatchSummary::default();
+        for (at, feed) in state.feeds.iter().enumerate() {
+            let names = refusal::names_messages(&named, &feed.definition, &tables.database);
+            let shape = || {
+                let names = feed.definition.feed_names(&tables.database);
+                let shape = shape(&query, &words, &names, &*tables);
+                shape.map(|shape| (shape, names))
+            };
+            let types = match known.availability(at) {
+                Some(FeedAvailability::Available {
+                    types,
+                    timeline: Some(_),
+                }) => *types,
+                Some(FeedAvailability::Elsewhere) | None => {
+                    summary.add_blocked(at, false, names);
+                    continue;
+                }
+                Some(served) => {
+                    let fits = shape().is_ok() || names && served.has_missing_tables();
+                    summary.add_blocked(at, fits, names);
+                    continue;
+                }
+            };
+            match shape() {
+                Ok((mut shape, names)) => {
+                    let keeps = self
+                        .feeds
+                        .rows_section
+                        .caches(&tables.database, &names.message);
+                    let keep = shape.row_dependencies.as_ref().filter(|_| keeps);
+                    let others = keep.and_then(|keep| self.joined_timelines(keep, &tables));
+                    if others.is_none() {
+                        shape.row_dependencies = None;
+                    }
+                    let (joined, lists) = others.unwrap_or_default();
+                    let number = FeedId(self.feeds.first_number + at);
+                    let template =
+                        Template::new(number, tables.database.clone(), names, types, shape, named);
+                    let template = template.with_timelines(joined, lists);
+                    let template = template.with_counters(OutcomeCounters {
+                        template: Arc::clone(counted),
+                        feed: Some(Arc::clone(&feed.counted)),
+                    });
+                    return Some((version, Ok(Arc::new(template))));
+                }
+                Err(why) => summary.add_served(at, why, names),
+            }
+        }
+        let unseen = refusal::unseen_tables(&named, &tables);
+        let refusal = summary.refusal(&unseen);
+        if let TemplateRefusal::Unseen(Some(_), unseen) = &refusal {
+            state.log_unseen_tables(&tables.database, unseen, self.feeds.binlog.user());
+        }
+        Some((version, Err(refusal)))
+    }
+
+    /// The timelines of the rows that a template's rows are made of, and of those that its author lists are made of. `None`: not all of
+    /// them can be followed.
+    fn joined_timelines(
+        &self,
+        keep: &RowDependencies,
+        tables: &DatabaseCatalogue,
+    ) -> Option<(Vec<TimelineId>, Vec<TimelineId>)> {
+        if keep.joined_rows.len() > MAX_LINKS || keep.lists.len() > MOST_LISTS {
+            return None;
+        }
+        let timeline = |table: &str, id: &str| {
+            let facts = tables.catalogue_table(table)?;
+            let binlog = &self.feeds.binlog;
+            let follows =
+                binlog.row_cache().is_some() && facts.engine.eq_ignore_ascii_case("InnoDB");
+            let table = JoinedTable {
+                timeline_id: TimelineId(0),
+                database: tables.database.clone(),
+                table: table.to_owned(),
+                id: id.to_owned(),
+            };
+            follows.then(|| binlog.register_joined_table(table))?
+        };
+        let refers = keep
+            .joined_rows
+            .iter()
+            .map(|it| timeline(&it.table, &it.id));
+        let lists = keep
+            .lists
+            .iter()
+            .map(|it| timeline(&it.table, &it.reader_column));
+        Some((
+            refers.collect::<Option<_>>()?,
+            lists.collect::<Option<_>>()?,
+        ))
+    }
+
+    /// True if a text that no feed serves has just led to a new feed.
+    fn is_new_feed(&self, database: &[u8], text: &[u8]) -> bool {
+        if self.feeds.discovery_mode == FeedDiscoveryMode::Off {
+            return false;
+        }
+        let state = self.feeds.state();
+        let Some(tables) = state.databases.get(database).map(|known| known.tables()) else {
+            return false;
+        };
+        drop(state);
+        self.propose(text, &tables) == DiscoveryOutcome::Adopted
+    }
+
+    fn propose(&self, text: &[u8], tables: &DatabaseCatalogue) -> DiscoveryOutcome {
+        match propose(text, tables) {
+            Proposed::Feed(proposal) => self.feeds.record_discovery(&proposal, &tables.database),
+            Proposed::UnknownTables(named) if feed_proposal::is_of_several(text) => {
+                DiscoveryOutcome::UnseenTables(refusal::unseen_tables(&named, tables))
+            }
+            Proposed::Nothing | Proposed::Refused(_) | Proposed::UnknownTables(_) => {
+                DiscoveryOutcome::Ignored
+            }
+        }
+    }
+
+    /// Finds out whether a text belongs to a feed that the settings do not name.
+    async fn classify_unmatched(&mut self, key: Box<[u8]>, database: &[u8], text: &[u8]) {
+        let outcome = match self.tables_of(database, text).await {
+            Some(tables) => self.propose(text, &tables),
+            None => DiscoveryOutcome::Ignored,
+        };
+        if outcome == DiscoveryOutcome::Adopted {
+            self.refresh(database, true).await;
+        }
+        let is = match outcome {
+            DiscoveryOutcome::Suggested => UnmatchedTextKind::Suggested,
+            DiscoveryOutcome::UnseenTables(unseen) => {
+                let database = String::from_utf8_lossy(database);
+                let user = self.feeds.binlog.user();
+                self.feeds
+                    .state()
+                    .log_unseen_tables(&database, &unseen, user);
+                UnmatchedTextKind::Unseen(unseen)
+            }
+            DiscoveryOutcome::Ignored | DiscoveryOutcome::Adopted => UnmatchedTextKind::Unknown,
+        };
+        let at = clock::now();
+        let judged = UnmatchedTemplate::Judged { at, is };
+        self.feeds.state().unmatched.put(key, judged);
+    }
+
+    /// The tables that a text names, if it may belong to a feed and they are all in this database.
+    async fn tables_of(&mut self, database: &[u8], text: &[u8]) -> Option<DatabaseCatalogue> {
+        let name = std::str::from_utf8(database).ok()?;
+        let named = feed_proposal::required_tables(text, self.feeds.case);
+        let is_here = |table_database: &TableName| {
+            table_database
+                .database
+                .as_deref()
+                .is_none_or(|own| own == name)
+        };
+        if named.is_empty() || !named.iter().all(is_here) {
+            return None;
+        }
+        let named: Vec<String> = named.into_iter().map(|named| named.table).collect();
+        let replies = self
+            .query_rows(&catalogue::catalogue_queries(name, &named))
+            .await?;
+        let replies = <[CatalogueRows; 3]>::try_from(replies).ok()?;
+        Some(DatabaseCatalogue::read(name, &replies).with_case(self.feeds.case))
+    }
+}
+
+impl FeedRegistryState {
+    /// Logs once which tables the service account may not see.
+    fn log_unseen_tables(&mut self, database: &str, tables: &[String], user: &str) {
+        let (mut unseen, most) = (Vec::new(), MOST_UNSEEN);
+        for table in tables {
+            let named = (database.to_owned(), table.clone());
+            if self.logged_unseen.len() < most && self.logged_unseen.insert(named) {
+                unseen.push(table.clone());
+            }
+        }
+        if !unseen.is_empty() {
+            let RelayCause { text, cure, .. } = RelayCause::unseen_tables(database, &unseen, user);
+            tracing::warn!(
+                "statements of database {database} look like a feed's and are relayed, {text}: {cure}"
+            );
+        }
+    }
+
+    fn definitions(&self) -> Vec<Arc<FeedDefinition>> {
+        let each = self.feeds.iter();
+        each.map(|feed| Arc::clone(&feed.definition)).collect()
+    }
+}

@@ -1,0 +1,114 @@
+//! `headwater discover`: which SELECTs of an app are feeds, the settings section for each, and the obstacles of the rest.
+//!
+//! Statements come from the server's digests (`digests`), or are observed while relayed (`relay_listener`). `classification` reads the
+//! tables that they name and asks [`headwater_feed::feed_proposal`] about each. `feed_groups` groups the proposals and checks them as
+//! `headwater check` does. Nothing is changed.
+
+mod classification;
+mod digests;
+mod feed_groups;
+mod flags;
+mod relay_listener;
+mod report;
+
+use crate::check::{self, CheckError, ProposedFeedCheck};
+use headwater_feed::digest;
+use headwater_feed::tally::StatementStats;
+use headwater_server::config::ServeSettings;
+use headwater_server::server::ServeError;
+
+pub use flags::{DiscoverFlags, StatementSource};
+use report::DiscoverReport;
+
+/// Why discovery failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DiscoverError {
+    /// No service account is set.
+    #[error(
+        "the server is asked by the service account: name it (--service-user, HEADWATER_SERVICE_USER, service.user); `headwater check` \
+         prints the statements that make one"
+    )]
+    NoAccount,
+    /// The server cannot be checked.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// The server refuses a query.
+    #[error("the server refuses a question of the service account: {0}")]
+    Refused(String),
+    /// The server counts no statements.
+    #[error(
+        "the server counts no statements: performance_schema is OFF. Set performance_schema = ON in the server's own settings file and \
+         restart it; or have your app connect to Headwater for a while: headwater discover --listen 127.0.0.1:3307"
+    )]
+    Off,
+    /// The account may not read the server's digests.
+    #[error(
+        "the service account may not read which statements there are: GRANT SELECT ON performance_schema.* TO {account}; or have your \
+         app connect to Headwater for a while: headwater discover --listen 127.0.0.1:3307"
+    )]
+    Denied {
+        /// As in a GRANT.
+        account: String,
+    },
+    /// The listener cannot be opened.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// Signals cannot be received.
+    #[error("cannot wait for Ctrl-C")]
+    Signal(#[source] std::io::Error),
+}
+
+/// Statements, with notes on their source.
+#[derive(Debug)]
+struct StatementSurvey {
+    /// What was read, and what was not: a line each.
+    notes: Vec<String>,
+    /// By total time, descending.
+    statements: Vec<DiscoveredStatement>,
+}
+
+/// A statement as observed.
+#[derive(Debug)]
+struct DiscoveredStatement {
+    seen: StatementStats,
+    /// The text is a digest's, whose names must be resolved.
+    is_digest: bool,
+}
+
+impl DiscoveredStatement {
+    /// The text to classify, given its database's tables.
+    fn text(&self, tables: &[String]) -> Option<String> {
+        match self.is_digest {
+            true => digest::statement(&self.seen.text, tables),
+            false => Some(self.seen.text.clone()),
+        }
+    }
+}
+
+/// Discovers feeds, and writes the findings to `text`.
+///
+/// # Errors
+/// When the server cannot be queried, or no client can connect.
+pub async fn run(
+    settings: &ServeSettings,
+    source: StatementSource,
+    text: &mut String,
+) -> Result<(), DiscoverError> {
+    let service = settings.service.as_ref().ok_or(DiscoverError::NoAccount)?;
+    let settings = &check::primary_settings(settings).await?;
+    // Before listening, so that errors show at once.
+    let mut server = ProposedFeedCheck::connect(settings, service).await?;
+    let statements = match source {
+        StatementSource::Digests => digests::read(&mut server).await?,
+        StatementSource::Listen { seconds } => {
+            let listened = relay_listener::count_selects(settings, seconds).await?;
+            // The old connection may have been idle for too long.
+            server = ProposedFeedCheck::connect(settings, service).await?;
+            listened
+        }
+    };
+    let summary =
+        classification::classify_statements(&mut server, settings, statements.statements).await?;
+    DiscoverReport::new(text).write(settings, &server, &statements.notes, &summary);
+    Ok(())
+}
