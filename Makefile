@@ -45,10 +45,10 @@ THREADS = $$((2 * $$(nproc)))
 # beside all others, one after the other, in a process of their own. What failed is said once more at the end, where it is looked for.
 test:
 	@CARGO="$(CARGO)" setup/all.sh $(NEEDED) $(if $(SKIPPED),,$(PARTS))
-	$(CARGO) test --locked --no-run
+	$(CARGO) test --locked --workspace --no-run
 	@said="$${CARGO_TARGET_DIR:-target}"; \
 	$(CARGO) test --locked --test integration -- --test-threads 1 clusters:: $(SKIPPED:%=--skip %) >"$$said/clusters.log" 2>&1 & beside=$$!; \
-	{ $(CARGO) test --locked -- --test-threads $(THREADS) --skip clusters:: $(SKIPPED:%=--skip %) 2>&1; echo $$? >"$$said/others.rc"; } | tee "$$said/others.log"; \
+	{ $(CARGO) test --locked --workspace -- --test-threads $(THREADS) --skip clusters:: $(SKIPPED:%=--skip %) 2>&1; echo $$? >"$$said/others.rc"; } | tee "$$said/others.log"; \
 	wait $$beside; clusters=$$?; \
 	cat "$$said/clusters.log"; \
 	grep -hE -A 4 "^thread '.* panicked at" "$$said/others.log" "$$said/clusters.log" | cut -c 1-400; \
@@ -116,9 +116,9 @@ check:
 	@setup/check.sh
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path integration/drivers/rust/Cargo.toml
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --all-targets --no-default-features -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	$(CARGO) deny --locked check licenses bans sources
 	$(CARGO) fetch --locked --manifest-path fuzz/Cargo.toml
 
