@@ -2,9 +2,7 @@
 
 use super::feed_statements::WaitingPacket;
 use super::state::{Session, SessionEnd};
-use headwater_session::feed_decision::{
-    FeedDecision, InternalReply, MetadataSample, PrepareRequest,
-};
+use headwater_session::feed_decision::{FeedDecision, MetadataSample};
 use headwater_session::prepared_statements::{FeedExecution, NamedExecution};
 use headwater_statement::StatementEffects;
 use headwater_wire::packet::HEADER_BYTES;
@@ -38,21 +36,6 @@ impl Session {
         let decision = FeedDecision::of_named(payload, executed, policy);
         self.narrow(WaitingPacket::single(length, effects), decision)
             .await
-    }
-
-    /// Prepares an internal statement.
-    pub(super) async fn prepare_internal(
-        &mut self,
-        prepare: &PrepareRequest,
-    ) -> Result<InternalReply, SessionEnd> {
-        if !prepare.before.is_empty() {
-            self.backend
-                .link
-                .send_all(&prepare.before)
-                .await
-                .map_err(SessionEnd::ServerClosed)?;
-        }
-        self.run_in_place(&prepare.payload).await
     }
 
     /// Relays the waiting execution, with everything it relies on.

@@ -1,34 +1,30 @@
 //! Statements of feeds: carries out the actions of their decision, and answers the client.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use headwater_rows::{PagePackets, PageSource};
+use headwater_rows::PagePackets;
 
+use super::decision_driver::{DecisionPurpose, FeedOutcome};
 use super::log_span::log_in;
+use super::memory_access::ProofMoment;
 use super::session_counters::SessionEvent;
 use super::shared_state::SharedState;
 use super::slow_statements::AnsweredStatement;
-use super::state::{CandidateScope, Session, SessionEnd};
-use crate::binlog::{CandidateMessages, CandidateRequest};
+use super::state::{Session, SessionEnd};
 use crate::clock;
 use crate::feeds::UnmatchedTextKind;
 use headwater_feed::template::RetirementReason;
 use headwater_feed::words::StatementWords;
-use headwater_session::author_lists::passing_messages;
-use headwater_session::cached_rows::{CacheFill, CachedPage};
+use headwater_session::cached_rows::CachedPage;
 use headwater_session::feed_decision::FeedRelayReason;
 use headwater_session::feed_decision::metadata_samples::MetadataSamples;
 use headwater_session::feed_decision::{
-    CachedPageRequest, CandidateSet, FeedAction, FeedCandidateRequest, FeedDecision, FeedInput,
-    FeedKnowledge, FeedPolicy, FeedReply, InternalReply, TemplateLookup,
+    FeedDecision, FeedKnowledge, FeedPolicy, FeedReply, TemplateLookup,
 };
 use headwater_session::machine::BatchPart;
 use headwater_statement::StatementEffects;
 use headwater_wire::packet::HEADER_BYTES;
-
-/// Interval of polling whether another statement has sampled the metadata that this one needs.
-const SAMPLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The waiting packet.
 #[derive(Clone, Copy)]
@@ -101,15 +97,6 @@ pub(super) fn page_reply(page: PagePackets) -> CachedPage {
     }
 }
 
-fn candidate_query(request: &FeedCandidateRequest) -> CandidateRequest {
-    CandidateRequest {
-        readers: request.readers.clone(),
-        authors: request.authors.clone(),
-        range: request.range,
-        untied: request.untied,
-    }
-}
-
 impl Session {
     /// Serves the waiting feed statement, or relays it.
     pub(super) async fn serve_feed(
@@ -151,85 +138,47 @@ impl Session {
         if let Some(relay_reason) = self.classify_unmatched(&decision) {
             return self.relay_feed(waits, relay_reason, Some(&decision));
         }
-        let mut input = FeedInput::Begin;
         let begun = clock::now();
         if let Some(commands) = self.machine.commands() {
             commands.note_feed_query();
         }
         self.note_transaction_start();
-        loop {
-            let need = {
-                let Some(commands) = self.machine.commands() else {
-                    return self.relay_from_client(waits.length);
-                };
-                let feeds = SharedFeedKnowledge {
-                    shared: &self.shared,
-                    has_arrived: true,
-                };
-                decision.next(input, commands, &feeds, clock::now())
-            };
-            let learns = match need {
-                FeedAction::Run(_) => decision.is_sampling(),
-                _ => matches!(need, FeedAction::RelaySampled(_)),
-            };
-            // A hidden table has other columns.
-            if learns && !self.prove_no_functions().await {
-                input = FeedInput::Unchanged(false);
-                if let FeedAction::RelaySampled(_) = need {
-                    return self.relay_feed(waits, Some(FeedRelayReason::Changed), Some(&decision));
-                }
-                continue;
+        let comparable = waits.part.is_none().then_some(waits.length);
+        match self
+            .drive_feed(&mut decision, DecisionPurpose::Serve, comparable)
+            .await?
+        {
+            FeedOutcome::Replied(reply, proof) => {
+                self.send_reply(waits, reply, proof, &decision, begun)
             }
-            input = match need {
-                FeedAction::Query(ask) => {
-                    FeedInput::Answers(self.run_internal_queries(&ask).await?)
+            FeedOutcome::Relayed {
+                reason,
+                runs_functions,
+            } => {
+                let is_plain = decision.is_plain() && waits.part.is_none() && !runs_functions;
+                let effects = match is_plain {
+                    true => StatementEffects::NONE,
+                    false => waits.effects,
+                };
+                let waits = WaitingPacket { effects, ..waits };
+                self.relay_feed(waits, Some(reason), Some(&decision))
+            }
+            FeedOutcome::RelayedSampled(sample) => {
+                self.shared.counters.add(SessionEvent::FeedSampled);
+                if let Some(template) = decision.template() {
+                    template.count_outcome("learned");
                 }
-                FeedAction::Candidates(request) => {
-                    FeedInput::Candidates(self.candidates(&request).await)
-                }
-                FeedAction::Page(request) => {
-                    let alone = waits.part.is_none();
-                    FeedInput::CachedPage(
-                        self.compared_feed_page(&request, waits.length, alone)
-                            .await?,
-                    )
-                }
-                FeedAction::Run(payload) => FeedInput::Reply(self.run_in_place(&payload).await?),
-                FeedAction::Prepare(prepare) => {
-                    FeedInput::Reply(self.prepare_internal(&prepare).await?)
-                }
-                FeedAction::CheckUnchanged => FeedInput::Unchanged(self.are_unchanged().await),
-                FeedAction::AwaitSample(awaits) => {
-                    let feeds = self.shared.feeds.as_ref();
-                    while feeds
-                        .is_some_and(|it| awaits.is_pending(it.metadata_samples(), clock::now()))
-                    {
-                        tokio::time::sleep(SAMPLE_POLL_INTERVAL).await;
-                    }
-                    FeedInput::SampleAwaited
-                }
-                FeedAction::Reply(reply) => return self.send_reply(waits, reply, &decision, begun),
-                FeedAction::Relay(why) => {
-                    let effects = match decision.is_plain() && waits.part.is_none() {
-                        true => StatementEffects::NONE,
-                        false => waits.effects,
-                    };
-                    let waits = WaitingPacket { effects, ..waits };
-                    return self.relay_feed(waits, Some(why), Some(&decision));
-                }
-                FeedAction::RelaySampled(sample) => {
-                    self.shared.counters.add(SessionEvent::FeedSampled);
-                    if let Some(template) = decision.template() {
-                        template.count_outcome("learned");
-                    }
-                    let statement = decision.statement().unwrap_or_default();
-                    let (length, effects) = (waits.length, StatementEffects::NONE);
-                    let of = self.feed_and_digest(Some(&decision));
-                    let relayed = self.relay_execution(length, effects, statement, Some(sample));
-                    self.note_relayed("feed", "learned", of);
-                    return relayed;
-                }
-            };
+                let statement = decision.statement().unwrap_or_default();
+                let (length, effects) = (waits.length, StatementEffects::NONE);
+                let of = self.feed_and_digest(Some(&decision));
+                let relayed = self.relay_execution(length, effects, statement, Some(sample));
+                self.note_relayed("feed", "learned", of);
+                relayed
+            }
+            FeedOutcome::LoginPending
+            | FeedOutcome::Cached
+            | FeedOutcome::Narrowed
+            | FeedOutcome::Sampled => self.relay_from_client(waits.length),
         }
     }
 
@@ -261,167 +210,11 @@ impl Session {
         }
     }
 
-    pub(super) async fn candidates(
-        &mut self,
-        request: &FeedCandidateRequest,
-    ) -> Result<CandidateSet, FeedRelayReason> {
-        self.candidate_scope = None;
-        self.find_candidates(request)
-            .await
-            .ok_or(FeedRelayReason::NotInMemory)?
-    }
-
-    async fn find_candidates(
-        &mut self,
-        request: &FeedCandidateRequest,
-    ) -> Option<Result<CandidateSet, FeedRelayReason>> {
-        let feeds = self.shared.feeds.as_ref()?;
-        let binlog = Arc::clone(self.shared.binlog.as_ref()?);
-        let timeline = feeds.cached_timeline(request.template.feed, &request.template.database)?;
-        let state = &self.machine.commands()?.state;
-        let identity = state.server()?.to_vec();
-        let snapshot = state.reads_a_snapshot();
-        let candidate_request = candidate_query(request);
-        let candidates = binlog
-            .candidates(&timeline, &identity, &candidate_request)
-            .await?;
-        let candidate_set = CandidateSet {
-            ids: candidates.messages.ids,
-            exhaustive: candidates.messages.is_complete,
-            tied: candidates.messages.ends_before_tie,
-            authors: candidates.authors.len(),
-            written_by: candidates.messages.authors,
-            author_lists: request
-                .lists
-                .iter()
-                .map(|list| {
-                    let list = list.cache_key(&request.template, candidates.mark.generation());
-                    list.lookup(binlog.row_cache()?)
-                })
-                .collect(),
-            generation: candidates.mark.generation(),
-        };
-        let (readers, authors) = (candidate_request.readers, candidates.authors);
-        let mark = match snapshot {
-            // Current candidates are valid for the snapshot if nothing has changed since before it.
-            true => {
-                let opened = self.transaction_mark?;
-                if !binlog.is_unchanged_since(&timeline, opened, &readers, &authors) {
-                    return Some(Err(FeedRelayReason::Changed));
-                }
-                opened
-            }
-            false => candidates.mark,
-        };
-        self.candidate_scope = Some(CandidateScope {
-            timeline,
-            readers,
-            authors,
-            mark,
-        });
-        Some(Ok(candidate_set))
-    }
-
-    pub(super) async fn run_in_place(
-        &mut self,
-        payload: &[u8],
-    ) -> Result<InternalReply, SessionEnd> {
-        let Some(capabilities) = self.machine.commands().map(|it| it.capabilities) else {
-            return Ok(InternalReply {
-                bytes: None,
-                rows: 0,
-                outcome: None,
-            });
-        };
-        let limit = self.shared.limits.tail_bytes;
-        self.server_was_queried = true;
-        let sent_at = self.note_query_sent();
-        let read = self
-            .backend
-            .run_command(payload, capabilities, limit)
-            .await?;
-        self.note_query_answered(sent_at);
-        Ok(InternalReply {
-            bytes: read.bytes,
-            rows: read.rows,
-            outcome: read.outcome,
-        })
-    }
-
-    async fn are_unchanged(&mut self) -> bool {
-        let Some(named_for) = self.candidate_scope.take() else {
-            return false;
-        };
-        let Some(binlog) = self.shared.binlog.clone() else {
-            return false;
-        };
-        let CandidateScope {
-            timeline,
-            readers,
-            authors,
-            mark,
-        } = named_for;
-        let unchanged = binlog.unchanged(&timeline, mark, &readers, &authors).await;
-        let unchanged = unchanged && self.confirm_no_functions(true);
-        self.proved_since = unchanged.then_some((timeline, mark));
-        unchanged
-    }
-
-    /// A page of cached rows. If a row is missing among those already named, skips the freshness proof.
-    pub(super) async fn cached_page(&mut self, request: &CachedPageRequest) -> Option<CachedPage> {
-        let binlog = Arc::clone(self.shared.binlog.as_ref()?);
-        let rows = Arc::clone(binlog.row_cache()?);
-        let timeline = Arc::clone(&self.candidate_scope.as_ref()?.timeline);
-        let identity = self.machine.commands()?.state.server()?.to_vec();
-        let of = PageSource {
-            timeline_id: timeline.id(),
-            cache_key: request.cache_key,
-            joined_tables: &request.joined_tables,
-        };
-        let part = (request.offset, request.limit);
-        let authors = request.lists.as_ref().map(|(_, authors)| &**authors);
-        let listed_ids_of = |ids: &[u64], authors: &[u64]| match &request.lists {
-            None => Some(None),
-            Some((lists, _)) => {
-                let lists = lists.iter().map(|list| list.lookup(&rows)?);
-                let lists: Vec<_> = lists.collect::<Option<_>>()?;
-                Some(Some(passing_messages(&lists, ids, authors)))
-            }
-        };
-        let listed_ids = listed_ids_of(&request.named, authors.unwrap_or_default())?;
-        let listed_ids = listed_ids.as_deref().unwrap_or(&request.named);
-        if !rows.has_page(of, listed_ids, request.exhaustive, part) {
-            return None;
-        }
-        let frame = &request.envelope;
-        let make = |named: &CandidateMessages| {
-            let front = (frame.head_packets.clone(), frame.sequence);
-            let listed_ids = listed_ids_of(&named.ids, &named.authors)?;
-            let listed_ids = listed_ids.as_deref().unwrap_or(&named.ids);
-            rows.page(of, listed_ids, named.is_complete, part, front)
-        };
-        let candidate_request = candidate_query(&request.candidates);
-        let proves = binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
-        let page = binlog.cached_page(&timeline, &identity, &candidate_request, proves, make);
-        let page = page.await?;
-        self.confirm_no_functions(proves).then(|| page_reply(page))
-    }
-
-    /// Caches the rows of an answer, after its proof.
-    fn cache_reply(&mut self, fill: &CacheFill, answer: &[u8]) {
-        let proved = self.proved_since.take();
-        let state = self.machine.commands().map(|it| &it.state);
-        if let (Some((timeline, mark)), Some(binlog)) = (proved, &self.shared.binlog)
-            && let Some(identity) = state.and_then(|standing| standing.server())
-        {
-            binlog.cache_rows(&timeline, identity, mark, fill, answer);
-        }
-    }
-
     fn send_reply(
         &mut self,
         waits: WaitingPacket,
         reply: FeedReply,
+        proof: Option<ProofMoment>,
         decision: &FeedDecision,
         begun: Instant,
     ) -> Result<(), SessionEnd> {
@@ -432,8 +225,8 @@ impl Session {
             from_cache,
             fill,
         } = reply;
-        if let Some(fill) = &fill {
-            self.cache_reply(fill, &bytes);
+        if let Some((fill, proof)) = fill.zip(proof) {
+            self.cache_reply(&fill, &bytes, &proof);
         }
         let promised = match waits.part {
             None => None,

@@ -10,10 +10,11 @@ use headwater_rows::template::{CacheKeyTable, CacheKeyTables};
 
 use super::feed_statements::page_reply;
 use super::knowledge::SharedCallKnowledge;
+use super::memory_access::CalledTimeline;
 use super::page_comparison::EnvelopedPage;
 use super::session_counters::SessionEvent;
 use super::slow_statements::{self, AnsweredStatement};
-use super::state::{RequestedPage, Session, SessionEnd};
+use super::state::{Session, SessionEnd};
 use crate::binlog::{Binlog, CachedTimeline, ReplicationMark, RowsSection};
 use crate::clock;
 use headwater_session::call_decision::{FollowUpPageRequest, FollowUpReply, ServedFollowUp};
@@ -174,11 +175,12 @@ impl Session {
             .filter(|_| !self.distrusts_rows())?;
         let commands = self.machine.commands()?;
         let definition = commands.tables.pending.as_ref()?.definition;
-        let RequestedPage {
-            timeline, request, ..
-        } = self.requested_page.as_ref()?;
-        let same = request.definition == definition
-            && commands.state.database() == Some(&request.database[..]);
+        let CalledTimeline {
+            definition: called,
+            database,
+            timeline,
+        } = self.called_timeline.as_ref()?;
+        let same = *called == definition && commands.state.database() == Some(&database[..]);
         let binlog = self.shared.binlog.as_ref().filter(|_| same)?;
         // A session that reads uncommitted rows has none.
         let identity = commands.state.server()?.to_vec();

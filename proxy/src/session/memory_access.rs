@@ -1,35 +1,116 @@
-//! Memory access of a call: whether its page is there, the page, and the comparison afterwards.
+//! A session's access to memory: the page of a call, the candidates and cached rows of a feed's statement.
 
 use std::sync::Arc;
 
-use super::state::{RequestedPage, Session};
-use crate::binlog::{CachedTimeline, PageResidency};
+use headwater_rows::PageSource;
+
+use super::decision_driver::DecisionPurpose;
+use super::feed_statements::page_reply;
+use super::state::Session;
+use crate::binlog::{
+    CachedTimeline, CandidateMessages, CandidateRequest, PageResidency, ReplicationMark,
+};
 use crate::shadow::ComparedAnswer;
 use crate::spread::SpreadMemory;
+use headwater_session::author_lists::passing_messages;
+use headwater_session::cached_rows::{CacheFill, CachedPage};
 use headwater_session::call_decision::{AnsweredCall, TimelineRequest};
-use headwater_timeline::definition::TimelineDefinition;
+use headwater_session::feed_decision::{
+    CachedPageRequest, CandidateSet, FeedCandidateRequest, FeedRelayReason,
+};
+use headwater_timeline::definition::{DefinitionId, TimelineDefinition};
 use headwater_timeline::index::TimelinePage;
 
+/// Where a call's page is looked for.
+#[derive(Debug)]
+pub(super) enum PageLocation {
+    /// It is in no memory.
+    Nowhere,
+    /// In the index of this timeline.
+    Timeline {
+        timeline: Arc<CachedTimeline>,
+        request: TimelineRequest,
+        residency: PageResidency,
+        /// The moment before the answer, if it is to be compared with the procedure's.
+        mark: Option<ReplicationMark>,
+    },
+    /// In the memory of a timeline whose messages are on data nodes.
+    DataNodes(TimelineRequest),
+}
+
+impl PageLocation {
+    /// True if the page is likely there.
+    pub(super) fn is_likely(&self) -> bool {
+        match self {
+            PageLocation::Nowhere => false,
+            PageLocation::Timeline { residency, .. } => *residency != PageResidency::No,
+            PageLocation::DataNodes(_) => true,
+        }
+    }
+
+    /// True if the answer is to be compared with the procedure's.
+    pub(super) fn is_compared(&self) -> bool {
+        matches!(self, PageLocation::Timeline { mark: Some(_), .. })
+    }
+}
+
+/// The timeline of the last call.
+#[derive(Debug)]
+pub(super) struct CalledTimeline {
+    pub(super) definition: DefinitionId,
+    pub(super) database: Vec<u8>,
+    pub(super) timeline: Arc<CachedTimeline>,
+}
+
+/// The timeline, readers and authors of candidates, and the moment at which memory named them.
+#[derive(Debug)]
+pub(super) struct CandidateScope {
+    timeline: Arc<CachedTimeline>,
+    readers: Vec<u64>,
+    authors: Vec<u64>,
+    mark: ReplicationMark,
+}
+
+/// The moment since which the candidates of an answer are proved unchanged.
+#[derive(Debug)]
+pub(super) struct ProofMoment {
+    timeline: Arc<CachedTimeline>,
+    mark: ReplicationMark,
+}
+
+fn candidate_query(request: &FeedCandidateRequest) -> CandidateRequest {
+    CandidateRequest {
+        readers: request.readers.clone(),
+        authors: request.authors.clone(),
+        range: request.range,
+        untied: request.untied,
+    }
+}
+
 impl Session {
-    /// Whether the page is likely to be in memory, and whether the answer is to be compared.
-    pub(super) async fn probe_page(&mut self, request: TimelineRequest) -> (PageResidency, bool) {
-        self.requested_node_page = None;
+    /// Finds where the page is, and keeps its timeline in memory from here on.
+    pub(super) async fn locate_page(
+        &mut self,
+        request: TimelineRequest,
+        purpose: DecisionPurpose,
+    ) -> PageLocation {
         if request.spread {
-            self.requested_page = None;
-            return (self.look_up_on_nodes(request), false);
+            self.called_timeline = None;
+            return self.locate_on_nodes(request);
         }
         let Some(binlog) = self.shared.binlog.clone() else {
-            return (PageResidency::No, false);
+            return PageLocation::Nowhere;
         };
         let Some(timeline) = self.cached_timeline(&request) else {
-            return (PageResidency::No, false);
+            return PageLocation::Nowhere;
         };
         let shadow = self.shared.shadow.as_ref();
-        let compares = shadow.is_some_and(|shadow| {
-            shadow.is_sampled() && shadow.may_compare(request.definition, timeline.database())
-        });
+        let compares = purpose == DecisionPurpose::Serve
+            && shadow.is_some_and(|shadow| {
+                shadow.is_sampled() && shadow.may_compare(request.definition, timeline.database())
+            });
         let mark = if compares { binlog.mark() } else { None };
-        let likely = match request.wants_page {
+        let residency = match request.wants_page {
             true => {
                 let server = self.server_identity();
                 let page = (request.reader, request.bound, request.n);
@@ -39,17 +120,16 @@ impl Session {
             }
             false => PageResidency::No,
         };
-        let compared = mark.is_some();
-        self.requested_page = Some(RequestedPage {
+        PageLocation::Timeline {
             timeline,
             request,
+            residency,
             mark,
-        });
-        (likely, compared)
+        }
     }
 
     /// The same for a timeline whose messages are on data nodes.
-    fn look_up_on_nodes(&mut self, request: TimelineRequest) -> PageResidency {
+    fn locate_on_nodes(&mut self, request: TimelineRequest) -> PageLocation {
         let server = self.server_identity();
         let likely = request.wants_page && {
             let of = self.timeline_of(&request);
@@ -58,11 +138,8 @@ impl Session {
             })
         };
         match likely {
-            true => {
-                self.requested_node_page = Some(request);
-                PageResidency::Resident
-            }
-            false => PageResidency::No,
+            true => PageLocation::DataNodes(request),
+            false => PageLocation::Nowhere,
         }
     }
 
@@ -77,40 +154,50 @@ impl Session {
         Some((self.shared.spread.as_deref()?, definition, database))
     }
 
-    /// Loads the page that was looked up last.
-    pub(super) async fn page_from_memory(&mut self, likely: PageResidency) -> Option<TimelinePage> {
-        if let Some(request) = self.requested_node_page.take() {
-            let server = self.server_identity()?;
-            let (spread, definition, database) = self.timeline_of(&request)?;
-            let page = (request.reader, request.bound, request.n);
-            let page = spread.page(definition, database, &server, page).await?;
-            return self.confirm_no_functions(true).then_some(page);
-        }
-        let binlog = self.shared.binlog.clone()?;
+    /// The page, proved to be fresh.
+    pub(super) async fn page_from_memory(
+        &mut self,
+        location: &PageLocation,
+    ) -> Option<TimelinePage> {
         let server = self.server_identity()?;
-        let proves = binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
-        let RequestedPage {
-            timeline, request, ..
-        } = self.requested_page.as_ref()?;
-        let page = (request.reader, request.bound, request.n);
-        let page = binlog.page(timeline, Some(&server), page, proves, likely);
-        let page = page.await?;
-        self.confirm_no_functions(proves).then_some(page)
+        match location {
+            PageLocation::Nowhere => None,
+            PageLocation::DataNodes(request) => {
+                let (spread, definition, database) = self.timeline_of(request)?;
+                let page = (request.reader, request.bound, request.n);
+                let page = spread.page(definition, database, &server, page).await?;
+                self.confirm_no_functions(true).then_some(page)
+            }
+            PageLocation::Timeline {
+                timeline,
+                request,
+                residency,
+                ..
+            } => {
+                let binlog = self.shared.binlog.clone()?;
+                let proves =
+                    binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
+                let page = (request.reader, request.bound, request.n);
+                let page = binlog.page(timeline, Some(&server), page, proves, *residency);
+                let page = page.await?;
+                self.confirm_no_functions(proves).then_some(page)
+            }
+        }
     }
 
     /// Has the procedure check the answer, if that was decided before it.
     ///
     /// It runs on the followed server. An answer of another server behind the same address is not compared.
-    pub(super) fn compare(&mut self, answered: &AnsweredCall) {
+    pub(super) fn compare(&mut self, answered: &AnsweredCall, location: &PageLocation) {
         let server = self.server_identity();
         let (Some(result), Some(shadow)) = (&answered.compared_result, &self.shared.shadow) else {
             return;
         };
-        let Some(RequestedPage {
+        let PageLocation::Timeline {
             timeline,
             mark: Some(mark),
             ..
-        }) = &self.requested_page
+        } = location
         else {
             return;
         };
@@ -138,21 +225,151 @@ impl Session {
 
     /// The cached timeline, which is followed from here on.
     fn cached_timeline(&mut self, request: &TimelineRequest) -> Option<Arc<CachedTimeline>> {
-        if let Some(RequestedPage {
-            timeline,
-            request: last,
-            ..
-        }) = &self.requested_page
-            && last.definition == request.definition
-            && last.database == request.database
+        if let Some(called) = &self.called_timeline
+            && called.definition == request.definition
+            && called.database == request.database
         {
-            return Some(Arc::clone(timeline));
+            return Some(Arc::clone(&called.timeline));
         }
         let database = std::str::from_utf8(&request.database).ok()?;
         let names = request
             .definition
             .resolve(self.shared.catalogue.definitions())?;
         let binlog = self.shared.binlog.as_ref()?;
-        binlog.timeline_of(names, database)
+        let timeline = binlog.timeline_of(names, database)?;
+        self.called_timeline = Some(CalledTimeline {
+            definition: request.definition,
+            database: request.database.clone(),
+            timeline: Arc::clone(&timeline),
+        });
+        Some(timeline)
+    }
+
+    /// The candidates of a request, or why there are none.
+    pub(super) async fn candidates(
+        &mut self,
+        request: &FeedCandidateRequest,
+    ) -> Result<(CandidateSet, CandidateScope), FeedRelayReason> {
+        self.find_candidates(request)
+            .await
+            .ok_or(FeedRelayReason::NotInMemory)?
+    }
+
+    async fn find_candidates(
+        &mut self,
+        request: &FeedCandidateRequest,
+    ) -> Option<Result<(CandidateSet, CandidateScope), FeedRelayReason>> {
+        let feeds = self.shared.feeds.as_ref()?;
+        let binlog = Arc::clone(self.shared.binlog.as_ref()?);
+        let timeline = feeds.cached_timeline(request.template.feed, &request.template.database)?;
+        let state = &self.machine.commands()?.state;
+        let identity = state.server()?.to_vec();
+        let snapshot = state.reads_a_snapshot();
+        let candidate_request = candidate_query(request);
+        let candidates = binlog
+            .candidates(&timeline, &identity, &candidate_request)
+            .await?;
+        let candidate_set = CandidateSet {
+            ids: candidates.messages.ids,
+            exhaustive: candidates.messages.is_complete,
+            tied: candidates.messages.ends_before_tie,
+            authors: candidates.authors.len(),
+            written_by: candidates.messages.authors,
+            author_lists: request
+                .lists
+                .iter()
+                .map(|list| {
+                    let list = list.cache_key(&request.template, candidates.mark.generation());
+                    list.lookup(binlog.row_cache()?)
+                })
+                .collect(),
+            generation: candidates.mark.generation(),
+        };
+        let (readers, authors) = (candidate_request.readers, candidates.authors);
+        let mark = match snapshot {
+            // Current candidates are valid for the snapshot if nothing has changed since before it.
+            true => {
+                let opened = self.transaction_mark?;
+                if !binlog.is_unchanged_since(&timeline, opened, &readers, &authors) {
+                    return Some(Err(FeedRelayReason::Changed));
+                }
+                opened
+            }
+            false => candidates.mark,
+        };
+        let scope = CandidateScope {
+            timeline,
+            readers,
+            authors,
+            mark,
+        };
+        Some(Ok((candidate_set, scope)))
+    }
+
+    /// Proves that nothing about the candidates has changed since memory named them. `None`: something has, or may have.
+    pub(super) async fn prove_unchanged(&mut self, scope: CandidateScope) -> Option<ProofMoment> {
+        let binlog = self.shared.binlog.clone()?;
+        let CandidateScope {
+            timeline,
+            readers,
+            authors,
+            mark,
+        } = scope;
+        let unchanged = binlog.unchanged(&timeline, mark, &readers, &authors).await;
+        (unchanged && self.confirm_no_functions(true)).then_some(ProofMoment { timeline, mark })
+    }
+
+    /// A page of cached rows. If a row is missing among those already named, skips the freshness proof.
+    pub(super) async fn cached_page(
+        &mut self,
+        request: &CachedPageRequest,
+        scope: &CandidateScope,
+    ) -> Option<CachedPage> {
+        let binlog = Arc::clone(self.shared.binlog.as_ref()?);
+        let rows = Arc::clone(binlog.row_cache()?);
+        let timeline = &scope.timeline;
+        let identity = self.machine.commands()?.state.server()?.to_vec();
+        let of = PageSource {
+            timeline_id: timeline.id(),
+            cache_key: request.cache_key,
+            joined_tables: &request.joined_tables,
+        };
+        let part = (request.offset, request.limit);
+        let authors = request.lists.as_ref().map(|(_, authors)| &**authors);
+        let listed_ids_of = |ids: &[u64], authors: &[u64]| match &request.lists {
+            None => Some(None),
+            Some((lists, _)) => {
+                let lists = lists.iter().map(|list| list.lookup(&rows)?);
+                let lists: Vec<_> = lists.collect::<Option<_>>()?;
+                Some(Some(passing_messages(&lists, ids, authors)))
+            }
+        };
+        let listed_ids = listed_ids_of(&request.named, authors.unwrap_or_default())?;
+        let listed_ids = listed_ids.as_deref().unwrap_or(&request.named);
+        if !rows.has_page(of, listed_ids, request.exhaustive, part) {
+            return None;
+        }
+        let frame = &request.envelope;
+        let make = |named: &CandidateMessages| {
+            let front = (frame.head_packets.clone(), frame.sequence);
+            let listed_ids = listed_ids_of(&named.ids, &named.authors)?;
+            let listed_ids = listed_ids.as_deref().unwrap_or(&named.ids);
+            rows.page(of, listed_ids, named.is_complete, part, front)
+        };
+        let candidate_request = candidate_query(&request.candidates);
+        let proves = binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
+        let page = binlog.cached_page(timeline, &identity, &candidate_request, proves, make);
+        let page = page.await?;
+        self.confirm_no_functions(proves).then(|| page_reply(page))
+    }
+
+    /// Caches the rows of an answer that was proved.
+    pub(super) fn cache_reply(&mut self, fill: &CacheFill, answer: &[u8], proof: &ProofMoment) {
+        let state = self.machine.commands().map(|it| &it.state);
+        if let Some(binlog) = &self.shared.binlog
+            && let Some(identity) = state.and_then(|state| state.server())
+        {
+            binlog.cache_rows(&proof.timeline, identity, proof.mark, fill, answer);
+        }
     }
 }

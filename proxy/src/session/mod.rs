@@ -4,6 +4,7 @@ pub mod admission;
 pub mod call_counters;
 mod connection_close;
 pub mod current_generation;
+mod decision_driver;
 mod drain;
 mod driver;
 mod execution;

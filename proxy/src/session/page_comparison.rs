@@ -11,6 +11,7 @@ use headwater_rows::template::ResultEnvelope;
 
 use super::follow_up_select::FollowUpLocation;
 use super::log_span::log_in;
+use super::memory_access::CandidateScope;
 use super::state::{Session, SessionEnd};
 use crate::clock;
 use crate::shadow::ComparisonOutcome;
@@ -28,7 +29,7 @@ const MAX_TRIES: usize = 3;
 /// The statement that a page answers.
 #[derive(Clone, Copy)]
 enum PageOrigin<'a> {
-    Feed(&'a CachedPageRequest),
+    Feed(&'a CachedPageRequest, &'a CandidateScope),
     FollowUp(&'a ServedFollowUp, &'a FollowUpLocation),
 }
 
@@ -46,27 +47,27 @@ impl EnvelopedPage {
 }
 
 impl Session {
-    /// A feed's page of cached rows, compared if it is sampled. `length`: of the waiting packet, which has the statement `alone` or more.
-    /// `None`: there is no page.
+    /// A feed's page of cached rows, compared if it is sampled. `comparable`: the length of the waiting packet, if it holds this
+    /// statement alone. `None`: there is no page.
     pub(super) async fn compared_feed_page(
         &mut self,
         request: &CachedPageRequest,
-        length: usize,
-        alone: bool,
+        scope: &CandidateScope,
+        comparable: Option<usize>,
     ) -> Result<Option<CachedPage>, SessionEnd> {
-        let of = PageOrigin::Feed(request);
+        let of = PageOrigin::Feed(request, scope);
         let built = self.build_page(of).await;
         let takes = || {
             let (directly, _) = request.candidates.template.times()?;
             Some(Duration::from_secs_f64(directly / 1e6))
         };
-        let payload = match alone && self.is_compared(built.as_ref(), takes) {
-            true => {
+        let payload = match comparable.filter(|_| self.is_compared(built.as_ref(), takes)) {
+            Some(length) => {
                 let packet = self.client_in.get(HEADER_BYTES..length);
                 let commands = self.machine.commands().zip(packet);
                 commands.and_then(|(commands, packet)| commands.original_payload(packet))
             }
-            false => None,
+            None => None,
         };
         let built = self.compare_page(of, built, payload.as_deref()).await?;
         Ok(built.map(|made| made.page))
@@ -101,8 +102,8 @@ impl Session {
 
     async fn build_page(&mut self, of: PageOrigin<'_>) -> Option<EnvelopedPage> {
         match of {
-            PageOrigin::Feed(request) => {
-                let paged = self.cached_page(request).await?;
+            PageOrigin::Feed(request, scope) => {
+                let paged = self.cached_page(request, scope).await?;
                 let frame = Arc::clone(&request.envelope);
                 Some(EnvelopedPage {
                     page: paged,

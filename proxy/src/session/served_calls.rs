@@ -3,18 +3,16 @@
 use std::time::{Duration, Instant};
 
 use super::call_counters;
+use super::decision_driver::{CallOutcome, DecisionPurpose};
 use super::knowledge::SharedCallKnowledge;
 use super::log_span::log_in;
+use super::memory_access::PageLocation;
 use super::session_counters::SessionEvent;
 use super::slow_statements::{self, AnsweredStatement};
 use super::state::{Session, SessionEnd};
-use crate::backend::QueryBatch;
-use crate::binlog::PageResidency;
-use crate::catalogue::ServiceError;
 use crate::clock;
 use headwater_session::call_decision::{
-    AnsweredCall, CallAction, CallDecision, CallInput, CallPolicy, CheckOutcome, InternalQueries,
-    RelayedCall, ServedCallSource,
+    AnsweredCall, CallDecision, CallPolicy, RelayedCall, ServedCallSource,
 };
 use headwater_session::call_relay_reason::CallRelayReason;
 use headwater_session::call_request::CallRequest;
@@ -22,7 +20,6 @@ use headwater_timeline::DefinitionId;
 use headwater_wire::command::query_payload;
 use headwater_wire::packet::{self, HEADER_BYTES};
 use headwater_wire::response::{ErrPacket, OkPacket};
-use headwater_wire::resultset::QueryReply;
 use headwater_wire::status;
 
 impl Session {
@@ -31,52 +28,18 @@ impl Session {
         let packet = self.client_in.get(HEADER_BYTES..request.length);
         let payload = packet.unwrap_or_default().to_vec();
         let mut decision = CallDecision::new(request, payload, self.call_policy());
-        let mut memory = PageResidency::No;
-        let mut input = CallInput::Begin;
         let begun = clock::now();
-        loop {
-            let Some(need) = self.decide(&mut decision, input) else {
-                return Ok(());
-            };
-            input = match need {
-                CallAction::Query(ask) => {
-                    CallInput::Answers(self.run_internal_queries(&ask).await?)
-                }
-                CallAction::Flush => {
-                    self.flush_pending(false).await?;
-                    CallInput::Flushed
-                }
-                CallAction::Check {
-                    definition,
-                    database,
-                } => CallInput::Checked(self.check(definition, &database).await),
-                CallAction::ProbeMemory(page_request) => {
-                    let (likely, compared) = self.probe_page(page_request).await;
-                    memory = likely;
-                    CallInput::Probed {
-                        likely: likely != PageResidency::No,
-                        compared,
-                    }
-                }
-                CallAction::Page => CallInput::Page(self.page_from_memory(memory).await),
-                CallAction::Relay(reason) => return self.relay_call(decision, reason).await,
-                CallAction::Interrupted(error) => return self.interrupt(decision, &error),
-                CallAction::Answer(answered) => {
-                    return self.answer_call(decision, *answered, begun);
-                }
-            };
+        match self
+            .drive_call(&mut decision, DecisionPurpose::Serve)
+            .await?
+        {
+            CallOutcome::Answered(answered, location) => {
+                self.answer_call(decision, *answered, &location, begun)
+            }
+            CallOutcome::Relayed(reason) => self.relay_call(decision, reason).await,
+            CallOutcome::Interrupted(error) => self.interrupt(decision, &error),
+            CallOutcome::ProvesRights | CallOutcome::LoginPending => Ok(()),
         }
-    }
-
-    /// The next action of the decision; `None`: the session has not logged in.
-    pub(super) fn decide(
-        &mut self,
-        decision: &mut CallDecision,
-        input: CallInput,
-    ) -> Option<CallAction> {
-        let commands = self.machine.commands()?;
-        let known = SharedCallKnowledge::new(&self.shared, &self.definer_rights);
-        Some(decision.next(input, commands, &known, clock::now()))
     }
 
     pub(super) fn call_policy(&self) -> CallPolicy {
@@ -90,54 +53,11 @@ impl Session {
         }
     }
 
-    pub(super) async fn run_internal_queries(
-        &mut self,
-        ask: &InternalQueries,
-    ) -> Result<Vec<QueryReply>, SessionEnd> {
-        let Some(commands) = self.machine.commands() else {
-            return Ok(Vec::new());
-        };
-        let capabilities = commands.capabilities;
-        let mut batch = QueryBatch::new(capabilities);
-        for query in &ask.queries {
-            batch.push_query(query);
-        }
-        self.server_was_queried |= ask.reads;
-        let sent_at = self.note_query_sent();
-        let answers = self.backend.query(&batch, capabilities, ask.limits).await?;
-        self.note_query_answered(sent_at);
-        Ok(answers)
-    }
-
-    /// Has the service account check a definition, if it can.
-    pub(super) async fn check(
-        &mut self,
-        definition: DefinitionId,
-        database: &[u8],
-    ) -> CheckOutcome {
-        let catalogue = &self.shared.catalogue;
-        if catalogue.service.is_none() {
-            return CheckOutcome::NoServiceAccount;
-        }
-        match catalogue.check_due(definition, database).await {
-            Ok(verdict) => CheckOutcome::Verdict(verdict),
-            Err(ServiceError::TimedOut(_)) => CheckOutcome::TimedOut,
-            Err(error) if error.was_logged() => CheckOutcome::NoServiceAccount,
-            Err(error) => {
-                log_in!(
-                    self.span(),
-                    WARN,
-                    "{error}; a client session is asked instead"
-                );
-                CheckOutcome::NoServiceAccount
-            }
-        }
-    }
-
     fn answer_call(
         &mut self,
         decision: CallDecision,
         answered: AnsweredCall,
+        location: &PageLocation,
         begun: Instant,
     ) -> Result<(), SessionEnd> {
         let (request, payload) = decision.into_request();
@@ -154,7 +74,7 @@ impl Session {
         if answered.ran {
             self.shared.counters.add(SessionEvent::CallRunForRights);
         }
-        self.compare(&answered);
+        self.compare(&answered, location);
         if let Some(took) = self.take_slow_duration() {
             let ids = answered.served.pending.ids.as_ref();
             let slow_statement = AnsweredStatement {

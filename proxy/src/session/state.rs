@@ -13,6 +13,7 @@ use tracing::Span;
 use super::admission::SessionAdmission;
 use super::current_generation::CurrentGeneration;
 use super::log_span;
+use super::memory_access::CalledTimeline;
 use super::session_counters::SessionEvent;
 use super::session_registry::SessionRecord;
 use super::shared_state::SharedState;
@@ -20,16 +21,19 @@ use super::slow_statements::SlowStatementTimer;
 use super::stall::ClientStall;
 use crate::account::SelectedServer;
 use crate::backend::{BackendConnection, InternalQueryError};
-use crate::binlog::{CachedTimeline, ReplicationMark};
+use crate::binlog::ReplicationMark;
 use crate::catalogue::DefinerRights;
 use crate::link::NetworkLink;
 use crate::tls::TlsAcceptor;
-use headwater_session::call_decision::{ProcedureLocation, TimelineRequest};
+use headwater_session::call_decision::ProcedureLocation;
 use headwater_session::machine::{self, SessionMachine};
 use headwater_wire::packet::HEADER_BYTES;
 
 /// The end of a row, and as much of the next one as shows whether it is long as well.
 const BETWEEN_ROWS_BYTES: usize = 1 + HEADER_BYTES + 1;
+
+/// Commands of one client in flight; further ones wait.
+const IN_FLIGHT: usize = 64;
 
 /// Why a session ended.
 #[derive(Debug, thiserror::Error)]
@@ -90,24 +94,6 @@ pub(super) enum InboundState {
     },
 }
 
-/// The requested page, and its timeline.
-#[derive(Debug)]
-pub(super) struct RequestedPage {
-    pub(super) timeline: Arc<CachedTimeline>,
-    pub(super) request: TimelineRequest,
-    /// The moment before the answer, if it is to be compared with the procedure's.
-    pub(super) mark: Option<ReplicationMark>,
-}
-
-/// The timeline, readers and authors of the last candidates, and their moment.
-#[derive(Debug)]
-pub(super) struct CandidateScope {
-    pub(super) timeline: Arc<CachedTimeline>,
-    pub(super) readers: Vec<u64>,
-    pub(super) authors: Vec<u64>,
-    pub(super) mark: ReplicationMark,
-}
-
 /// How the long rows of a reply get from the server to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LongRowMode {
@@ -165,14 +151,8 @@ pub struct Session {
     pub(super) call_was_proved: bool,
     /// Bytes that the client gets together with the next reply.
     pub(super) deferred_reply: Vec<u8>,
-    /// The page that was looked up in memory last.
-    pub(super) requested_page: Option<RequestedPage>,
-    /// The requested page of a timeline whose messages are on data nodes.
-    pub(super) requested_node_page: Option<TimelineRequest>,
-    /// The candidates in use.
-    pub(super) candidate_scope: Option<CandidateScope>,
-    /// The timeline of the answer that was proved last, and the moment of the proof.
-    pub(super) proved_since: Option<(Arc<CachedTimeline>, ReplicationMark)>,
+    /// The timeline of the last call.
+    pub(super) called_timeline: Option<CalledTimeline>,
     /// A moment before the open transaction began to read.
     pub(super) transaction_mark: Option<ReplicationMark>,
     /// Cached knowledge of the definers of the procedures called last.
@@ -200,7 +180,7 @@ impl Session {
         let listed = shared.sessions.register(source);
         let limits = machine::SessionLimits {
             statement_bytes: shared.limits.statement_bytes,
-            in_flight: shared.limits.in_flight,
+            in_flight: IN_FLIGHT,
             prepared_statements: shared.limits.prepared_statements,
         };
         let mut policy = shared.transport.session_policy.clone();
@@ -246,10 +226,7 @@ impl Session {
             trusted_function_count: 0,
             call_was_proved: false,
             deferred_reply: Vec::new(),
-            requested_page: None,
-            requested_node_page: None,
-            candidate_scope: None,
-            proved_since: None,
+            called_timeline: None,
             transaction_mark: None,
             definer_rights: RefCell::default(),
             relayed_procedure: None,

@@ -3,17 +3,16 @@
 use headwater_session::plain_text::plain_text;
 use std::time::{Duration, Instant};
 
-use super::feed_statements::SharedFeedKnowledge;
+use super::decision_driver::{CallOutcome, DecisionPurpose, FeedOutcome};
 use super::overview_table::{OverviewCell, OverviewTable};
 use super::state::{Session, SessionEnd};
-use crate::binlog::PageResidency;
 use crate::clock;
 use crate::feeds::RelayCause;
 use headwater_feed::words::StatementWords;
-use headwater_session::call_decision::{self, CallDecision, ServedCallSource};
+use headwater_session::call_decision::{CallDecision, ServedCallSource};
 use headwater_session::call_relay_reason::CallRelayReason;
 use headwater_session::call_request::{CallPacketForm, CallRequest, RequestedCall};
-use headwater_session::feed_decision::{self, FeedDecision, FeedRelayReason};
+use headwater_session::feed_decision::{FeedDecision, FeedRelayReason};
 use headwater_statement::StatementClass;
 use headwater_timeline::check::DefinitionVerdict as CheckVerdict;
 use headwater_timeline::definition::DefinitionId;
@@ -149,64 +148,29 @@ impl Session {
         };
         let payload = query_payload(text, capabilities);
         let mut decision = CallDecision::new(request, payload, self.call_policy());
-        let mut input = call_decision::CallInput::Begin;
-        let mut memory = PageResidency::No;
-        let verdict = loop {
-            let Some(need) = self.decide(&mut decision, input) else {
-                break StatementExplanation::relayed(UNFOLLOWED);
-            };
-            input = match need {
-                call_decision::CallAction::Query(ask)
-                    if ask.queries.iter().any(|it| runs_procedure(it)) =>
-                {
-                    break StatementExplanation::answered(
-                        "memory",
-                        "first the server runs the procedure once, which proves what its definer may do; that is done each privileges.ttl_s",
-                    );
+        let explained = self.drive_call(&mut decision, DecisionPurpose::Explain);
+        let verdict = match explained.await? {
+            CallOutcome::ProvesRights => StatementExplanation::answered(
+                "memory",
+                "first the server runs the procedure once, which proves what its definer may do; that is done each privileges.ttl_s",
+            ),
+            CallOutcome::Relayed(reason) => {
+                StatementExplanation::from_cause(self.cause_of_call(reason, number))
+            }
+            CallOutcome::Interrupted(_) => {
+                StatementExplanation::relayed(CallRelayReason::LookupFailed.explanation())
+            }
+            CallOutcome::Answered(answered, _) => match answered.source {
+                ServedCallSource::Memory => StatementExplanation::answered(
+                    "memory",
+                    "the page is in memory, which was proved to be fresh",
+                ),
+                ServedCallSource::Lookups => self.explain_lookups(),
+                ServedCallSource::Procedure => {
+                    StatementExplanation::answered("server", "the procedure runs")
                 }
-                call_decision::CallAction::Query(ask) => {
-                    call_decision::CallInput::Answers(self.run_internal_queries(&ask).await?)
-                }
-                call_decision::CallAction::Flush => {
-                    self.flush_pending(false).await?;
-                    call_decision::CallInput::Flushed
-                }
-                call_decision::CallAction::Check {
-                    definition,
-                    database,
-                } => call_decision::CallInput::Checked(self.check(definition, &database).await),
-                call_decision::CallAction::ProbeMemory(page_request) => {
-                    let (likely, _) = self.probe_page(page_request).await;
-                    memory = likely;
-                    call_decision::CallInput::Probed {
-                        likely: likely != PageResidency::No,
-                        compared: false,
-                    }
-                }
-                call_decision::CallAction::Page => {
-                    call_decision::CallInput::Page(self.page_from_memory(memory).await)
-                }
-                call_decision::CallAction::Relay(reason) => {
-                    break StatementExplanation::from_cause(self.cause_of_call(reason, number));
-                }
-                call_decision::CallAction::Interrupted(_) => {
-                    break StatementExplanation::relayed(
-                        CallRelayReason::LookupFailed.explanation(),
-                    );
-                }
-                call_decision::CallAction::Answer(answered) => {
-                    break match answered.source {
-                        ServedCallSource::Memory => StatementExplanation::answered(
-                            "memory",
-                            "the page is in memory, which was proved to be fresh",
-                        ),
-                        ServedCallSource::Lookups => self.explain_lookups(),
-                        ServedCallSource::Procedure => {
-                            StatementExplanation::answered("server", "the procedure runs")
-                        }
-                    };
-                }
-            };
+            },
+            CallOutcome::LoginPending => StatementExplanation::relayed(UNFOLLOWED),
         };
         Ok((verdict, of))
     }
@@ -310,62 +274,30 @@ impl Session {
             return Ok((StatementExplanation::relayed(UNFOLLOWED), None));
         };
         let payload = query_payload(text, capabilities);
-        let mut decision = FeedDecision::new(payload.clone(), self.feed_policy());
-        let mut input = feed_decision::FeedInput::Begin;
-        let verdict = loop {
-            let need = {
-                let Some(commands) = self.machine.commands() else {
-                    break StatementExplanation::relayed(UNFOLLOWED);
-                };
-                let feeds = SharedFeedKnowledge {
-                    shared: &self.shared,
-                    has_arrived: false,
-                };
-                decision.next(input, commands, &feeds, clock::now())
-            };
-            input = match need {
-                feed_decision::FeedAction::Query(ask) => {
-                    feed_decision::FeedInput::Answers(self.run_internal_queries(&ask).await?)
-                }
-                feed_decision::FeedAction::Candidates(request) => {
-                    feed_decision::FeedInput::Candidates(self.candidates(&request).await)
-                }
-                feed_decision::FeedAction::Page(request) => {
-                    match self.cached_page(&request).await {
-                        Some(_) => {
-                            break StatementExplanation::answered(
-                                "memory",
-                                "all rows of the page are kept, and memory was proved to be fresh",
-                            );
-                        }
-                        None => feed_decision::FeedInput::CachedPage(None),
-                    }
-                }
-                feed_decision::FeedAction::Run(statement) if statement == payload => {
-                    break StatementExplanation::answered(
-                        "server",
-                        "it runs as it is, and Headwater learns from the reply how long it takes and how its columns are described; the next ones of its form are narrowed",
-                    );
-                }
-                feed_decision::FeedAction::Run(_) => {
-                    break StatementExplanation::answered(
-                        "memory and server",
-                        "memory names the messages, and the server shows them: it is asked by their ids",
-                    );
-                }
-                feed_decision::FeedAction::Relay(why) => {
-                    let (cause, of) = self.cause_of_feed(text, why);
-                    return Ok((StatementExplanation::from_cause(cause), of));
-                }
-                // Only executions lead to these.
-                feed_decision::FeedAction::Prepare(_)
-                | feed_decision::FeedAction::RelaySampled(_)
-                | feed_decision::FeedAction::CheckUnchanged
-                | feed_decision::FeedAction::AwaitSample(_)
-                | feed_decision::FeedAction::Reply(_) => {
-                    break StatementExplanation::relayed(FeedRelayReason::Execution.explanation());
-                }
-            };
+        let mut decision = FeedDecision::new(payload, self.feed_policy());
+        let explained = self.drive_feed(&mut decision, DecisionPurpose::Explain, None);
+        let verdict = match explained.await? {
+            FeedOutcome::Cached => StatementExplanation::answered(
+                "memory",
+                "all rows of the page are kept, and memory was proved to be fresh",
+            ),
+            FeedOutcome::Sampled => StatementExplanation::answered(
+                "server",
+                "it runs as it is, and Headwater learns from the reply how long it takes and how its columns are described; the next ones of its form are narrowed",
+            ),
+            FeedOutcome::Narrowed => StatementExplanation::answered(
+                "memory and server",
+                "memory names the messages, and the server shows them: it is asked by their ids",
+            ),
+            FeedOutcome::Relayed { reason, .. } => {
+                let (cause, of) = self.cause_of_feed(text, reason);
+                return Ok((StatementExplanation::from_cause(cause), of));
+            }
+            // Only executions, which are not explained, lead to these.
+            FeedOutcome::Replied(..) | FeedOutcome::RelayedSampled(_) => {
+                StatementExplanation::relayed(FeedRelayReason::Execution.explanation())
+            }
+            FeedOutcome::LoginPending => StatementExplanation::relayed(UNFOLLOWED),
         };
         let of = decision.template().and_then(|template| {
             let feeds = self.shared.feeds.as_ref()?;
@@ -410,8 +342,3 @@ const UNFOLLOWED: (&str, &str, &str) = (
     "what this session does is not followed",
     "connect anew",
 );
-
-/// True if the query runs the procedure. A CALL without arguments only tests the EXECUTE privilege.
-fn runs_procedure(query: &str) -> bool {
-    query.starts_with("CALL ") && !query.ends_with("()")
-}

@@ -99,6 +99,15 @@ pub struct InternalQueries {
     pub reads: bool,
 }
 
+impl InternalQueries {
+    /// True if one of them runs the procedure. A CALL without arguments only tests the EXECUTE privilege.
+    #[must_use]
+    pub fn run_the_procedure(&self) -> bool {
+        let mut queries = self.queries.iter();
+        queries.any(|query| query.starts_with("CALL ") && !query.ends_with("()"))
+    }
+}
+
 /// A request for a page from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineRequest {
