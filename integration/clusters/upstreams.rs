@@ -396,9 +396,9 @@ fn a_port_for_replicas_is_answered_from_a_replicas_own_memory() {
         assert!(proxy.counts().of("calls_from_memory") >= before + 10);
         assert_eq!(proxy.counts().relayed(), 0, "{}", proxy.log());
         // A reload of the settings applies to both ports.
-        std::fs::write(&path, format!("{text}in_flight = 63\n")).unwrap();
+        std::fs::write(&path, format!("{text}databases = 999\n")).unwrap();
         proxy.signal(Signal::SIGHUP);
-        proxy.wait_for_log("in force now: limits.in_flight: 64 -> 63");
+        proxy.wait_for_log("in force now: limits.databases: 1000 -> 999");
         assert_eq!(page(&mut reader).last(), Some(&59), "{}", proxy.log());
         // The replica becomes the primary, which leaves no replica.
         pair.one.kill();

@@ -12,8 +12,6 @@ pub struct ProcessLimits {
     pub sessions_per_account: usize,
     /// Concurrent sessions from one address; more are refused with error 1040. 0: no limit.
     pub sessions_per_address: usize,
-    /// Connections to the server being made at a time; further clients wait to be accepted.
-    pub connecting: usize,
     /// Time in which a client has to log in, in milliseconds; 0: the server's limit alone.
     pub login_ms: u64,
     /// Longest statement that is parsed, in bytes; longer ones are relayed unread.
@@ -30,16 +28,8 @@ pub struct ProcessLimits {
     pub candidates: usize,
     /// Cached templates of feeds' statements, over all sessions.
     pub templates: usize,
-    /// Commands that one client may have in flight.
-    pub in_flight: usize,
     /// Tracked prepared statements of one session; calls and feeds in further ones are relayed.
     pub prepared_statements: usize,
-    /// Cached classes of statement texts, over all sessions.
-    pub statements: usize,
-    /// Authors whose newest ids have a cached lookup hint.
-    pub authors: usize,
-    /// Cached entries of follow lists, over all readers.
-    pub follow_edges: usize,
     /// Databases whose check is cached.
     pub databases: usize,
     /// Time in which a client has to read its pending bytes, in milliseconds; then its session ends.
@@ -62,7 +52,6 @@ impl Default for ProcessLimits {
             sessions: 10_000,
             sessions_per_account: 0,
             sessions_per_address: 0,
-            connecting: 256,
             login_ms: 60_000,
             statement_bytes: 256 * 1024,
             pending_ids: 20_000,
@@ -70,11 +59,7 @@ impl Default for ProcessLimits {
             list_authors: 10_000,
             candidates: 4_000,
             templates: 1_000,
-            in_flight: 64,
             prepared_statements: 1_000,
-            statements: 1_000,
-            authors: 65_536,
-            follow_edges: 1_000_000,
             databases: 1_000,
             // Longer than the usual net_write_timeout (600 s, which JDBC sets for rows that it reads one by one).
             stalled_ms: 900_000,
@@ -84,5 +69,110 @@ impl Default for ProcessLimits {
             recheck_ms: 10_000,
             drain_ms: 10_000,
         }
+    }
+}
+
+/// A server plans for each id in a list: MySQL takes some 230 bytes of `range_optimizer_max_mem_size` for one.
+const MOST_CANDIDATES: usize = 20_000;
+/// More ids may not fit a MEMORY table of the smallest size with which sessions are accelerated.
+const MOST_PENDING_IDS: usize = 30_000;
+
+/// A limit that no setting can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitFault {
+    /// It is too small.
+    #[error("limits.{limit} = {value} is below the least that works, {least}")]
+    Below {
+        /// The key.
+        limit: &'static str,
+        /// Its value.
+        value: u64,
+        /// The least value.
+        least: u64,
+    },
+    /// It is too large.
+    #[error("limits.{limit} = {value} is above the most that works, {most}")]
+    Above {
+        /// The key.
+        limit: &'static str,
+        /// Its value.
+        value: u64,
+        /// The greatest value.
+        most: u64,
+    },
+}
+
+impl ProcessLimits {
+    /// Keeps the limits that the process was built upon: a new limit says here whether a reload changes it.
+    pub fn retain_in_force(&mut self, in_force: &ProcessLimits) {
+        let ProcessLimits {
+            sessions,
+            sessions_per_account: _,
+            sessions_per_address: _,
+            login_ms: _,
+            statement_bytes: _,
+            pending_ids: _,
+            tail_bytes: _,
+            list_authors: _,
+            candidates: _,
+            templates: _,
+            prepared_statements: _,
+            databases: _,
+            stalled_ms: _,
+            last_words_ms: _,
+            connect_ms: _,
+            check_ms: _,
+            recheck_ms: _,
+            drain_ms: _,
+        } = *in_force;
+        self.sessions = sessions;
+    }
+
+    /// Checks the bounds of each limit.
+    ///
+    /// # Errors
+    /// The first limit that is out of bounds.
+    pub fn validate(&self) -> Result<(), LimitFault> {
+        let bounds = [
+            ("sessions", self.sessions as u64, 1, u64::MAX),
+            ("connect_ms", self.connect_ms, 1, u64::MAX),
+            ("stalled_ms", self.stalled_ms, 1_000, u64::MAX),
+            (
+                "statement_bytes",
+                self.statement_bytes as u64,
+                256,
+                u64::MAX,
+            ),
+            ("databases", self.databases as u64, 1, u64::MAX),
+            ("check_ms", self.check_ms, 1, u64::MAX),
+            ("tail_bytes", self.tail_bytes as u64, 1024, u64::MAX),
+            ("list_authors", self.list_authors as u64, 1, u64::MAX),
+            (
+                "candidates",
+                self.candidates as u64,
+                2,
+                MOST_CANDIDATES as u64,
+            ),
+            ("templates", self.templates as u64, 1, u64::MAX),
+            (
+                "pending_ids",
+                self.pending_ids as u64,
+                0,
+                MOST_PENDING_IDS as u64,
+            ),
+        ];
+        for (limit, value, least, most) in bounds {
+            if value < least {
+                return Err(LimitFault::Below {
+                    limit,
+                    value,
+                    least,
+                });
+            }
+            if value > most {
+                return Err(LimitFault::Above { limit, value, most });
+            }
+        }
+        Ok(())
     }
 }

@@ -21,15 +21,11 @@ use headwater_proxy::link::{self, DetachedSocket};
 /// As MySQL servers set it: access is decided by the login.
 const CLIENT_SOCKET_MODE: u32 = 0o777;
 
-/// The system's limit of a listener's backlog.
-const SOMAXCONN_PATH: &str = "/proc/sys/net/core/somaxconn";
-
 /// The open port, and the open Unix socket if there is one.
 #[derive(Debug)]
 pub(crate) struct ClientListener {
     port: PortListener,
     local_listener: Option<LocalListener>,
-    backlog: ListenBacklog,
 }
 
 #[derive(Debug)]
@@ -40,39 +36,10 @@ enum PortListener {
     Memory(MemoryListener),
 }
 
-/// How many connections may wait to be accepted. The system drops further ones, and their clients may never learn of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ListenBacklog(i32);
-
-impl ListenBacklog {
-    /// From `listen_backlog`; 0: the system's limit. The system caps every value at its limit.
-    pub(crate) fn new(connections: u32) -> ListenBacklog {
-        match connections {
-            0 => ListenBacklog(i32::MAX),
-            connections => {
-                if let Some(most) = system_backlog_limit().filter(|most| connections > *most) {
-                    tracing::warn!(
-                        "listen_backlog = {connections} (--listen-backlog, HEADWATER_LISTEN_BACKLOG) is more than the system \
-                         allows: {most} connections may wait; raise net.core.somaxconn to have more"
-                    );
-                }
-                ListenBacklog(i32::try_from(connections).unwrap_or(i32::MAX))
-            }
-        }
-    }
-
-    fn apply(self, listener: &impl AsFd) -> io::Result<()> {
-        SockRef::from(listener).listen(self.0)
-    }
-}
-
-/// The system's limit of a listener's backlog, if it reports one.
-fn system_backlog_limit() -> Option<u32> {
-    std::fs::read_to_string(SOMAXCONN_PATH)
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+/// Lets as many connections wait to be accepted as the system allows (Linux: net.core.somaxconn). The system drops further ones, and
+/// their clients may never learn of it.
+fn set_longest_backlog(listener: &impl AsFd) -> io::Result<()> {
+    SockRef::from(listener).listen(i32::MAX)
 }
 
 #[derive(Debug)]
@@ -124,14 +91,12 @@ impl ClientListener {
     pub(crate) async fn bind_port(
         given: Option<TcpListener>,
         address: &str,
-        backlog: ListenBacklog,
     ) -> io::Result<ClientListener> {
         #[cfg(feature = "simulation")]
         if MemoryListener::is_simulated() {
             return Ok(ClientListener {
                 port: PortListener::Memory(MemoryListener::bind(address)?),
                 local_listener: None,
-                backlog,
             });
         }
         let port = match given {
@@ -139,14 +104,13 @@ impl ClientListener {
             None => tokio::net::TcpListener::bind(address).await?.into_std()?,
         };
         port.set_nonblocking(true)?;
-        backlog.apply(&port)?;
+        set_longest_backlog(&port)?;
         // Accepted sockets inherit the options.
         link::configure_socket(&port)?;
         let port = PortListener::Tcp(watch_readiness(port)?);
         Ok(ClientListener {
             port,
             local_listener: None,
-            backlog,
         })
     }
 
@@ -162,7 +126,7 @@ impl ClientListener {
             (None, Some(path)) => (open_socket(path, CLIENT_SOCKET_MODE)?, true),
             (None, None) => return Ok(self),
         };
-        self.backlog.apply(&listener)?;
+        set_longest_backlog(&listener)?;
         listener.set_nonblocking(true)?;
         let path = path_of(&listener);
         let file = path.clone().filter(|_| owns_file).map(|path| SocketFile {

@@ -27,6 +27,13 @@ use headwater_statement::{StatementClass, StatementClassifier};
 use headwater_timeline::check::{DefinitionVerdict, RelayReason};
 use headwater_timeline::definition::{DefinitionId, TimelineDefinition};
 
+/// Cached classes of statement texts.
+const CACHED_CLASSES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(999);
+/// Authors for whom lookups remember where their newest ids are; some dozen bytes each.
+const HINTED_AUTHORS: usize = 65_536;
+/// Authors in the follow lists that lookups remember, over all readers; 8 bytes each.
+const HINTED_FOLLOWS: usize = 1_000_000;
+
 /// Definitions and verdicts, shared by all sessions.
 #[derive(Debug)]
 pub struct Catalogue {
@@ -94,7 +101,7 @@ impl Catalogue {
             rights: Mutex::new(LruCache::new(most)),
             check_lock: tokio::sync::Mutex::new(()),
             no_functions: Mutex::new(None),
-            hints: Mutex::new(LookupHints::new(limits.authors, limits.follow_edges)),
+            hints: Mutex::new(LookupHints::new(HINTED_AUTHORS, HINTED_FOLLOWS)),
             has_logged_unseen: AtomicBool::new(false),
             epoch: Arc::default(),
         };
@@ -130,7 +137,7 @@ impl Catalogue {
         Catalogue {
             classes: StatementClassifier::new(
                 Arc::clone(&definitions),
-                NonZeroUsize::new(limits.statements).unwrap_or(NonZeroUsize::MIN),
+                CACHED_CLASSES,
                 limits.statement_bytes,
             )
             .with_message_tables(messages, any),

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ServeSettings;
+use super::{AdminSection, LogSection, ServeSettings};
+use headwater_proxy::binlog::RowsSection;
 
 /// A setting that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,10 +68,10 @@ impl ServeSettings {
 
     /// Keeps everything that the process was built upon: ports, threads, connections to the server, and memory.
     fn retain_in_force(&mut self, now: &ServeSettings) {
+        // A new setting does not compile until it says here, or in its section, whether a reload changes it.
         let ServeSettings {
             listen,
             socket,
-            listen_backlog,
             upstream,
             failover,
             listeners,
@@ -80,15 +81,42 @@ impl ServeSettings {
             threads,
             freshness,
             binlog,
-            requested_limits: requested,
+            requested_limits,
             memory,
             takeover,
             takes_over,
-            ..
+            rows:
+                RowsSection {
+                    memory_bytes,
+                    tables: _,
+                },
+            log:
+                LogSection {
+                    level: _,
+                    format,
+                    slow_ms: _,
+                },
+            admin:
+                AdminSection {
+                    listen: admin_listen,
+                    token,
+                    show: _,
+                },
+            limits,
+            accelerate: _,
+            case: _,
+            classic_by_default: _,
+            compression: _,
+            definitions: _,
+            feeds: _,
+            narrow: _,
+            privileges: _,
+            redirect_url: _,
+            shadow: _,
+            tls: _,
         } = now.clone();
         self.listen = listen;
         self.socket = socket;
-        self.listen_backlog = listen_backlog;
         self.upstream = upstream;
         self.failover = failover;
         self.listeners = listeners;
@@ -97,16 +125,15 @@ impl ServeSettings {
         self.threads = threads;
         self.freshness = freshness;
         self.binlog = binlog;
-        self.requested_limits = requested;
+        self.requested_limits = requested_limits;
         self.memory = memory;
         self.takeover = takeover;
         self.takes_over = takes_over;
-        self.rows.memory_bytes = now.rows.memory_bytes;
-        self.limits.sessions = now.limits.sessions;
-        self.limits.connecting = now.limits.connecting;
-        self.log.format = now.log.format;
-        self.admin.listen.clone_from(&now.admin.listen);
-        self.admin.token.clone_from(&now.admin.token);
+        self.rows.memory_bytes = memory_bytes;
+        self.log.format = format;
+        self.admin.listen = admin_listen;
+        self.admin.token = token;
+        self.limits.retain_in_force(&limits);
         self.service = match (service, self.service.take()) {
             // The same account may have a new password.
             (Some(now), Some(requested)) if now.user == requested.user => Some(requested),

@@ -1,5 +1,6 @@
 //! Errors in the settings.
 
+use headwater_proxy::limits::LimitFault;
 use std::path::PathBuf;
 
 use headwater_timeline::definition::DefinitionError;
@@ -230,24 +231,7 @@ pub enum ConfigError {
         /// The limit.
         most: usize,
     },
-    /// A limit above the most that works.
-    #[error("limits.{limit} = {value} is above the most that works, {most}")]
-    LimitAbove {
-        /// The key.
-        limit: &'static str,
-        /// Its value.
-        value: usize,
-        /// The greatest value.
-        most: usize,
-    },
-    /// A limit below the least that works.
-    #[error("limits.{limit} = {value} is below the least that works, {least}")]
-    Limit {
-        /// The key.
-        limit: &'static str,
-        /// Its value.
-        value: usize,
-        /// The least value.
-        least: usize,
-    },
+    /// A limit out of its bounds.
+    #[error(transparent)]
+    Limit(#[from] LimitFault),
 }

@@ -27,7 +27,6 @@ use headwater_timeline::definition::TimelineDefinition;
 pub(super) struct ConfigFile {
     pub(super) listen: Option<String>,
     pub(super) socket: Option<PathBuf>,
-    pub(super) listen_backlog: Option<u32>,
     pub(super) upstream: Option<UpstreamList>,
     pub(super) failover: FailoverSection,
     pub(super) listener: Vec<ListenerSection>,
@@ -119,13 +118,30 @@ fn parse_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError 
             None => key.to_owned(),
         }
     };
+    let constant = CONSTANTS.iter().find(|(name, _)| *name == setting);
     ConfigError::Parse {
         path: path.to_owned(),
         line: line + 1,
         setting,
-        message: in_plain_words(&error.message().replace('\n', " ")),
+        message: match constant {
+            Some((_, value)) => format!("it is {value}, and no setting any more: remove the line"),
+            None => in_plain_words(&error.message().replace('\n', " ")),
+        },
     }
 }
+
+/// What once was a setting, with its value.
+const CONSTANTS: [(&str, &str); 6] = [
+    (
+        "listen_backlog",
+        "as long as the system allows (net.core.somaxconn)",
+    ),
+    ("limits.connecting", "256"),
+    ("limits.in_flight", "64"),
+    ("limits.statements", "1000"),
+    ("limits.authors", "65536"),
+    ("limits.follow_edges", "1000000"),
+];
 
 /// The parser names types in Rust's words.
 const PLAIN_WORDS: [(&str, &str); 11] = [

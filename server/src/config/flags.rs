@@ -21,9 +21,6 @@ pub struct ServeFlags {
     /// Path of a socket on which clients of this machine connect as well
     #[arg(long, env = "HEADWATER_SOCKET", value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Connections that may wait to be accepted, on the port and on the socket; 0: as many as the system allows [default: 0]
-    #[arg(long, env = "HEADWATER_LISTEN_BACKLOG", value_name = "N")]
-    pub listen_backlog: Option<u32>,
     /// Address of the MySQL or MariaDB server, or the path of its socket. Given several times (in the environment: with commas), the
     /// servers of which one is the primary [default: 127.0.0.1:3306]
     #[arg(

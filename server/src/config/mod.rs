@@ -47,8 +47,6 @@ pub struct ServeSettings {
     pub listen: String,
     /// Path of a socket on which clients connect too (`socket`).
     pub socket: Option<PathBuf>,
-    /// Length of the accept queue (`listen_backlog`); 0: as many as the system allows.
-    pub listen_backlog: u32,
     /// Addresses of the database servers (`upstream`).
     pub upstream: UpstreamList,
     /// How the loss of a server is detected (`failover`).
@@ -221,7 +219,6 @@ impl ServeSettings {
                 .or(file.listen)
                 .unwrap_or("127.0.0.1:3307".into()),
             socket: flags.socket.clone().or(file.socket),
-            listen_backlog: flags.listen_backlog.or(file.listen_backlog).unwrap_or(0),
             upstream: UpstreamList::of(&flags.upstream)
                 .or(file.upstream)
                 .unwrap_or_default(),

@@ -40,7 +40,6 @@ impl ServeSettings {
         json!({
             "listen": self.listen,
             "socket": self.socket,
-            "listen_backlog": self.listen_backlog,
             "upstream": self.upstream,
             "failover": self.failover,
             "listener": listeners.collect::<Map<_, _>>(),

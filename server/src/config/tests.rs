@@ -125,6 +125,29 @@ fn who_logs_in_is_not_hidden_in_front_of_a_socket() {
 }
 
 #[test]
+fn a_setting_that_has_become_a_constant_is_named_with_its_value() {
+    for (text, line, named) in [
+        (
+            "[limits]\nsessions = 3\nin_flight = 7\n",
+            3,
+            "limits.in_flight: it is 64, and no setting any more: remove the line",
+        ),
+        (
+            "listen_backlog = 7\n",
+            1,
+            "listen_backlog: it is as long as the system allows",
+        ),
+    ] {
+        let error = load(text).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+        assert!(
+            error.contains(&format!(":{line}")) || error.contains(&format!("line {line}")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn the_example_has_every_key() {
     let table: toml::Table = example().parse().unwrap();
     let limits = table.get("limits").and_then(toml::Value::as_table).unwrap();

@@ -13,14 +13,10 @@ use headwater_proxy::tls::TlsMode;
 use headwater_proxy::upstreams::ListenerRole;
 use headwater_session::compression_frames::{ClientCompression, CompressionPolicy};
 
-/// A server plans for each id in a list: MySQL takes some 230 bytes of `range_optimizer_max_mem_size` for one.
-const MOST_CANDIDATES: usize = 20_000;
 /// Less memory holds no useful number of rows, and is surely a mistake: the value is in bytes, not mebibytes.
 const MIN_ROWS_BYTES: usize = 1 << 20;
 /// Ports for clients beside `listen`.
 pub(crate) const MOST_LISTENERS: usize = 16;
-/// More ids may not fit a MEMORY table of the smallest size with which sessions are accelerated.
-const MOST_PENDING: usize = 30_000;
 
 impl ServeSettings {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
@@ -71,51 +67,7 @@ impl ServeSettings {
                 least: MIN_LIMIT,
             });
         }
-        let limits = &self.limits;
-        for (limit, value, least) in [
-            ("sessions", limits.sessions, 1),
-            ("connecting", limits.connecting, 1),
-            (
-                "connect_ms",
-                usize::try_from(limits.connect_ms).unwrap_or(usize::MAX),
-                1,
-            ),
-            (
-                "stalled_ms",
-                usize::try_from(limits.stalled_ms).unwrap_or(usize::MAX),
-                1_000,
-            ),
-            ("statement_bytes", limits.statement_bytes, 256),
-            ("in_flight", limits.in_flight, 1),
-            ("statements", limits.statements, 1),
-            ("authors", limits.authors, 1),
-            ("follow_edges", limits.follow_edges, 1),
-            ("databases", limits.databases, 1),
-            (
-                "check_ms",
-                usize::try_from(limits.check_ms).unwrap_or(usize::MAX),
-                1,
-            ),
-            ("tail_bytes", limits.tail_bytes, 1024),
-            ("list_authors", limits.list_authors, 1),
-            ("candidates", limits.candidates, 2),
-            ("templates", limits.templates, 1),
-        ] {
-            if value < least {
-                return Err(ConfigError::Limit {
-                    limit,
-                    value,
-                    least,
-                });
-            }
-        }
-        if limits.candidates > MOST_CANDIDATES {
-            return Err(ConfigError::LimitAbove {
-                limit: "candidates",
-                value: limits.candidates,
-                most: MOST_CANDIDATES,
-            });
-        }
+        self.limits.validate()?;
         let mut names = BTreeSet::new();
         for feed in &self.feeds {
             let fault = |reason: String| ConfigError::Feed {
@@ -149,21 +101,14 @@ impl ServeSettings {
             ));
         }
         self.check_rows()?;
-        if limits.pending_ids > MOST_PENDING {
-            return Err(ConfigError::LimitAbove {
-                limit: "pending_ids",
-                value: limits.pending_ids,
-                most: MOST_PENDING,
-            });
-        }
         for definition in &self.definitions {
             let ids = definition.max_ids();
-            if ids > limits.pending_ids {
+            if ids > self.limits.pending_ids {
                 return Err(ConfigError::PendingIds {
                     name: definition.name.clone(),
                     n: definition.n,
                     ids,
-                    most: limits.pending_ids,
+                    most: self.limits.pending_ids,
                 });
             }
         }

@@ -42,7 +42,7 @@ use self::state_builder::{
 pub use self::takeover::{PredecessorProcess, TakeoverError, TakeoverOffer};
 use crate::admin::{AdminContext, AdminPort};
 use crate::config::{AdminSection, ProxyProtocolSection, ServeSettings};
-use crate::listener::{AcceptedClient, ClientListener, ListenBacklog};
+use crate::listener::{AcceptedClient, ClientListener};
 use crate::session_capacity::SessionCapacity;
 use crate::shards::{LivenessProbe, ShardPool};
 use crate::sockets::InheritedSockets;
@@ -63,6 +63,8 @@ use headwater_proxy::upstreams::ListenerRoute;
 use headwater_session::process_user::ProcessUser;
 use headwater_session::tls_policy::{ServerLegTls, TlsPolicy};
 
+/// Connections to the server that are made at one time; further clients wait to be accepted.
+const MOST_CONNECTING: usize = 256;
 /// The most permits that can be acquired at once.
 const MAX_SESSIONS: usize = (u32::MAX >> 4) as usize;
 /// Interval of the warning that a port cannot accept clients.
@@ -259,8 +261,7 @@ impl ProxyServer {
         tally: Option<Arc<Mutex<StatementTally>>>,
         source: Option<Box<dyn SettingsSource>>,
     ) -> Result<ProxyServer, ServeError> {
-        let backlog = ListenBacklog::new(settings.listen_backlog);
-        let listener = ClientListener::bind_port(sockets.port.take(), &settings.listen, backlog)
+        let listener = ClientListener::bind_port(sockets.port.take(), &settings.listen)
             .await
             .map_err(|source| ServeError::Listen {
                 listen: settings.listen.clone(),
@@ -301,8 +302,7 @@ impl ProxyServer {
                 template_inbox: templates,
             });
         }
-        let ports =
-            additional_ports(sockets, settings, backlog, (&entry, &current), &replicas).await?;
+        let ports = additional_ports(sockets, settings, (&entry, &current), &replicas).await?;
         Ok(ProxyServer {
             listener,
             entry,
@@ -461,9 +461,7 @@ impl ProxyServer {
         self.start_admin(drain.signal());
         self.start_background().await;
         tokio::pin!(stop);
-        let connecting = Arc::new(Semaphore::new(
-            self.shared().limits.connecting.min(MAX_SESSIONS),
-        ));
+        let connecting = Arc::new(Semaphore::new(MOST_CONNECTING));
         let mut complained: Option<Instant> = None;
         loop {
             tokio::select! {

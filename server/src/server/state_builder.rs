@@ -12,7 +12,7 @@ use crate::config::{
     FeedColumns, ListenerSection, NarrowPolicy, RedirectPolicy, ServeSettings, ShadowSampling,
     memory,
 };
-use crate::listener::{ClientListener, ListenBacklog};
+use crate::listener::ClientListener;
 use crate::overview::OverviewBuilder;
 use crate::session_capacity::SessionCapacity;
 use crate::sockets::{InheritedSockets, take_at};
@@ -82,14 +82,13 @@ pub(super) fn replica_listeners(
 pub(super) async fn additional_ports(
     sockets: &mut InheritedSockets,
     settings: &ServeSettings,
-    backlog: ListenBacklog,
     (entry, current): (&Arc<ListenerRoute>, &Arc<CurrentGeneration>),
     replicas: &[ReplicaListener],
 ) -> Result<Vec<AdditionalPort>, ServeError> {
     let mut ports = Vec::with_capacity(settings.listeners.len());
     for ListenerSection { listen, .. } in &settings.listeners {
         let given = take_at(&mut sockets.additional_ports, listen);
-        let opened = ClientListener::bind_port(given, listen, backlog).await;
+        let opened = ClientListener::bind_port(given, listen).await;
         let listener = opened.map_err(|source| ServeError::AdditionalPort {
             listen: listen.clone(),
             source,
