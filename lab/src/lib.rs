@@ -14,6 +14,7 @@ pub mod spider;
 use self::bench::{BenchError, BenchFlags};
 use self::demo::{DemoError, DemoFlags};
 use self::manual::{ManualError, ManualFlags};
+use futures_util::future::LocalBoxFuture;
 
 /// The laboratory's subcommands.
 #[derive(Debug, Clone, clap::Subcommand)]
@@ -45,7 +46,16 @@ pub enum LabError {
 ///
 /// # Errors
 /// The subcommand's error.
-pub async fn run(command: LabCommand, program: clap::Command) -> Result<(), LabError> {
+///
+/// Boxed, so that no other package compiles it again.
+pub fn run(
+    command: LabCommand,
+    program: clap::Command,
+) -> LocalBoxFuture<'static, Result<(), LabError>> {
+    Box::pin(run_command(command, program))
+}
+
+async fn run_command(command: LabCommand, program: clap::Command) -> Result<(), LabError> {
     match command {
         LabCommand::Demo(flags) => demo::run(flags).await?,
         LabCommand::Bench(flags) => bench::run(*flags).await?,

@@ -16,6 +16,7 @@ pub mod definition;
 pub mod digest;
 pub mod equalities;
 pub mod feed_proposal;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod join_cardinality;

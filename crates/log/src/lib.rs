@@ -12,6 +12,7 @@ pub mod edits;
 mod error;
 pub mod event_reader;
 pub mod evidence;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gtid;

@@ -10,6 +10,7 @@ pub mod effects;
 pub mod feed_batch;
 pub mod follow_up;
 pub mod follow_up_rewrite;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod next_transaction;

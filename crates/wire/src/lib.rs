@@ -7,6 +7,7 @@ pub mod capability;
 pub mod command;
 pub mod compression;
 pub mod cursor;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod handshake;

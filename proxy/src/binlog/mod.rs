@@ -40,6 +40,7 @@ mod stream;
 mod suspension;
 mod timeline_memory;
 
+use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
@@ -265,14 +266,18 @@ impl Binlog {
     }
 
     /// Follows the server's log forever.
-    pub async fn run(self: Arc<Self>, inbox: BinlogInbox) {
-        tokio::join!(
-            stream::run(Arc::clone(&self)),
-            freshness_prover::pump(Arc::clone(&self)),
-            settings_watch::run(Arc::clone(&self)),
-            commit_fence::prove_edits_readable(Arc::clone(&self)),
-            load::run(Arc::clone(&self), inbox.loads),
-        );
+    ///
+    /// Boxed, so that no other package compiles it again.
+    pub fn run(self: Arc<Self>, inbox: BinlogInbox) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            tokio::join!(
+                stream::run(Arc::clone(&self)),
+                freshness_prover::pump(Arc::clone(&self)),
+                settings_watch::run(Arc::clone(&self)),
+                commit_fence::prove_edits_readable(Arc::clone(&self)),
+                load::run(Arc::clone(&self), inbox.loads),
+            );
+        })
     }
 
     /// The cached timeline of these tables, whatever id they carry; new tables are followed from now on. `None` beyond [`MAX_TIMELINES`].

@@ -1,5 +1,6 @@
 //! The background worker that reads tables and classifies templates.
 
+use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,18 @@ pub(super) enum FeedTask {
 }
 
 /// Processes tasks, and checks everything known at each interval, forever.
-pub async fn run(
+///
+/// Boxed, so that no other package compiles it again.
+pub fn run(
+    feeds: Arc<FeedRegistry>,
+    catalogue: &Catalogue,
+    inbox: FeedInbox,
+    every: Duration,
+) -> BoxFuture<'_, ()> {
+    Box::pin(process_tasks(feeds, catalogue, inbox, every))
+}
+
+async fn process_tasks(
     feeds: Arc<FeedRegistry>,
     catalogue: &Catalogue,
     inbox: FeedInbox,

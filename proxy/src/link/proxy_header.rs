@@ -63,6 +63,7 @@ pub fn parse(bytes: &[u8]) -> io::Result<Option<(Option<SocketAddr>, usize)>> {
 
 /// Body of the fuzz target `proxy_header`: any bytes are a header, the start of one, or refused; the result does not depend on the bytes
 /// after it.
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub fn fuzz(data: &[u8]) {
     if let Ok(Some((source, length))) = parse(data) {

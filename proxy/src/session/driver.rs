@@ -4,6 +4,7 @@
 //! once (then that side is not read any more, so a slow client slows the server, and vice versa) and the start of an unfinished packet.
 //! Long rows are not read where nothing is between the sockets (`long_row_mode`).
 
+use futures_util::future::BoxFuture;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
@@ -81,7 +82,13 @@ impl<F: Future<Output = ()>> DrainAlarm<'_, F> {
 
 impl Session {
     /// Runs until either side ends, until the session is idle after the signal to `drain`, or until its server is not followed any more.
-    pub async fn run(mut self, drain: DrainSignal) -> SessionEnd {
+    ///
+    /// Boxed, so that no other package compiles it again.
+    pub fn run(self, drain: DrainSignal) -> BoxFuture<'static, SessionEnd> {
+        Box::pin(self.run_and_close(drain))
+    }
+
+    async fn run_and_close(mut self, drain: DrainSignal) -> SessionEnd {
         let moved = self.aim.server_change.clone();
         let ended = moved
             .run_unless_changed(pin!(self.run_until_end(drain)))

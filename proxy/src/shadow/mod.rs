@@ -9,6 +9,7 @@
 mod page_pacing;
 pub mod procedure_call;
 
+use futures_util::future::BoxFuture;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -310,10 +311,24 @@ fn millionths(rate: f64) -> u64 {
     (rate.clamp(0.0, 1.0) * 1e6).round() as u64
 }
 
+/// Finds a definition by its number, as it is at the time.
+pub type DefinitionSource<'s> =
+    Box<dyn Fn(DefinitionId) -> Option<TimelineDefinition> + Send + Sync + 's>;
+
 /// Runs comparisons forever, with the definitions current at the time.
-pub async fn run(
+///
+/// Boxed, so that no other package compiles it again.
+pub fn run(
     binlog: Arc<Binlog>,
-    definition_of: impl Fn(DefinitionId) -> Option<TimelineDefinition>,
+    definition_of: DefinitionSource<'_>,
+    inbox: ShadowInbox,
+) -> BoxFuture<'_, ()> {
+    Box::pin(run_comparisons(binlog, definition_of, inbox))
+}
+
+async fn run_comparisons(
+    binlog: Arc<Binlog>,
+    definition_of: DefinitionSource<'_>,
     mut inbox: ShadowInbox,
 ) {
     let shadow = Arc::clone(&inbox.shadow);

@@ -17,6 +17,7 @@ mod partition_map;
 mod spread_page;
 mod spread_survey;
 
+use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -156,7 +157,13 @@ impl SpreadMemory {
     }
 
     /// Surveys timelines forever: requested ones, and followed ones again.
-    pub async fn run(self: Arc<Self>, mut inbox: SpreadInbox) {
+    ///
+    /// Boxed, so that no other package compiles it again.
+    pub fn run(self: Arc<Self>, inbox: SpreadInbox) -> BoxFuture<'static, ()> {
+        Box::pin(self.survey_timelines(inbox))
+    }
+
+    async fn survey_timelines(self: Arc<Self>, mut inbox: SpreadInbox) {
         let mut tick = tokio::time::interval(RECHECK_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut asker = ReusableConnection::default();

@@ -1,5 +1,6 @@
 //! Probes all servers repeatedly, follows the primary, and logs changes.
 
+use futures_util::future::BoxFuture;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -34,7 +35,17 @@ pub trait ServerChangeListener: Send + Sync {
 pub type ServerChangeListeners = Arc<[Box<dyn ServerChangeListener>]>;
 
 /// Watches all servers forever; returns at once if there is only one.
-pub async fn run(
+///
+/// Boxed, so that no other package compiles it again.
+pub fn run(
+    upstreams: Arc<Upstreams>,
+    account: UpstreamAccount,
+    followers: ServerChangeListeners,
+) -> BoxFuture<'static, ()> {
+    Box::pin(watch_all(upstreams, account, followers))
+}
+
+async fn watch_all(
     upstreams: Arc<Upstreams>,
     account: UpstreamAccount,
     followers: ServerChangeListeners,

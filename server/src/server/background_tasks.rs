@@ -178,7 +178,7 @@ async fn run_comparisons(current: Arc<CurrentGeneration>, inbox: Option<shadow::
             let shared = current.shared();
             number.resolve(shared.catalogue.definitions()).cloned()
         };
-        shadow::run(binlog, of, inbox).await;
+        shadow::run(binlog, Box::new(of), inbox).await;
     }
 }
 

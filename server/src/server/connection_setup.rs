@@ -122,7 +122,7 @@ pub(super) async fn serve(
             upstreams.reach.connection_succeeded();
             let index = aim.index;
             let session = Session::new(client, source, begun, (backend, aim), current, admission);
-            let ended = Box::pin(session.run(draining)).await;
+            let ended = session.run(draining).await;
             if matches!(ended, SessionEnd::ServerClosed(_)) {
                 upstreams.wake(index);
             }

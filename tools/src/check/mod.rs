@@ -14,6 +14,7 @@ mod servers;
 mod serving_goal;
 mod timelines;
 
+use futures_util::future::LocalBoxFuture;
 use std::io;
 use std::time::Duration;
 
@@ -111,7 +112,16 @@ impl From<AccountError> for CheckError {
 ///
 /// # Errors
 /// When the check cannot be completed.
-pub async fn run(settings: &ServeSettings, text: &mut String) -> Result<bool, CheckError> {
+///
+/// Boxed, so that no other package compiles it again.
+pub fn run<'r>(
+    settings: &'r ServeSettings,
+    text: &'r mut String,
+) -> LocalBoxFuture<'r, Result<bool, CheckError>> {
+    Box::pin(check_server(settings, text))
+}
+
+async fn check_server(settings: &ServeSettings, text: &mut String) -> Result<bool, CheckError> {
     let servers = servers::survey_servers(settings).await?;
     let mut obstacle_count = 0;
     let primary = servers.as_ref().map(|survey| {

@@ -12,6 +12,7 @@ mod relay_listener;
 mod report;
 
 use crate::check::{self, CheckError, ProposedFeedCheck};
+use futures_util::future::LocalBoxFuture;
 use headwater_feed::digest;
 use headwater_feed::tally::StatementStats;
 use headwater_server::config::ServeSettings;
@@ -89,7 +90,17 @@ impl DiscoveredStatement {
 ///
 /// # Errors
 /// When the server cannot be queried, or no client can connect.
-pub async fn run(
+///
+/// Boxed, so that no other package compiles it again.
+pub fn run<'r>(
+    settings: &'r ServeSettings,
+    source: StatementSource,
+    text: &'r mut String,
+) -> LocalBoxFuture<'r, Result<(), DiscoverError>> {
+    Box::pin(discover_feeds(settings, source, text))
+}
+
+async fn discover_feeds(
     settings: &ServeSettings,
     source: StatementSource,
     text: &mut String,

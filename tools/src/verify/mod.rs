@@ -17,6 +17,7 @@ mod ties;
 mod verify_plan;
 mod verify_unit;
 
+use futures_util::future::LocalBoxFuture;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -131,7 +132,17 @@ const MOST_AUTHORS: usize = 1_000;
 ///
 /// # Errors
 /// When nothing could be compared.
-pub async fn run(
+///
+/// Boxed, so that no other package compiles it again.
+pub fn run<'r>(
+    settings: &'r ServeSettings,
+    options: &'r VerifyOptions,
+    text: &'r mut String,
+) -> LocalBoxFuture<'r, Result<VerifyOutcome, VerifyError>> {
+    Box::pin(compare_answers(settings, options, text))
+}
+
+async fn compare_answers(
     settings: &ServeSettings,
     options: &VerifyOptions,
     text: &mut String,

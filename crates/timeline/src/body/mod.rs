@@ -9,6 +9,7 @@ use headwater_sql::lexer::Lexer;
 use matcher::BodyMatcher;
 pub use pattern::TimelineRoutine;
 
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod header;
 mod matcher;
