@@ -162,6 +162,23 @@ fn a_routine_that_changes_has_the_next_call_told_again() {
     });
 }
 
+/// An explanation decides as the call does, and is none.
+#[test]
+fn an_explanation_before_the_first_call_takes_no_warning_from_it() {
+    on_each_text(|server, _| {
+        // Explanations need the service account.
+        let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+        for call in [NEWEST, BOUNDED] {
+            let mut twin = twin(server, &proxy);
+            for _ in 0..2 {
+                twin.proxied.rows(&format!("SHOW HEADWATER WHY FOR {call}"));
+                twin.run(call);
+                twin.run("SHOW WARNINGS");
+            }
+        }
+    });
+}
+
 /// The order of the proofs: a call that is relayed after its lookups must find the text not yet parsed.
 #[test]
 fn a_call_that_is_relayed_after_all_is_told_by_the_server() {

@@ -343,21 +343,16 @@ impl SessionState {
         self.failed_check = Some((now, database));
     }
 
-    /// A procedure with parse warnings is about to be relayed, so that the server sends them. False where that happened before, in the
-    /// same version.
-    pub fn relay_for_parse_warnings(
-        &mut self,
-        definition: DefinitionId,
-        form: ProcedureForm,
-        epoch: u64,
-    ) -> bool {
-        let this = (definition, form, epoch);
-        if self.parsed.contains(&this) {
-            return false;
-        }
+    /// True if this session had the procedure's text relayed, in this version: the server has sent its parse warnings.
+    #[must_use]
+    pub fn has_parsed(&self, definition: DefinitionId, form: ProcedureForm, epoch: u64) -> bool {
+        self.parsed.contains(&(definition, form, epoch))
+    }
+
+    /// A procedure is relayed so that the server sends its parse warnings.
+    pub fn procedure_parsed(&mut self, definition: DefinitionId, form: ProcedureForm, epoch: u64) {
         self.parsed.retain(|(.., then)| *then == epoch);
-        self.parsed.push(this);
-        true
+        self.parsed.push((definition, form, epoch));
     }
 
     /// The server sent warnings that cannot be repeated: the next call is relayed for them.

@@ -16,7 +16,7 @@ use headwater_session::call_decision::{
 };
 use headwater_session::call_relay_reason::CallRelayReason;
 use headwater_session::call_request::CallRequest;
-use headwater_timeline::DefinitionId;
+use headwater_timeline::{DefinitionId, ProcedureForm};
 use headwater_wire::command::query_payload;
 use headwater_wire::packet::{self, HEADER_BYTES};
 use headwater_wire::response::{ErrPacket, OkPacket};
@@ -124,7 +124,8 @@ impl Session {
         reason: CallRelayReason,
     ) -> Result<(), SessionEnd> {
         let (request, payload) = decision.into_request();
-        let definition = self.definition_of(&request);
+        let procedure = self.procedure_of(&request);
+        let definition = procedure.map(|(definition, _)| definition);
         self.shared.counters.relayed(definition, reason);
         log_in!(
             self.span(),
@@ -142,6 +143,10 @@ impl Session {
         let relayed = RelayedCall::new(&request.call, &commands.state, &known);
         let rewritten = commands.relay_call(&request.packet_form, &payload, relayed.effects);
         commands.state.procedure_relayed(relayed.refused);
+        if let (CallRelayReason::ParseWarnings, Some((definition, form))) = (reason, procedure) {
+            let epoch = self.shared.catalogue.epoch().count();
+            commands.state.procedure_parsed(definition, form, epoch);
+        }
         self.relayed_procedure = relayed.known;
         if self.slow_timer.is_some() {
             let of = slow_statements::definition_name(&self.shared, definition);
@@ -157,10 +162,14 @@ impl Session {
 
     /// The call's definition, if known.
     pub(super) fn definition_of(&mut self, request: &CallRequest) -> Option<DefinitionId> {
+        self.procedure_of(request).map(|(definition, _)| definition)
+    }
+
+    fn procedure_of(&mut self, request: &CallRequest) -> Option<(DefinitionId, ProcedureForm)> {
         let database = self.machine.commands()?.state.database();
         let definitions = self.shared.catalogue.definitions();
-        let (definition, ..) = request.call.resolve(definitions, database)?;
-        Some(definition)
+        let (definition, form, _) = request.call.resolve(definitions, database)?;
+        Some((definition, form))
     }
 
     /// Logs what an operator would otherwise learn only from a counter.

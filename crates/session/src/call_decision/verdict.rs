@@ -165,16 +165,15 @@ impl<K: CallKnowledge> CallContext<'_, K> {
 
     /// Relays a procedure once per session where its parse warnings cannot be repeated.
     fn relay_for_parse_warnings(
-        &mut self,
+        &self,
         call: &TimelineCall,
         facts: &DefinitionFacts,
     ) -> Result<(), CallRelayReason> {
-        if facts.parse_warnings != ParseWarnings::Others {
-            return Ok(());
-        }
         let epoch = self.knowledge.epoch();
-        let state = &mut self.session.state;
-        match state.relay_for_parse_warnings(call.definition, call.form, epoch) {
+        let state = &self.session.state;
+        match facts.parse_warnings == ParseWarnings::Others
+            && !state.has_parsed(call.definition, call.form, epoch)
+        {
             true => Err(CallRelayReason::ParseWarnings),
             false => Ok(()),
         }

@@ -218,14 +218,17 @@ fn which_server_it_is_is_known_when_the_settings_are_stale() {
 }
 
 #[test]
-fn a_text_with_warnings_is_relayed_once_until_it_changes() {
-    let mut standing = idle();
-    assert!(standing.relay_for_parse_warnings(DefinitionId(0), ProcedureForm::Newest, 1));
-    assert!(!standing.relay_for_parse_warnings(DefinitionId(0), ProcedureForm::Newest, 1));
-    assert!(standing.relay_for_parse_warnings(DefinitionId(0), ProcedureForm::Bounded, 1));
-    assert!(standing.relay_for_parse_warnings(DefinitionId(0), ProcedureForm::Newest, 2));
-    standing.forget_parsed();
-    assert!(standing.relay_for_parse_warnings(DefinitionId(0), ProcedureForm::Newest, 2));
+fn a_text_with_warnings_is_parsed_once_until_it_changes() {
+    let mut state = idle();
+    let number = DefinitionId(0);
+    state.procedure_parsed(number, ProcedureForm::Newest, 1);
+    assert!(state.has_parsed(number, ProcedureForm::Newest, 1));
+    assert!(!state.has_parsed(number, ProcedureForm::Bounded, 1));
+    assert!(!state.has_parsed(number, ProcedureForm::Newest, 2));
+    state.procedure_parsed(number, ProcedureForm::Newest, 2);
+    assert!(state.has_parsed(number, ProcedureForm::Newest, 2));
+    state.forget_parsed();
+    assert!(!state.has_parsed(number, ProcedureForm::Newest, 2));
 }
 
 #[test]
