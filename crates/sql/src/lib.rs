@@ -7,6 +7,7 @@ pub mod keyword;
 pub mod lexer;
 pub mod like;
 pub mod name_case;
+pub mod page_words;
 pub mod quoting;
 pub mod user_variable;
 pub mod word_search;

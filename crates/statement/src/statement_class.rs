@@ -10,6 +10,7 @@ use super::feed_batch::FeedBatch;
 use super::follow_up::FollowUpSelect;
 use super::show_headwater::ShowHeadwater;
 use headwater_sql::lexer::Lexer;
+use headwater_sql::page_words::{DESCENDING, has_page_words};
 use headwater_sql::{contains_ignoring_case, contains_name};
 use headwater_timeline::TimelineDefinition;
 
@@ -104,10 +105,9 @@ pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], any_table: bool) 
 
 /// True for a text that contains the words of a feed's SELECT.
 pub(super) fn has_feed_words(text: &[u8], messages: &[Box<[u8]>], any_table: bool) -> bool {
-    contains_ignoring_case(text, "LIMIT")
-        && contains_ignoring_case(text, "ORDER")
+    has_page_words(text)
         && (messages.iter().any(|table| contains_name(text, table))
-            || any_table && contains_ignoring_case(text, "DESC"))
+            || any_table && contains_ignoring_case(text, DESCENDING))
 }
 
 /// False: the text has no result table's name, so it is no follow-up SELECT.

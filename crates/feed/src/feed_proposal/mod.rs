@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 
 use headwater_sql::NameCase;
 use headwater_sql::lexer::Lexer;
+use headwater_sql::page_words::{DESCENDING, PAGE_WORDS};
 use headwater_sql::word_search::contains_whole_word;
 
 use crate::catalogue::DatabaseCatalogue;
@@ -75,8 +76,9 @@ pub fn propose(text: &[u8], known: &DatabaseCatalogue) -> ProposalOutcome {
 pub fn resembles(text: &[u8]) -> bool {
     let mut words = Lexer::new(text);
     words.next().is_some_and(|first| first.is_word("SELECT"))
-        && ["ORDER", "DESC", "LIMIT"]
+        && PAGE_WORDS
             .iter()
+            .chain([&DESCENDING])
             .all(|word| contains_whole_word(text, word))
 }
 

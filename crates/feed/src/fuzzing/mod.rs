@@ -116,6 +116,8 @@ fn assert_narrowing(text: &[u8]) {
     let Ok(original_shape) = shape(&query, &words, &feed, &app) else {
         return;
     };
+    // Otherwise no client's statement of this shape is ever looked at.
+    assert!(headwater_sql::page_words::has_page_words(text));
     let (ids, oldest) = (
         CandidateCondition::Ids(&[9u64, 7]),
         CandidateCondition::From(7),

@@ -1,0 +1,17 @@
+//! The words of a page of newest rows: a text without them is no SELECT of a feed, and is not looked at further.
+
+use crate::contains_ignoring_case;
+
+/// Every page has these words.
+pub const PAGE_WORDS: [&str; 2] = ["LIMIT", "ORDER"];
+
+/// The word by which a page is recognised where its tables are not known.
+pub const DESCENDING: &str = "DESC";
+
+/// False: the text is no page.
+#[must_use]
+pub fn has_page_words(text: &[u8]) -> bool {
+    PAGE_WORDS
+        .iter()
+        .all(|word| contains_ignoring_case(text, word))
+}
