@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headwater_rows::template::CacheKeyTable;
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::TableId;
 
 use crate::binding::FeedColumnTypes;
 use crate::cost::{
@@ -37,10 +37,10 @@ pub struct Template {
     pub tables: Vec<TableName>,
     /// The rows of its statements, where they are cached.
     pub row_cache: Arc<CacheKeyTable>,
-    /// The timelines of joined rows, as [`crate::row_dependencies::RowDependencies::joined_rows`] orders them.
-    pub joined_timelines: Arc<[TimelineId]>,
-    /// The timelines of readers' rows in the tables of author lists, as [`crate::row_dependencies::RowDependencies::lists`] orders them.
-    pub list_timelines: Arc<[TimelineId]>,
+    /// The tables of joined rows, as [`crate::row_dependencies::RowDependencies::joined_rows`] orders them.
+    pub joined_tables: Arc<[TableId]>,
+    /// The tables of author lists, as [`crate::row_dependencies::RowDependencies::lists`] orders them.
+    pub list_tables: Arc<[TableId]>,
     counters: OutcomeCounters,
     state: Mutex<TemplateState>,
     cached_pages: AtomicU32,
@@ -141,20 +141,20 @@ impl Template {
             shape,
             tables,
             row_cache: Arc::default(),
-            joined_timelines: Arc::default(),
-            list_timelines: Arc::default(),
+            joined_tables: Arc::default(),
+            list_tables: Arc::default(),
             counters: OutcomeCounters::default(),
             state: Mutex::default(),
             cached_pages: AtomicU32::default(),
         }
     }
 
-    /// Sets the timelines of joined rows and of author lists.
+    /// Sets the tables of joined rows and of author lists.
     #[must_use]
-    pub fn with_timelines(self, joined: Vec<TimelineId>, lists: Vec<TimelineId>) -> Template {
+    pub fn with_tables(self, joined: Vec<TableId>, lists: Vec<TableId>) -> Template {
         Template {
-            joined_timelines: joined.into(),
-            list_timelines: lists.into(),
+            joined_tables: joined.into(),
+            list_tables: lists.into(),
             ..self
         }
     }

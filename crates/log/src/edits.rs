@@ -3,17 +3,14 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::{RowKey, TableId};
 
-/// A message's row: its timeline and id.
-pub type EditedRow = (TimelineId, u64);
-
-/// The message rows that one transaction changed, other than in the columns that memory holds.
+/// The rows that one transaction changed, other than in the columns that memory holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowEdits {
-    rows: HashSet<EditedRow>,
-    /// Timelines with too many changed rows to list.
-    whole_timelines: HashSet<TimelineId>,
+    rows: HashSet<RowKey>,
+    /// Tables with too many changed rows to list.
+    whole_tables: HashSet<TableId>,
 }
 
 /// If a transaction changes more rows, all rows of the table count as changed.
@@ -23,42 +20,42 @@ const MAX_REMEMBERED_EDITS: usize = 100_000;
 
 impl RowEdits {
     /// Adds one row.
-    pub fn add(&mut self, row: EditedRow) {
-        if self.whole_timelines.contains(&row.0) {
+    pub fn add(&mut self, row: RowKey) {
+        if self.whole_tables.contains(&row.table) {
             return;
         }
         self.rows.insert(row);
         if self.rows.len() > MAX_EDITED_ROWS {
-            self.add_all(row.0);
+            self.add_all(row.table);
         }
     }
 
-    /// Adds all message rows of a timeline.
-    pub fn add_all(&mut self, timeline_id: TimelineId) {
-        self.whole_timelines.insert(timeline_id);
-        self.rows.retain(|(of, _)| *of != timeline_id);
+    /// Adds all rows of a table.
+    pub fn add_all(&mut self, table: TableId) {
+        self.whole_tables.insert(table);
+        self.rows.retain(|row| row.table != table);
     }
 
     /// True if nothing was changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.whole_timelines.is_empty()
+        self.rows.is_empty() && self.whole_tables.is_empty()
     }
 
     /// Removes everything.
     pub fn clear(&mut self) {
         self.rows.clear();
-        self.whole_timelines.clear();
+        self.whole_tables.clear();
     }
 
-    /// The changed rows, except those of [`Self::whole_timelines`].
-    pub fn rows(&self) -> impl Iterator<Item = EditedRow> + '_ {
+    /// The changed rows, except those of [`Self::whole_tables`].
+    pub fn rows(&self) -> impl Iterator<Item = RowKey> + '_ {
         self.rows.iter().copied()
     }
 
-    /// Timelines of which all rows may have been changed.
-    pub fn whole_timelines(&self) -> impl Iterator<Item = TimelineId> + '_ {
-        self.whole_timelines.iter().copied()
+    /// Tables of which all rows may have been changed.
+    pub fn whole_tables(&self) -> impl Iterator<Item = TableId> + '_ {
+        self.whole_tables.iter().copied()
     }
 }
 
@@ -73,8 +70,8 @@ pub struct RowEditHistory {
     readable: EditTick,
     /// Pairs of a transaction number and a tick: changes below the tick are readable once that transaction is.
     waiting: VecDeque<(u64, EditTick)>,
-    last: HashMap<EditedRow, EditTick>,
-    order: VecDeque<(EditTick, EditedRow)>,
+    last: HashMap<RowKey, EditTick>,
+    order: VecDeque<(EditTick, RowKey)>,
     /// Rows that are not remembered last changed below this tick.
     forgotten_below: EditTick,
 }
@@ -90,7 +87,7 @@ impl RowEditHistory {
             self.order.push_back((self.received, row));
             self.received += 1;
         }
-        if edits.whole_timelines().next().is_some() {
+        if edits.whole_tables().next().is_some() {
             self.received += 1;
             self.forgotten_below = self.received;
             self.last.clear();
@@ -155,7 +152,7 @@ impl RowEditHistory {
 
     /// True if the row has not changed since all changes below `readable` were readable: a copy read since then is current.
     #[must_use]
-    pub fn is_unchanged_since(&self, row: EditedRow, readable: EditTick) -> bool {
+    pub fn is_unchanged_since(&self, row: RowKey, readable: EditTick) -> bool {
         match self.last.get(&row) {
             Some(last) => *last < readable,
             None => self.forgotten_below <= readable,
@@ -165,12 +162,22 @@ impl RowEditHistory {
 
 #[cfg(test)]
 mod tests {
+    use headwater_timeline::index::TimelineId;
+
     use super::*;
 
-    const HOME: TimelineId = TimelineId(0);
-    const AWAY: TimelineId = TimelineId(1);
+    const HOME: TableId = TableId::Messages(TimelineId(0));
+    const AWAY: TableId = TableId::Joined(0);
 
-    fn edits(rows: &[EditedRow]) -> RowEdits {
+    fn home(id: u64) -> RowKey {
+        RowKey { table: HOME, id }
+    }
+
+    fn away(id: u64) -> RowKey {
+        RowKey { table: AWAY, id }
+    }
+
+    fn edits(rows: &[RowKey]) -> RowEdits {
         let mut edits = RowEdits::default();
         rows.iter().for_each(|row| edits.add(*row));
         edits
@@ -179,31 +186,31 @@ mod tests {
     #[test]
     fn a_row_is_as_before_once_its_change_can_be_read() {
         let mut edited = RowEditHistory::default();
-        edited.record(&edits(&[(HOME, 7)]), 3);
+        edited.record(&edits(&[home(7)]), 3);
         assert_eq!((edited.readable(), edited.unread_tick()), (0, Some(1)));
         // A read may now return the row before or after the change.
-        assert!(!edited.is_unchanged_since((HOME, 7), edited.readable()));
-        assert!(edited.is_unchanged_since((HOME, 8), edited.readable()));
-        assert!(edited.is_unchanged_since((AWAY, 7), edited.readable()));
+        assert!(!edited.is_unchanged_since(home(7), edited.readable()));
+        assert!(edited.is_unchanged_since(home(8), edited.readable()));
+        assert!(edited.is_unchanged_since(away(7), edited.readable()));
         edited.mark_readable_below(3);
         assert_eq!(edited.unread_tick(), Some(1));
         edited.mark_readable_below(4);
         let read = edited.readable();
-        assert!(edited.unread_tick().is_none() && edited.is_unchanged_since((HOME, 7), read));
+        assert!(edited.unread_tick().is_none() && edited.is_unchanged_since(home(7), read));
         // Changed again, after the read.
-        edited.record(&edits(&[(HOME, 7)]), 4);
-        assert!(!edited.is_unchanged_since((HOME, 7), read));
+        edited.record(&edits(&[home(7)]), 4);
+        assert!(!edited.is_unchanged_since(home(7), read));
         edited.mark_readable_to(2);
-        assert!(!edited.is_unchanged_since((HOME, 7), read));
-        assert!(edited.is_unchanged_since((HOME, 7), edited.readable()));
+        assert!(!edited.is_unchanged_since(home(7), read));
+        assert!(edited.is_unchanged_since(home(7), edited.readable()));
     }
 
     #[test]
     fn changes_received_together_may_become_readable_one_by_one() {
         let mut edited = RowEditHistory::default();
-        edited.record(&edits(&[(HOME, 1)]), 1);
-        edited.record(&edits(&[(HOME, 2)]), 2);
-        edited.record(&edits(&[(HOME, 3)]), 2);
+        edited.record(&edits(&[home(1)]), 1);
+        edited.record(&edits(&[home(2)]), 2);
+        edited.record(&edits(&[home(3)]), 2);
         edited.mark_readable_below(2);
         assert_eq!((edited.readable(), edited.unread_tick()), (1, Some(3)));
         edited.mark_readable_below(3);
@@ -214,18 +221,18 @@ mod tests {
     fn many_rows_are_all_rows() {
         let mut all = RowEdits::default();
         for id in 0..=MAX_EDITED_ROWS as u64 {
-            all.add((HOME, id));
+            all.add(home(id));
         }
-        all.add((AWAY, 1));
-        all.add((HOME, 9));
-        assert_eq!(all.whole_timelines().collect::<Vec<_>>(), [HOME]);
-        assert_eq!(all.rows().collect::<Vec<_>>(), [(AWAY, 1)]);
+        all.add(away(1));
+        all.add(home(9));
+        assert_eq!(all.whole_tables().collect::<Vec<_>>(), [HOME]);
+        assert_eq!(all.rows().collect::<Vec<_>>(), [away(1)]);
         let mut edited = RowEditHistory::default();
         edited.record(&all, 0);
-        assert!(!edited.is_unchanged_since((HOME, 5), edited.readable()));
-        assert!(!edited.is_unchanged_since((AWAY, 5), edited.readable()));
+        assert!(!edited.is_unchanged_since(home(5), edited.readable()));
+        assert!(!edited.is_unchanged_since(away(5), edited.readable()));
         edited.mark_readable_below(1);
-        assert!(edited.is_unchanged_since((HOME, 5), edited.readable()));
+        assert!(edited.is_unchanged_since(home(5), edited.readable()));
     }
 
     #[test]
@@ -233,12 +240,12 @@ mod tests {
         let mut edited = RowEditHistory::default();
         let before = edited.readable();
         for id in 0..=MAX_REMEMBERED_EDITS as u64 {
-            edited.record(&edits(&[(HOME, id)]), id);
+            edited.record(&edits(&[home(id)]), id);
         }
         assert_eq!(edited.order.len(), MAX_REMEMBERED_EDITS);
-        assert!(!edited.is_unchanged_since((HOME, 0), before));
+        assert!(!edited.is_unchanged_since(home(0), before));
         edited.mark_readable_below(1);
-        assert!(edited.is_unchanged_since((HOME, 0), edited.readable()));
-        assert!(!edited.is_unchanged_since((HOME, 1), edited.readable()));
+        assert!(edited.is_unchanged_since(home(0), edited.readable()));
+        assert!(!edited.is_unchanged_since(home(1), edited.readable()));
     }
 }

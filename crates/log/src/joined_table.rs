@@ -2,7 +2,7 @@
 
 use headwater_sql::{hex_literal, quoted};
 use headwater_timeline::definition::IdType;
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::TableId;
 
 use super::evidence::TableRole;
 use super::routes::{ColumnPosition, TableRoute};
@@ -10,8 +10,8 @@ use super::routes::{ColumnPosition, TableRoute};
 /// A table whose rows messages refer to by an integer key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinedTable {
-    /// Its number among the timelines.
-    pub timeline_id: TimelineId,
+    /// Its id.
+    pub table_id: TableId,
     /// The table's database.
     pub database: String,
     /// The table's name.
@@ -21,7 +21,7 @@ pub struct JoinedTable {
 }
 
 impl JoinedTable {
-    /// True if both are the same table and column, whatever their `timeline_id`.
+    /// True if both are the same table and column, whatever their `table_id`.
     #[must_use]
     pub fn is_same_table(&self, other: &JoinedTable) -> bool {
         (&self.database, &self.table, &self.id) == (&other.database, &other.table, &other.id)
@@ -36,7 +36,7 @@ impl JoinedTable {
             kind: IdType::BigIntUnsigned,
         };
         TableRoute {
-            timeline_id: self.timeline_id,
+            table_id: self.table_id,
             table: TableRole::Referred,
             database: self.database.clone(),
             name: self.table.clone(),
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_route_knows_where_the_key_stands() {
         let joined = JoinedTable {
-            timeline_id: TimelineId(9),
+            table_id: TableId::Joined(9),
             database: "app".into(),
             table: "users".into(),
             id: "id".into(),
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!((route.columns, route.first.at), (Some(2), 1));
         assert_eq!(joined.route(&[]), None);
         assert!(joined.is_same_table(&JoinedTable {
-            timeline_id: TimelineId(1),
+            table_id: TableId::Joined(1),
             ..joined.clone()
         }));
     }

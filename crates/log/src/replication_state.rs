@@ -3,13 +3,15 @@
 //! A stream begins unproven: what was committed before it may not be readable yet. Once it is proven, the applied transactions are
 //! exact. When the log cannot be followed, the state is suspended. The next stream has a new generation, and work of older ones is void.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headwater_timeline::index::{BinlogPosition, TimelineChange, TimelineId};
+use headwater_timeline::index::{BinlogPosition, RowKey, TableId, TimelineChange, TimelineId};
 
 use super::applied_gtids::AppliedGtids;
-use super::edits::{EditTick, EditedRow, RowEditHistory, RowEdits};
+use super::edits::{EditTick, RowEditHistory, RowEdits};
 use super::evidence::TableRole;
 use super::gtid::{CommittedGtid, GtidSet};
 use super::queue::{CommitWatermark, LoggedTransaction, RowProbe, TransactionQueue};
@@ -78,8 +80,8 @@ pub struct SuspendedMemory {
     pub floor: BinlogPosition,
     /// The watched tables, as far as they were known.
     pub routes: Arc<TableRoutes>,
-    /// Timelines whose rows were streamed.
-    pub timeline_ids: Vec<TimelineId>,
+    /// Tables whose rows were streamed.
+    pub tables: Vec<TableId>,
     /// The transactions that memory contains.
     pub applied_gtids: AppliedGtids,
 }
@@ -91,8 +93,8 @@ pub struct ReplicationState {
     generation: StreamGeneration,
     queue: TransactionQueue,
     routes: Arc<TableRoutes>,
-    /// By timeline: the position from which its rows are streamed; `None` while they are not.
-    start_positions: Vec<Option<BinlogPosition>>,
+    /// The position from which each table's rows are streamed; none while they are not.
+    start_positions: HashMap<TableId, BinlogPosition>,
     /// The last proof failed: calls do not wait for the next one.
     suspect: bool,
     last_proof: Option<Instant>,
@@ -147,22 +149,22 @@ impl ReplicationState {
         Arc::clone(&self.routes)
     }
 
-    /// True if the stream contains a timeline's rows.
+    /// True if the stream contains a table's rows.
     #[must_use]
-    pub fn is_streamed(&self, timeline_id: TimelineId) -> bool {
-        self.streamed_from(timeline_id).is_some()
+    pub fn is_streamed(&self, table: TableId) -> bool {
+        self.start_positions.contains_key(&table)
     }
 
     /// The position from which a timeline's rows are streamed.
     #[must_use]
     pub fn streamed_from(&self, timeline_id: TimelineId) -> Option<BinlogPosition> {
-        self.start_positions.get(timeline_id.0).copied().flatten()
+        self.start_positions.get(&timeline_id.into()).copied()
     }
 
     /// True if pages of a timeline may be served, once freshness is proved.
     #[must_use]
     pub fn is_proven_for(&self, timeline_id: TimelineId) -> bool {
-        self.phase == StreamPhase::Proven && !self.suspect && self.is_streamed(timeline_id)
+        self.phase == StreamPhase::Proven && !self.suspect && self.is_streamed(timeline_id.into())
     }
 
     /// The position from which a load of this timeline's rows can begin: the stream contains everything committed after it.
@@ -207,15 +209,8 @@ impl ReplicationState {
         self.queue.changes()
     }
 
-    /// Adds a timeline with its watched tables. A timeline is streamed from the next stream on, a joined table from now on.
-    pub fn add_timeline(
-        &mut self,
-        timeline_id: TimelineId,
-        routes: impl IntoIterator<Item = TableRoute>,
-    ) {
-        if self.start_positions.len() <= timeline_id.0 {
-            self.start_positions.resize(timeline_id.0 + 1, None);
-        }
+    /// Watches further tables. Those of a timeline are streamed from the next stream on, a joined table from now on.
+    pub fn add_routes(&mut self, routes: impl IntoIterator<Item = TableRoute>) {
         let mut all = TableRoutes::clone(&self.routes);
         all.routes.extend(routes);
         self.routes = Arc::new(all);
@@ -229,7 +224,7 @@ impl ReplicationState {
         self.edit_history = RowEditHistory::default();
         self.version += 1;
         self.routes = Arc::new(routes);
-        self.start_positions.fill(None);
+        self.start_positions.clear();
         self.suspect = false;
         self.last_proof = None;
         self.releasing = false;
@@ -237,21 +232,18 @@ impl ReplicationState {
         self.generation
     }
 
-    /// Begins a stream that continues memory: these timelines' rows are streamed from the given position on, which is its first, or
+    /// Begins a stream that continues memory: these tables' rows are streamed from the given position on, which is its first, or
     /// where the log ended when the server was asked for it ([`Self::catch_up`]).
     pub fn resume(
         &mut self,
         start: BinlogPosition,
         routes: TableRoutes,
-        (timelines, stream_start): (&[TimelineId], BinlogPosition),
+        (tables, stream_start): (&[TableId], BinlogPosition),
         applied_gtids: AppliedGtids,
     ) -> StreamGeneration {
         let generation = self.begin(start, routes);
-        for timeline_id in timelines {
-            if let Some(base) = self.start_positions.get_mut(timeline_id.0) {
-                *base = Some(stream_start);
-            }
-        }
+        let positions = tables.iter().map(|table| (*table, stream_start));
+        self.start_positions.extend(positions);
         self.applied_gtids = applied_gtids;
         generation
     }
@@ -265,13 +257,12 @@ impl ReplicationState {
         let mut applied_gtids = std::mem::take(&mut self.applied_gtids);
         applied_gtids.mark_applied_to(floor);
         applied_gtids.forget_received();
-        let all_timelines = (0..self.start_positions.len()).map(TimelineId);
+        let mut tables: Vec<TableId> = self.start_positions.keys().copied().collect();
+        tables.sort_unstable();
         let memory = SuspendedMemory {
             floor,
             routes: self.routes(),
-            timeline_ids: all_timelines
-                .filter(|timeline_id| self.is_streamed(*timeline_id))
-                .collect(),
+            tables,
             applied_gtids,
         };
         self.discard();
@@ -297,7 +288,7 @@ impl ReplicationState {
         self.edit_history = RowEditHistory::default();
         self.applied_gtids = AppliedGtids::default();
         self.version += 1;
-        self.start_positions.fill(None);
+        self.start_positions.clear();
         self.suspect = false;
         self.last_proof = None;
     }
@@ -308,18 +299,18 @@ impl ReplicationState {
         self.version += 1;
     }
 
-    /// Sets a timeline's routes with known columns. False if they were read for another stream.
+    /// Sets a table's routes with known columns. False if they were read for another stream.
     pub fn set_columns(
         &mut self,
         generation: StreamGeneration,
-        timeline_id: TimelineId,
+        table: TableId,
         routes: impl IntoIterator<Item = TableRoute>,
     ) -> bool {
         if self.generation != generation {
             return false;
         }
         let mut all = TableRoutes::clone(&self.routes);
-        all.routes.retain(|route| route.timeline_id != timeline_id);
+        all.routes.retain(|route| route.table_id != table);
         all.routes.extend(routes);
         self.routes = Arc::new(all);
         true
@@ -330,14 +321,13 @@ impl ReplicationState {
         let received = self.queue.received();
         let mut newly_streamed = RowEdits::default();
         for route in &self.routes.routes {
-            if let (Some(_), Some(base @ None)) = (
-                route.columns,
-                self.start_positions.get_mut(route.timeline_id.0),
-            ) {
-                *base = Some(received);
+            if route.columns.is_some()
+                && let Entry::Vacant(position) = self.start_positions.entry(route.table_id)
+            {
+                position.insert(received);
                 if route.table == TableRole::Referred {
                     // What the log contained before may not be readable yet.
-                    newly_streamed.add_all(route.timeline_id);
+                    newly_streamed.add_all(route.table_id);
                 }
             }
         }
@@ -534,7 +524,7 @@ impl ReplicationState {
 
     /// True if a row that was read since the mark, and before the last successful proof began, is still current.
     #[must_use]
-    pub fn is_row_unchanged(&self, mark: ReplicationMark, row: EditedRow) -> bool {
+    pub fn is_row_unchanged(&self, mark: ReplicationMark, row: RowKey) -> bool {
         self.is_proven(mark.generation) && self.edit_history.is_unchanged_since(row, mark.edit_tick)
     }
 

@@ -3,13 +3,13 @@
 use super::evidence::TableRole;
 use headwater_timeline::KeyType;
 use headwater_timeline::definition::IdType;
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::TableId;
 
 /// A watched table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRoute {
     /// The timeline that it belongs to.
-    pub timeline_id: TimelineId,
+    pub table_id: TableId,
     /// Its role.
     pub table: TableRole,
     /// The table's database.

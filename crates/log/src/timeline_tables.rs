@@ -129,7 +129,7 @@ impl TimelineTables {
     #[must_use]
     pub fn blind_routes(&self) -> Vec<TableRoute> {
         let route = |table, name: &str, first, second| TableRoute {
-            timeline_id: self.timeline_id,
+            table_id: self.timeline_id.into(),
             table,
             database: self.database.clone(),
             name: name.to_owned(),

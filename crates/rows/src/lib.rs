@@ -23,15 +23,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicU64;
 
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::{RowKey, TableId};
 
 pub use link::{MAX_LINKS, RowLink, RowLinks};
 pub use page::{PagePackets, PageSource};
 use shard::CacheShard;
 use sync::{Mutex, MutexGuard};
-
-/// A message: its timeline and id.
-pub type MessageKey = (TimelineId, u64);
 
 /// A template with other literals and settings, under which messages are shown: a number that is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,7 +78,7 @@ impl RowCache {
     /// large is not cached.
     pub fn insert(
         &self,
-        message: MessageKey,
+        message: RowKey,
         cache_key: CacheKey,
         row: CachedRow<'_>,
         links: &[RowLink],
@@ -99,7 +96,7 @@ impl RowCache {
     /// Passes what is cached for a message, and its links, to `read`; `None` if nothing is.
     pub fn lookup<T>(
         &self,
-        message: MessageKey,
+        message: RowKey,
         cache_key: CacheKey,
         read: impl FnOnce(CachedRow<'_>, RowLinks<'_>) -> T,
     ) -> Option<T> {
@@ -109,15 +106,15 @@ impl RowCache {
     }
 
     /// A message has changed: drops everything cached for it.
-    pub fn invalidate(&self, message: MessageKey) {
+    pub fn invalidate(&self, message: RowKey) {
         let (hash, mut shard) = self.shard_of(message);
         shard.invalidate(message, hash);
     }
 
-    /// Any message of a timeline may have changed: drops everything cached for it.
-    pub fn invalidate_timeline(&self, timeline_id: TimelineId) {
+    /// Any row of a table may have changed: drops everything cached for it.
+    pub fn invalidate_table(&self, table: TableId) {
         for number in 0..SHARDS {
-            self.shard(number).invalidate_timeline(timeline_id);
+            self.shard(number).invalidate_table(table);
         }
     }
 
@@ -152,7 +149,7 @@ impl RowCache {
             .sum()
     }
 
-    fn shard_of(&self, message: MessageKey) -> (u64, MutexGuard<'_, CacheShard>) {
+    fn shard_of(&self, message: RowKey) -> (u64, MutexGuard<'_, CacheShard>) {
         let hash = self.hasher.hash_one(message);
         // The hash table within a shard uses the lowest and highest bits.
         let number = usize::try_from(hash >> 32).unwrap_or_default() % SHARDS;

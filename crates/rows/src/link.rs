@@ -6,7 +6,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::shard::CacheShard;
-use crate::{CacheKey, CachedRow, MessageKey, RowCache};
+use crate::{CacheKey, CachedRow, RowCache};
+use headwater_timeline::index::{RowKey, TableId};
 
 /// A dependency on another row, or on none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl RowLinks<'_> {
 
 impl RowCache {
     /// A link to a row in its current version. The caller guarantees that it has not changed since it was read.
-    pub fn link_to(&self, other: MessageKey) -> RowLink {
+    pub fn link_to(&self, other: RowKey) -> RowLink {
         let (hash, mut shard) = self.shard_of(other);
         let version = row_version(&mut shard, other, hash).unwrap_or_else(|| {
             let new = self.last_version.fetch_add(1, Ordering::Relaxed) + 1;
@@ -89,26 +90,25 @@ impl RowCache {
         });
         RowLink {
             version,
-            key: other.1,
+            key: other.id,
         }
     }
 
-    /// True while the linked row, of this timeline, is unchanged.
-    pub(crate) fn is_link_valid(
-        &self,
-        timeline_id: headwater_timeline::index::TimelineId,
-        link: RowLink,
-    ) -> bool {
+    /// True while the linked row, of this table, is unchanged.
+    pub(crate) fn is_link_valid(&self, table: TableId, link: RowLink) -> bool {
         if link.version == 0 {
             return true;
         }
-        let other = (timeline_id, link.key);
+        let other = RowKey {
+            table,
+            id: link.key,
+        };
         let (hash, mut shard) = self.shard_of(other);
         row_version(&mut shard, other, hash) == Some(link.version)
     }
 }
 
-fn row_version(shard: &mut CacheShard, other: MessageKey, hash: u64) -> Option<u64> {
+fn row_version(shard: &mut CacheShard, other: RowKey, hash: u64) -> Option<u64> {
     let (row, _) = shard.lookup(other, VERSION_KEY, hash)?;
     match row {
         CachedRow::Row(bytes) => bytes.first_chunk().map(version_from_bytes),

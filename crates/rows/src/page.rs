@@ -1,6 +1,6 @@
 //! The rows of a reply, as packets.
 
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::{RowKey, TableId, TimelineId};
 use headwater_wire::packet::encode;
 
 use crate::{CacheKey, CachedRow, RowCache};
@@ -13,7 +13,7 @@ pub struct PageSource<'a> {
     /// The cache key.
     pub cache_key: CacheKey,
     /// The table that each link of a row leads to.
-    pub joined_tables: &'a [TimelineId],
+    pub joined_tables: &'a [TableId],
 }
 
 /// The rows of one page, a packet each.
@@ -76,22 +76,26 @@ impl RowCache {
             if rows == limit {
                 break;
             }
-            let result = self.lookup((of.timeline_id, *id), of.cache_key, |cached, links| {
-                passed += u64::from(cached != CachedRow::FilteredOut);
-                let is_row = match cached {
-                    CachedRow::FilteredOut => false,
-                    _ if passed <= offset => false,
-                    CachedRow::Passes => return None,
-                    CachedRow::Row(row) => {
-                        show(row);
-                        true
-                    }
-                };
-                Some((is_row, links.padded()))
-            });
+            let result = self.lookup(
+                RowKey::message(of.timeline_id, *id),
+                of.cache_key,
+                |cached, links| {
+                    passed += u64::from(cached != CachedRow::FilteredOut);
+                    let is_row = match cached {
+                        CachedRow::FilteredOut => false,
+                        _ if passed <= offset => false,
+                        CachedRow::Passes => return None,
+                        CachedRow::Row(row) => {
+                            show(row);
+                            true
+                        }
+                    };
+                    Some((is_row, links.padded()))
+                },
+            );
             let (is_row, links) = result??;
             let mut links = of.joined_tables.iter().zip(links);
-            if !links.all(|(timeline_id, link)| self.is_link_valid(*timeline_id, link)) {
+            if !links.all(|(table, link)| self.is_link_valid(*table, link)) {
                 return None;
             }
             rows += u64::from(is_row);

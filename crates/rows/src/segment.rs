@@ -1,9 +1,9 @@
 //! Append-only segments of row records.
 
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::{RowKey, TableId, TimelineId};
 
 use crate::link::{LINK_BYTES, MAX_LINKS, RowLinks};
-use crate::{CacheKey, CachedRow, MessageKey, RowRecord};
+use crate::{CacheKey, CachedRow, RowRecord};
 
 /// The location of a record: its segment's number, and its offset there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct RecordLocation {
 pub(crate) struct RecordHeader {
     /// The same message under another cache key.
     pub(crate) next: Option<RecordLocation>,
-    pub(crate) message: MessageKey,
+    pub(crate) message: RowKey,
     pub(crate) cache_key: CacheKey,
     /// The record was used since it was written here.
     pub(crate) recently_used: bool,
@@ -47,13 +47,33 @@ impl RecordLocation {
     }
 }
 
+/// Joined tables are numbered from here on in a record.
+const FIRST_JOINED: u8 = 128;
+
+/// A table in a record; `None`: its number is too large.
+fn table_byte(table: TableId) -> Option<u8> {
+    match table {
+        TableId::Messages(timeline) => u8::try_from(timeline.0)
+            .ok()
+            .filter(|it| *it < FIRST_JOINED),
+        TableId::Joined(number) => u8::try_from(number).ok()?.checked_add(FIRST_JOINED),
+    }
+}
+
+fn table_of(byte: u8) -> TableId {
+    match byte.checked_sub(FIRST_JOINED) {
+        Some(number) => TableId::Joined(usize::from(number)),
+        None => TableId::Messages(TimelineId(usize::from(byte))),
+    }
+}
+
 impl RecordHeader {
     pub(crate) fn new(
-        message: MessageKey,
+        message: RowKey,
         cache_key: CacheKey,
         record: RowRecord<'_>,
     ) -> Option<RecordHeader> {
-        u8::try_from(message.0.0).ok()?;
+        table_byte(message.table)?;
         let links = record.links.len();
         let links = u8::try_from(links).ok().filter(|_| links <= MAX_LINKS)?;
         let len = match record.row {
@@ -102,17 +122,17 @@ impl RowSegment {
 
     pub(crate) fn append(&mut self, header: &RecordHeader, record: RowRecord<'_>) -> u32 {
         let offset = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
-        let (timeline_id, id) = header.message;
         let next = header.next.map_or(NO_LOCATION, RecordLocation::to_bits);
         self.bytes.extend_from_slice(&next.to_le_bytes());
         self.bytes
             .extend_from_slice(&header.cache_key.0.to_le_bytes());
-        self.bytes.extend_from_slice(&id.to_le_bytes());
+        self.bytes
+            .extend_from_slice(&header.message.id.to_le_bytes());
         self.bytes
             .extend_from_slice(&header.row_length.to_le_bytes());
-        // `RecordHeader::new` refuses timelines beyond 255.
+        // `RecordHeader::new` refuses others.
         self.bytes
-            .push(u8::try_from(timeline_id.0).unwrap_or(u8::MAX));
+            .push(table_byte(header.message.table).unwrap_or(u8::MAX));
         self.bytes
             .push(u8::from(header.recently_used) | header.link_count << 1);
         record
@@ -132,13 +152,13 @@ impl RowSegment {
         let (cache_key, rest) = rest.split_first_chunk()?;
         let (id, rest) = rest.split_first_chunk()?;
         let (len, rest) = rest.split_first_chunk()?;
-        let (timeline_id, rest) = rest.split_first()?;
+        let (table, rest) = rest.split_first()?;
         Some(RecordHeader {
             next: RecordLocation::from_bits(u64::from_le_bytes(*next)),
-            message: (
-                TimelineId(usize::from(*timeline_id)),
-                u64::from_le_bytes(*id),
-            ),
+            message: RowKey {
+                table: table_of(*table),
+                id: u64::from_le_bytes(*id),
+            },
             cache_key: CacheKey(u64::from_le_bytes(*cache_key)),
             recently_used: rest.first()? & 1 == 1,
             link_count: rest.first()? >> 1,

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::{RowKey, TableId};
 
 use crate::link::{RowLink, RowLinks};
 use crate::segment::{RecordHeader, RecordLocation, RowSegment, record_bytes};
-use crate::{CacheKey, CachedRow, MessageKey, RowRecord};
+use crate::{CacheKey, CachedRow, RowRecord};
 
 /// Minimum and maximum size of a segment; number of segments in a shard, if it is not too small.
 const SEGMENT_BYTES: (usize, usize) = (2 * 1024, 256 * 1024);
@@ -89,7 +89,7 @@ impl CacheShard {
 
     pub(crate) fn insert(
         &mut self,
-        message: MessageKey,
+        message: RowKey,
         cache_key: CacheKey,
         record: RowRecord<'_>,
         hash: u64,
@@ -122,7 +122,7 @@ impl CacheShard {
 
     pub(crate) fn lookup(
         &mut self,
-        message: MessageKey,
+        message: RowKey,
         cache_key: CacheKey,
         hash: u64,
     ) -> Option<(CachedRow<'_>, RowLinks<'_>)> {
@@ -140,7 +140,7 @@ impl CacheShard {
         None
     }
 
-    pub(crate) fn invalidate(&mut self, message: MessageKey, hash: u64) {
+    pub(crate) fn invalidate(&mut self, message: RowKey, hash: u64) {
         let (segments, first) = (&self.segments, self.first_segment);
         let is_its = |location: &RecordLocation| is_record_of(segments, first, *location, message);
         if let Ok(head) = self.heads.find_entry(hash, is_its) {
@@ -148,11 +148,11 @@ impl CacheShard {
         }
     }
 
-    pub(crate) fn invalidate_timeline(&mut self, timeline_id: TimelineId) {
+    pub(crate) fn invalidate_table(&mut self, table: TableId) {
         let (segments, first) = (&self.segments, self.first_segment);
         self.heads.retain(|location| {
             let header = header(segments, first, *location);
-            header.is_some_and(|header| header.message.0 != timeline_id)
+            header.is_some_and(|header| header.message.table != table)
         });
     }
 
@@ -237,7 +237,7 @@ impl CacheShard {
         self.first_segment = self.first_segment.wrapping_add(1);
     }
 
-    fn is_linked(&self, location: RecordLocation, message: MessageKey, hash: u64) -> bool {
+    fn is_linked(&self, location: RecordLocation, message: RowKey, hash: u64) -> bool {
         let mut at = self.head(message, hash);
         while let Some(candidate) = at {
             if candidate == location {
@@ -280,7 +280,7 @@ impl CacheShard {
     }
 
     /// Removes a message's record under one cache key from its chain.
-    fn unlink(&mut self, message: MessageKey, cache_key: CacheKey, hash: u64) {
+    fn unlink(&mut self, message: RowKey, cache_key: CacheKey, hash: u64) {
         let mut before: Option<RecordLocation> = None;
         let mut at = self.head(message, hash);
         while let Some(location) = at {
@@ -311,7 +311,7 @@ impl CacheShard {
         }
     }
 
-    fn evict_oldest_key(&mut self, message: MessageKey, hash: u64) {
+    fn evict_oldest_key(&mut self, message: RowKey, hash: u64) {
         let mut at = self.head(message, hash);
         for _ in 1..MAX_KEYS_PER_MESSAGE {
             let Some(location) = at else {
@@ -326,7 +326,7 @@ impl CacheShard {
         }
     }
 
-    fn head(&self, message: MessageKey, hash: u64) -> Option<RecordLocation> {
+    fn head(&self, message: RowKey, hash: u64) -> Option<RecordLocation> {
         let is_its =
             |at: &RecordLocation| is_record_of(&self.segments, self.first_segment, *at, message);
         self.heads.find(hash, is_its).copied()
@@ -367,7 +367,7 @@ fn is_record_of(
     segments: &VecDeque<RowSegment>,
     first: u32,
     location: RecordLocation,
-    message: MessageKey,
+    message: RowKey,
 ) -> bool {
     header(segments, first, location).is_some_and(|header| header.message == message)
 }

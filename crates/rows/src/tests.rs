@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::{RowKey, TableId, TimelineId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -15,7 +15,15 @@ use super::*;
 use crate::segment::{RecordHeader, RowSegment, record_bytes};
 
 const HOME: TimelineId = TimelineId(0);
-const AWAY: TimelineId = TimelineId(1);
+const AWAY: TableId = TableId::Joined(1);
+
+fn home(id: u64) -> RowKey {
+    RowKey::message(HOME, id)
+}
+
+fn away(id: u64) -> RowKey {
+    RowKey { table: AWAY, id }
+}
 const FIRST: CacheKey = CacheKey(1);
 
 /// Messages of `HOME`, whose rows depend on no other ones.
@@ -33,7 +41,7 @@ fn row_bytes(cached: CachedRow<'_>) -> Option<Vec<u8>> {
     }
 }
 
-fn row(rows: &RowCache, message: MessageKey, cache_key: CacheKey) -> Option<Option<Vec<u8>>> {
+fn row(rows: &RowCache, message: RowKey, cache_key: CacheKey) -> Option<Option<Vec<u8>>> {
     rows.lookup(message, cache_key, |kept, _| row_bytes(kept))
 }
 
@@ -41,37 +49,37 @@ fn row(rows: &RowCache, message: MessageKey, cache_key: CacheKey) -> Option<Opti
 fn a_cached_row_is_returned_until_its_message_changes() {
     let rows = RowCache::new(1 << 20);
     let other = CacheKey(2);
-    assert_eq!(row(&rows, (HOME, 5), FIRST), None);
-    rows.insert((HOME, 5), FIRST, CachedRow::Row(b"one"), &[]);
-    rows.insert((HOME, 5), other, CachedRow::FilteredOut, &[]);
-    rows.insert((AWAY, 5), FIRST, CachedRow::Row(b"away"), &[]);
-    assert_eq!(row(&rows, (HOME, 5), FIRST), Some(Some(b"one".to_vec())));
-    assert_eq!(row(&rows, (HOME, 5), other), Some(None));
-    rows.insert((HOME, 5), FIRST, CachedRow::Row(b"longer than before"), &[]);
+    assert_eq!(row(&rows, home(5), FIRST), None);
+    rows.insert(home(5), FIRST, CachedRow::Row(b"one"), &[]);
+    rows.insert(home(5), other, CachedRow::FilteredOut, &[]);
+    rows.insert(away(5), FIRST, CachedRow::Row(b"away"), &[]);
+    assert_eq!(row(&rows, home(5), FIRST), Some(Some(b"one".to_vec())));
+    assert_eq!(row(&rows, home(5), other), Some(None));
+    rows.insert(home(5), FIRST, CachedRow::Row(b"longer than before"), &[]);
     assert_eq!(
-        row(&rows, (HOME, 5), FIRST),
+        row(&rows, home(5), FIRST),
         Some(Some(b"longer than before".to_vec()))
     );
-    rows.invalidate((HOME, 5));
-    assert_eq!(row(&rows, (HOME, 5), FIRST), None);
-    assert_eq!(row(&rows, (HOME, 5), other), None);
-    assert!(row(&rows, (AWAY, 5), FIRST).is_some());
-    rows.invalidate_timeline(AWAY);
-    assert_eq!(row(&rows, (AWAY, 5), FIRST), None);
-    rows.insert((HOME, 6), FIRST, CachedRow::Row(b"six"), &[]);
+    rows.invalidate(home(5));
+    assert_eq!(row(&rows, home(5), FIRST), None);
+    assert_eq!(row(&rows, home(5), other), None);
+    assert!(row(&rows, away(5), FIRST).is_some());
+    rows.invalidate_table(AWAY);
+    assert_eq!(row(&rows, away(5), FIRST), None);
+    rows.insert(home(6), FIRST, CachedRow::Row(b"six"), &[]);
     rows.clear();
-    assert_eq!(row(&rows, (HOME, 6), FIRST), None);
-    rows.insert((HOME, 6), FIRST, CachedRow::Row(b"six"), &[]);
-    assert!(row(&rows, (HOME, 6), FIRST).is_some());
+    assert_eq!(row(&rows, home(6), FIRST), None);
+    rows.insert(home(6), FIRST, CachedRow::Row(b"six"), &[]);
+    assert!(row(&rows, home(6), FIRST).is_some());
 }
 
 #[test]
 fn many_cache_keys_of_a_message_evict_each_other() {
     let rows = RowCache::new(1 << 20);
     for number in 0..100 {
-        rows.insert((HOME, 5), CacheKey(number), CachedRow::FilteredOut, &[]);
+        rows.insert(home(5), CacheKey(number), CachedRow::FilteredOut, &[]);
     }
-    let kept = |number: &u64| row(&rows, (HOME, 5), CacheKey(*number)).is_some();
+    let kept = |number: &u64| row(&rows, home(5), CacheKey(*number)).is_some();
     let cached: Vec<u64> = (0..100).filter(kept).collect();
     assert_eq!(cached, (84..100).collect::<Vec<_>>());
 }
@@ -81,22 +89,22 @@ fn what_was_used_outlives_what_was_not() {
     let rows = RowCache::new(1 << 20);
     let body = [7; 100];
     for id in 0..200 {
-        rows.insert((HOME, id), FIRST, CachedRow::Row(&body), &[]);
+        rows.insert(home(id), FIRST, CachedRow::Row(&body), &[]);
     }
     for id in 1_000..100_000 {
-        rows.insert((HOME, id), FIRST, CachedRow::Row(&body), &[]);
+        rows.insert(home(id), FIRST, CachedRow::Row(&body), &[]);
         if id % 500 == 0 {
-            (0..50).for_each(|id| drop(row(&rows, (HOME, id), FIRST)));
+            (0..50).for_each(|id| drop(row(&rows, home(id), FIRST)));
         }
     }
     assert!(rows.memory_bytes() <= 1 << 20, "{}", rows.memory_bytes());
-    let used = (0..50).filter(|id| row(&rows, (HOME, *id), FIRST).is_some());
+    let used = (0..50).filter(|id| row(&rows, home(*id), FIRST).is_some());
     assert!(used.count() > 45);
     // Everything else that was cached is still there, or was counted.
-    let there = (0..200).filter(|id| row(&rows, (HOME, *id), FIRST).is_some());
+    let there = (0..200).filter(|id| row(&rows, home(*id), FIRST).is_some());
     assert!(there.count() <= rows.cached_messages());
     assert_eq!(rows.evicted_rows(), 99_200 - rows.cached_messages() as u64);
-    let unused = (50..200).filter(|id| row(&rows, (HOME, *id), FIRST).is_some());
+    let unused = (50..200).filter(|id| row(&rows, home(*id), FIRST).is_some());
     assert_eq!(unused.count(), 0);
 }
 
@@ -107,7 +115,7 @@ fn a_row_costs_at_most_64_bytes_beyond_its_own() {
     let body = [7; 100];
     let mut count = 0_usize;
     while rows.memory_bytes() < 60 << 20 {
-        rows.insert((HOME, count as u64), FIRST, CachedRow::Row(&body), &[]);
+        rows.insert(home(count as u64), FIRST, CachedRow::Row(&body), &[]);
         count += 1;
     }
     let beyond = rows.memory_bytes() / count - body.len();
@@ -121,8 +129,8 @@ fn a_row_with_a_link_costs_no_more_than_that() {
     let body = [7; 100];
     let mut count = 0_usize;
     while rows.memory_bytes() < 50 << 20 {
-        let link = rows.link_to((AWAY, count as u64 % 100));
-        rows.insert((HOME, count as u64), FIRST, CachedRow::Row(&body), &[link]);
+        let link = rows.link_to(away(count as u64 % 100));
+        rows.insert(home(count as u64), FIRST, CachedRow::Row(&body), &[link]);
         count += 1;
     }
     let beyond = rows.memory_bytes() / count - body.len();
@@ -137,16 +145,15 @@ fn a_row_holds_as_long_as_those_that_it_was_made_of() {
         ..OF
     };
     let has = |id| rows.has_page(of, &[id], true, (0, 1));
-    let keep =
-        |id, links: &[RowLink]| rows.insert((HOME, id), FIRST, CachedRow::Row(b"row"), links);
-    let link = |key| rows.link_to((AWAY, key));
+    let keep = |id, links: &[RowLink]| rows.insert(home(id), FIRST, CachedRow::Row(b"row"), links);
+    let link = |key| rows.link_to(away(key));
     keep(1, &[link(7), RowLink::NONE]);
     keep(2, &[link(8), link(7)]);
     keep(3, &[link(8), RowLink::NONE]);
-    rows.insert((HOME, 4), FIRST, CachedRow::FilteredOut, &[link(7)]);
+    rows.insert(home(4), FIRST, CachedRow::FilteredOut, &[link(7)]);
     assert_eq!(link(7), link(7));
     assert!((1..=4).all(has));
-    rows.invalidate((AWAY, 7));
+    rows.invalidate(away(7));
     assert_eq!(
         (1..=4).map(has).collect::<Vec<_>>(),
         [false, false, true, false]
@@ -157,10 +164,10 @@ fn a_row_holds_as_long_as_those_that_it_was_made_of() {
         (1..=4).map(has).collect::<Vec<_>>(),
         [true, false, true, false]
     );
-    rows.invalidate_timeline(AWAY);
+    rows.invalidate_table(AWAY);
     assert!(!(1..=4).any(has));
     keep(1, &[RowLink::NONE, RowLink::NONE]);
-    rows.invalidate_timeline(AWAY);
+    rows.invalidate_table(AWAY);
     assert!(has(1));
 }
 
@@ -174,13 +181,13 @@ fn the_70_000th_link_holds_as_the_first_does() {
     };
     let has = |id| rows.has_page(of, &[id], true, (0, 1));
     for key in 0..70_000 {
-        let link = rows.link_to((AWAY, key));
+        let link = rows.link_to(away(key));
         if [0, 255, 256, 65_535, 65_536, 69_999].contains(&key) {
-            rows.insert((HOME, key), FIRST, CachedRow::Row(b"row"), &[link]);
+            rows.insert(home(key), FIRST, CachedRow::Row(b"row"), &[link]);
             assert!(has(key), "{key}");
         }
     }
-    rows.invalidate((AWAY, 69_999));
+    rows.invalidate(away(69_999));
     assert!(!has(69_999) && has(65_536) && has(0));
 }
 
@@ -193,14 +200,14 @@ fn a_version_that_ends_in_the_same_bytes_is_another_one() {
     };
     for between in [1 << 8, 1 << 16] {
         let rows = RowCache::new(32 << 20);
-        let link = rows.link_to((AWAY, 7));
-        rows.insert((HOME, 1), FIRST, CachedRow::Row(b"row"), &[link]);
+        let link = rows.link_to(away(7));
+        rows.insert(home(1), FIRST, CachedRow::Row(b"row"), &[link]);
         assert!(rows.has_page(of, &[1], true, (0, 1)));
-        rows.invalidate((AWAY, 7));
+        rows.invalidate(away(7));
         for other in 1..between {
-            rows.link_to((AWAY, 1_000_000 + other));
+            rows.link_to(away(1_000_000 + other));
         }
-        let again = rows.link_to((AWAY, 7));
+        let again = rows.link_to(away(7));
         assert_ne!(link, again);
         assert!(!rows.has_page(of, &[1], true, (0, 1)), "{between}");
     }
@@ -210,7 +217,7 @@ fn a_version_that_ends_in_the_same_bytes_is_another_one() {
 #[test]
 fn a_segment_has_as_many_bytes_as_its_records_are_said_to_take() {
     let mut segment = RowSegment::new(1_000);
-    let link = RowCache::new(1 << 20).link_to((AWAY, 7));
+    let link = RowCache::new(1 << 20).link_to(away(7));
     let links = [link; MAX_LINKS];
     let kinds = [
         CachedRow::Row(b"a row"),
@@ -226,7 +233,7 @@ fn a_segment_has_as_many_bytes_as_its_records_are_said_to_take() {
             assert!(taken + record_bytes(record) > 1_000);
             break;
         }
-        let header = RecordHeader::new((HOME, 5), FIRST, record).unwrap();
+        let header = RecordHeader::new(home(5), FIRST, record).unwrap();
         assert_eq!(segment.append(&header, record), taken as u32);
         taken += record_bytes(record);
         let read = segment
@@ -244,10 +251,10 @@ fn each_cache_key_is_found_wherever_it_is_stored() {
     let variants: Vec<CacheKey> = (1..6).map(CacheKey).collect();
     let body = |variant: CacheKey| variant.0.to_le_bytes();
     for (at, variant) in (0..).zip(&variants) {
-        rows.insert((HOME, 5), *variant, CachedRow::Row(&body(*variant)), &[]);
+        rows.insert(home(5), *variant, CachedRow::Row(&body(*variant)), &[]);
         for id in 0..20_000 {
             rows.insert(
-                (AWAY, at * 20_000 + id),
+                away(at * 20_000 + id),
                 FIRST,
                 CachedRow::Row(&[7; 300]),
                 &[],
@@ -255,7 +262,7 @@ fn each_cache_key_is_found_wherever_it_is_stored() {
         }
     }
     for variant in variants {
-        let cached = row(&rows, (HOME, 5), variant);
+        let cached = row(&rows, home(5), variant);
         assert_eq!(cached, Some(Some(body(variant).to_vec())), "{variant:?}");
     }
 }
@@ -263,12 +270,12 @@ fn each_cache_key_is_found_wherever_it_is_stored() {
 #[test]
 fn a_row_that_is_too_long_is_not_cached_and_removes_the_former_one() {
     let rows = RowCache::new(1 << 20);
-    rows.insert((HOME, 5), FIRST, CachedRow::Row(b"short"), &[]);
-    rows.insert((HOME, 5), FIRST, CachedRow::Row(&vec![1; 1 << 20]), &[]);
-    assert_eq!(row(&rows, (HOME, 5), FIRST), None);
+    rows.insert(home(5), FIRST, CachedRow::Row(b"short"), &[]);
+    rows.insert(home(5), FIRST, CachedRow::Row(&vec![1; 1 << 20]), &[]);
+    assert_eq!(row(&rows, home(5), FIRST), None);
     let none = RowCache::new(0);
-    none.insert((HOME, 5), FIRST, CachedRow::Row(&[1; 1_000]), &[]);
-    assert_eq!(row(&none, (HOME, 5), FIRST), None);
+    none.insert(home(5), FIRST, CachedRow::Row(&[1; 1_000]), &[]);
+    assert_eq!(row(&none, home(5), FIRST), None);
 }
 
 proptest! {
@@ -284,10 +291,10 @@ proptest! {
             let text = [b'a' + *id as u8];
             match passes {
                 true => {
-                    rows.insert((HOME, *id), FIRST, CachedRow::Row(&text), &[]);
+                    rows.insert(home(*id), FIRST, CachedRow::Row(&text), &[]);
                     texts.push(text);
                 }
-                false => rows.insert((HOME, *id), FIRST, CachedRow::FilteredOut, &[]),
+                false => rows.insert(home(*id), FIRST, CachedRow::FilteredOut, &[]),
             }
         }
         let selected = texts.iter().skip(offset as usize).take(limit as usize);
@@ -315,7 +322,7 @@ fn a_page_is_made_of_rows_that_pass() {
         (7, CachedRow::Row(b"seven")),
         (6, CachedRow::Row(b"six")),
     ] {
-        rows.insert((HOME, id), FIRST, kept, &[]);
+        rows.insert(home(id), FIRST, kept, &[]);
     }
     let page = |messages: &[u64], all, part| {
         let page = rows.page(OF, messages, all, part, (b"..".to_vec(), 254));
@@ -345,9 +352,9 @@ fn a_page_is_made_of_rows_that_pass() {
 #[test]
 fn rows_in_front_of_a_page_need_not_be_known() {
     let rows = RowCache::new(1 << 20);
-    rows.insert((HOME, 9), FIRST, CachedRow::Passes, &[]);
-    rows.insert((HOME, 8), FIRST, CachedRow::Row(b"eight"), &[]);
-    rows.insert((HOME, 8), FIRST, CachedRow::Passes, &[]);
+    rows.insert(home(9), FIRST, CachedRow::Passes, &[]);
+    rows.insert(home(8), FIRST, CachedRow::Row(b"eight"), &[]);
+    rows.insert(home(8), FIRST, CachedRow::Passes, &[]);
     let page = |part| {
         let has = rows.has_page(OF, &[9, 8], false, part);
         let page = rows.page(OF, &[9, 8], false, part, (Vec::new(), 1));
@@ -356,7 +363,7 @@ fn rows_in_front_of_a_page_need_not_be_known() {
     };
     assert_eq!(page((1, 1)), Some(b"\x05\0\0\x01eight".to_vec()));
     assert_eq!(page((0, 1)), None);
-    rows.insert((HOME, 9), FIRST, CachedRow::Row(b"nine"), &[]);
+    rows.insert(home(9), FIRST, CachedRow::Row(b"nine"), &[]);
     assert!(page((0, 1)).is_some());
 }
 
@@ -398,8 +405,8 @@ proptest! {
                 CacheAction::Keep(id, variant, len, of) => {
                     let body = len.map(|len| vec![number.to_le_bytes()[0]; len]);
                     let kept = body.as_deref().map_or(CachedRow::FilteredOut, CachedRow::Row);
-                    let link = of.map_or(RowLink::NONE, |key| rows.link_to((AWAY, key)));
-                    rows.insert((HOME, id), CacheKey(variant), kept, &[link]);
+                    let link = of.map_or(RowLink::NONE, |key| rows.link_to(away(key)));
+                    rows.insert(home(id), CacheKey(variant), kept, &[link]);
                     model.insert((id, variant), (body, of));
                 }
                 CacheAction::Look(id, variant) => {
@@ -411,15 +418,15 @@ proptest! {
                     }
                 }
                 CacheAction::Forget(id) => {
-                    rows.invalidate((HOME, id));
+                    rows.invalidate(home(id));
                     model.retain(|(own, _), _| *own != id);
                 }
                 CacheAction::Touch(key) => {
-                    rows.invalidate((AWAY, key));
+                    rows.invalidate(away(key));
                     model.retain(|_, (_, of)| *of != Some(key));
                 }
                 CacheAction::ForgetAll => {
-                    rows.invalidate_timeline(HOME);
+                    rows.invalidate_table(HOME.into());
                     model.clear();
                 }
                 CacheAction::Clear => {

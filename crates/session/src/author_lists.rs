@@ -1,13 +1,14 @@
 //! Author lists from the server: which of a reader's edges count, and whom the reader has blocked. A list stays cached with the rows until
 //! the log contains a change of that reader's rows in the list's table.
 
-use headwater_rows::{CacheKey, CachedRow, MessageKey, RowCache};
+use headwater_rows::{CacheKey, CachedRow, RowCache};
+use headwater_timeline::index::RowKey;
 
 /// The key of a cached author list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorListKey {
     /// The reader's rows in the list's table.
-    pub whose: MessageKey,
+    pub whose: RowKey,
     /// Which list of that reader.
     pub cache_key: CacheKey,
     /// What the list is for.
@@ -103,13 +104,16 @@ pub fn passing_messages(lists: &[ListedAuthors], messages: &[u64], authors: &[u6
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use headwater_timeline::index::TimelineId;
+    use headwater_timeline::index::TableId;
 
     #[test]
     fn a_list_stays_cached_until_the_readers_edges_change() {
         let rows = RowCache::new(1 << 20);
         let of = |reader| AuthorListKey {
-            whose: (TimelineId(70), reader),
+            whose: RowKey {
+                table: TableId::Joined(6),
+                id: reader,
+            },
             cache_key: CacheKey(5),
             rule: AuthorListRule::Pass(vec![2]),
         };
@@ -137,7 +141,10 @@ mod tests {
         // Longer than the limit.
         of(9).cache(&rows, Some(&[1; MAX_LISTED_AUTHORS]));
         assert_eq!(of(9).lookup(&rows), Some(None));
-        rows.invalidate((TimelineId(70), 7));
+        rows.invalidate(RowKey {
+            table: TableId::Joined(6),
+            id: 7,
+        });
         assert_eq!(of(7).lookup(&rows), None);
     }
 }

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
-use headwater_rows::{CacheKey, CachedRow, MessageKey};
+use headwater_rows::{CacheKey, CachedRow};
+use headwater_timeline::index::RowKey;
 use headwater_wire::packet;
 use headwater_wire::reply::ReplyOutcome;
 use headwater_wire::reply::layout::{ResultSetParts, status_flags_at};
@@ -62,7 +63,7 @@ pub struct MessageObservation {
     /// What the reply shows.
     pub outcome: RowOutcome,
     /// The joined row of each joined table; `None`: it does not depend on that table.
-    pub joined_rows: Vec<Option<MessageKey>>,
+    pub joined_rows: Vec<Option<RowKey>>,
 }
 
 impl MessageObservation {

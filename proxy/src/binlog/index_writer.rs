@@ -59,7 +59,7 @@ impl Binlog {
         }
         let mut contradiction = None;
         for timeline in self.cached_timelines() {
-            if !state.replication.is_streamed(timeline.id()) {
+            if !state.replication.is_streamed(timeline.id().into()) {
                 continue;
             }
             let mut timeline_changes = Vec::new();

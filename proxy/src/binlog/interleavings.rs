@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use headwater_rows::CachedRow;
 use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
-use headwater_rows::{CachedRow, MessageKey};
 use headwater_session::cached_rows::{CacheFill, MessageObservation, RowOutcome};
+use headwater_timeline::index::{RowKey, TableId};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::{future, thread};
 
@@ -25,7 +26,10 @@ use headwater_timeline::index::{BinlogPosition, TimelineChange};
 const IDENTITY: &str = "the server";
 const PLACE: TimelineId = TimelineId(0);
 /// The message whose text changes.
-const CHANGED: MessageKey = (PLACE, 1);
+const CHANGED: RowKey = RowKey {
+    table: TableId::Messages(PLACE),
+    id: 1,
+};
 const TRANSACTIONS: u64 = 3;
 const FILLS: u64 = 3;
 const PAGES: u64 = 3;
@@ -78,8 +82,7 @@ impl InterleavingScenario {
         let mut state = binlog.state();
         state.server = Some(Arc::new(ServerFacts::named(IDENTITY)));
         let replication = &mut state.replication;
-        replication.add_timeline(PLACE, []);
-        let told_from = (&[PLACE][..], end(0));
+        let told_from = (&[PLACE.into()][..], end(0));
         let routes = TableRoutes::clone(&replication.routes());
         let generation = replication.resume(end(0), routes, told_from, AppliedGtids::default());
         assert!(replication.confirm_start(generation));
@@ -139,7 +142,7 @@ impl InterleavingScenario {
             let text = self.committed.load(Ordering::SeqCst).to_string();
             self.prove();
             let row = MessageObservation {
-                id: CHANGED.1,
+                id: CHANGED.id,
                 outcome: RowOutcome::Row(0..text.len()),
                 joined_rows: Vec::new(),
             };

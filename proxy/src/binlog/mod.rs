@@ -77,7 +77,7 @@ use headwater_log::timeline_tables::TimelineTables;
 use headwater_lookup::backlog::BacklogRequest;
 use headwater_sql::NameCase;
 use headwater_timeline::definition::TimelineDefinition;
-use headwater_timeline::index::{TimelineId, TimelinePage};
+use headwater_timeline::index::{TableId, TimelineId, TimelinePage};
 
 /// The most timelines in memory; calls of others are served by lookups.
 pub const MAX_TIMELINES: usize = 64;
@@ -127,7 +127,7 @@ pub struct Binlog {
     proofs: LatencyHistogram,
     proof_pause: Mutex<ProofPause>,
     /// How the timelines' tables were defined in the current stream.
-    table_fingerprints: Mutex<HashMap<TimelineId, String>>,
+    table_fingerprints: Mutex<HashMap<TableId, String>>,
     /// Number of streams that resumed memory.
     resumed: AtomicU64,
     /// Compares entries filled from another server, or an earlier run of it, with the rows loaded now.
@@ -312,9 +312,7 @@ impl Binlog {
         }
         let timeline = Arc::new(CachedTimeline::new(tables, budget));
         timelines.push(Arc::clone(&timeline));
-        let number = timeline.id();
-        let routes = timeline.tables.blind_routes();
-        state.replication.add_timeline(number, routes);
+        state.replication.add_routes(timeline.tables.blind_routes());
         state.restart_reason = Some(BinlogError::TimelineAdded);
         drop(timelines);
         drop(state);
@@ -338,32 +336,27 @@ impl Binlog {
     }
 
     /// Follows a table that messages refer to, whatever id it carries; returns its id. `None` beyond [`MAX_JOINED_TABLES`].
-    pub fn register_joined_table(&self, table: JoinedTable) -> Option<TimelineId> {
+    pub fn register_joined_table(&self, table: JoinedTable) -> Option<TableId> {
         let mut state = self.state();
         let mut all = self
             .joined_tables
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.iter().find(|known| known.is_same_table(&table)) {
-            return Some(known.timeline_id);
+            return Some(known.table_id);
         }
         if all.len() >= MAX_JOINED_TABLES {
             return None;
         }
-        let timeline_id = TimelineId(MAX_TIMELINES + all.len());
-        let table = JoinedTable {
-            timeline_id,
-            ..table
-        };
-        state
-            .replication
-            .add_timeline(timeline_id, [table.blind_route()]);
+        let table_id = TableId::Joined(all.len());
+        let table = JoinedTable { table_id, ..table };
+        state.replication.add_routes([table.blind_route()]);
         all.push(Arc::new(table));
         drop(all);
         drop(state);
         self.routes_changed();
-        self.load(LoadRequest::JoinedTable(timeline_id));
-        Some(timeline_id)
+        self.load(LoadRequest::JoinedTable(table_id));
+        Some(table_id)
     }
 
     fn joined_tables(&self) -> Vec<Arc<JoinedTable>> {
@@ -371,9 +364,9 @@ impl Binlog {
         all.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn joined_table(&self, timeline_id: TimelineId) -> Option<Arc<JoinedTable>> {
+    fn joined_table(&self, table_id: TableId) -> Option<Arc<JoinedTable>> {
         let mut all = self.joined_tables().into_iter();
-        all.find(|table| table.timeline_id == timeline_id)
+        all.find(|table| table.table_id == table_id)
     }
 
     /// The cached timeline of a definition in a database.
@@ -671,7 +664,7 @@ impl Binlog {
             return self.discard_memory();
         };
         for timeline in self.cached_timelines() {
-            match suspended.timeline_ids.contains(&timeline.id()) {
+            match suspended.tables.contains(&timeline.id().into()) {
                 true => timeline.index_mut().suspend(),
                 false => timeline.index_mut().clear(),
             }
@@ -705,15 +698,15 @@ impl Binlog {
         server.is_some_and(|server| server.mariadb)
     }
 
-    fn table_fingerprints(&self) -> MutexGuard<'_, HashMap<TimelineId, String>> {
+    fn table_fingerprints(&self) -> MutexGuard<'_, HashMap<TableId, String>> {
         self.table_fingerprints
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The definitions of a timeline's tables when memory read their columns.
-    fn table_fingerprint(&self, timeline_id: TimelineId) -> Option<String> {
-        self.table_fingerprints().get(&timeline_id).cloned()
+    fn table_fingerprint(&self, table: TableId) -> Option<String> {
+        self.table_fingerprints().get(&table).cloned()
     }
 
     /// Discards memory: suspends the log's state, and empties every index.

@@ -25,7 +25,7 @@ use headwater_log::replication_state::SuspendedMemory;
 use headwater_log::resume_search::ResumeSearch;
 use headwater_log::routes::TableRoute;
 use headwater_log::timeline_tables::TimelineTables;
-use headwater_timeline::index::{BinlogPosition, TimelineId};
+use headwater_timeline::index::{BinlogPosition, TableId};
 
 /// The first position of any log.
 const FIRST_POSITION: BinlogPosition = BinlogPosition {
@@ -50,7 +50,8 @@ pub(super) struct ResumeCheckpoint {
 
 #[derive(Debug)]
 pub(super) struct ResumePlan {
-    pub(super) timelines: Vec<TimelineId>,
+    /// The tables with which memory goes on.
+    pub(super) tables: Vec<TableId>,
     /// The positions of their columns.
     pub(super) routes: Vec<TableRoute>,
     pub(super) applied_gtids: AppliedGtids,
@@ -118,8 +119,8 @@ pub(super) async fn start(
             base: checkpoint.base.clone(),
             position: suspended.floor,
             plan: Some(ResumePlan {
-                routes: routes_of(suspended, &suspended.timeline_ids),
-                timelines: suspended.timeline_ids.clone(),
+                routes: routes_of(suspended, &suspended.tables),
+                tables: suspended.tables.clone(),
                 applied_gtids: suspended.applied_gtids.clone().or_restart(),
                 seek: None,
             }),
@@ -128,7 +129,7 @@ pub(super) async fn start(
     }
     let sought = seek(binlog, conn, server, &checkpoint).await?;
     match sought {
-        Ok((file, seek, timelines)) => {
+        Ok((file, seek, tables)) => {
             let number = file_number(&file).map_or(0, |(_, number)| number);
             Ok(StreamStart {
                 file,
@@ -138,8 +139,8 @@ pub(super) async fn start(
                     offset: FIRST_OFFSET,
                 },
                 plan: Some(ResumePlan {
-                    routes: routes_of(suspended, &timelines),
-                    timelines,
+                    routes: routes_of(suspended, &tables),
+                    tables,
                     applied_gtids: {
                         let (held, last) = seek.applied();
                         AppliedGtids::starting_after(held.clone(), last.clone())
@@ -182,8 +183,8 @@ pub(super) fn log_refill(why: &dyn std::fmt::Display) {
     tracing::info!("memory is filled anew beside this server: {why}");
 }
 
-fn routes_of(suspended: &SuspendedMemory, timelines: &[TimelineId]) -> Vec<TableRoute> {
-    let is_resumed = |route: &&TableRoute| timelines.contains(&route.timeline_id);
+fn routes_of(suspended: &SuspendedMemory, tables: &[TableId]) -> Vec<TableRoute> {
+    let is_resumed = |route: &&TableRoute| tables.contains(&route.table_id);
     suspended
         .routes
         .routes
@@ -193,16 +194,16 @@ fn routes_of(suspended: &SuspendedMemory, timelines: &[TimelineId]) -> Vec<Table
         .collect()
 }
 
-/// The file to start with, and the timelines whose tables are the same; or why memory must be emptied.
+/// The file to start with, and the tables that are the same; or why memory must be emptied.
 async fn seek(
     binlog: &Binlog,
     conn: &mut AccountConnection,
     server: &ServerFacts,
     checkpoint: &ResumeCheckpoint,
-) -> Result<Result<(String, ResumeSearch, Vec<TimelineId>), String>, BinlogError> {
+) -> Result<Result<(String, ResumeSearch, Vec<TableId>), String>, BinlogError> {
     let (before, suspended) = (&checkpoint.server, &checkpoint.suspended);
     let failed = BinlogError::while_doing("the server's history cannot be read");
-    if suspended.timeline_ids.is_empty() {
+    if suspended.tables.is_empty() {
         return Ok(Err("no timeline was in it yet".to_owned()));
     }
     if !(before.gtids && server.gtids) {
@@ -232,10 +233,10 @@ async fn seek(
                 .to_owned(),
         ));
     };
-    let mut timelines = Vec::new();
-    for timeline in &suspended.timeline_ids {
+    let mut tables = Vec::new();
+    for table in &suspended.tables {
         let created =
-            match foreign_keys::load_table_definitions(binlog.show_create_queries(*timeline), conn)
+            match foreign_keys::load_table_definitions(binlog.show_create_queries(*table), conn)
                 .await
             {
                 Ok(created) => created,
@@ -244,14 +245,14 @@ async fn seek(
                 Err(error) => return Err(failed(error)),
             };
         let printed = fingerprint(&created);
-        if printed.is_some() && printed == binlog.table_fingerprint(*timeline) {
-            timelines.push(*timeline);
+        if printed.is_some() && printed == binlog.table_fingerprint(*table) {
+            tables.push(*table);
         }
     }
-    if timelines.is_empty() {
+    if tables.is_empty() {
         return Ok(Err("the tables are defined otherwise there".to_owned()));
     }
-    Ok(Ok((file, seek, timelines)))
+    Ok(Ok((file, seek, tables)))
 }
 
 async fn find_file(
@@ -308,13 +309,15 @@ impl Binlog {
         });
     }
 
-    /// A timeline's tables, each with its SHOW CREATE TABLE query.
-    pub(super) fn show_create_queries(&self, timeline_id: TimelineId) -> Vec<(String, String)> {
-        if let Some(table) = self.joined_table(timeline_id) {
-            return vec![(table.table.clone(), table.show_create_query())];
-        }
+    /// A joined table, or a timeline's tables, each with its SHOW CREATE TABLE query.
+    pub(super) fn show_create_queries(&self, table: TableId) -> Vec<(String, String)> {
+        let Some(timeline) = table.timeline() else {
+            let joined = self.joined_table(table).into_iter();
+            let queries = joined.map(|it| (it.table.clone(), it.show_create_query()));
+            return queries.collect();
+        };
         let timelines = self.cached_timelines();
-        let tables = timelines.get(timeline_id.0).map(|place| &place.tables);
+        let tables = timelines.get(timeline.0).map(|it| &it.tables);
         tables.map_or_else(Vec::new, TimelineTables::show_create_queries)
     }
 }

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use headwater_rows::{MessageKey, RowCache, RowLink};
+use headwater_rows::{RowCache, RowLink};
 use headwater_session::cached_rows::CacheFill;
+use headwater_timeline::index::RowKey;
 
 use super::cached_timeline::CachedTimeline;
 use super::candidates::{CandidateMessages, CandidateRequest};
@@ -90,8 +91,8 @@ impl Binlog {
             return;
         }
         let replication = &state.replication;
-        let is_same = |row: MessageKey| {
-            replication.is_streamed(row.0) && replication.is_row_unchanged(mark, row)
+        let is_same = |row: RowKey| {
+            replication.is_streamed(row.table) && replication.is_row_unchanged(mark, row)
         };
         if !fill.lists.iter().all(|reply| is_same(reply.list.whose)) {
             return;
@@ -103,10 +104,10 @@ impl Binlog {
         }
         let variant = fill.cache_key();
         for (observed, kept) in fill.observed_rows(answer) {
-            let message = (timeline.id(), observed.id);
+            let message = RowKey::message(timeline.id(), observed.id);
             let mut others = observed.joined_rows.iter().flatten();
             if replication.is_row_unchanged(mark, message) && others.all(|other| is_same(*other)) {
-                let link = |other: &Option<MessageKey>| {
+                let link = |other: &Option<RowKey>| {
                     other.map_or(RowLink::NONE, |other| rows.link_to(other))
                 };
                 let links: Vec<RowLink> = observed.joined_rows.iter().map(link).collect();
@@ -155,7 +156,7 @@ impl Binlog {
         };
         edits.rows().for_each(|row| rows.invalidate(row));
         edits
-            .whole_timelines()
-            .for_each(|timeline| rows.invalidate_timeline(timeline));
+            .whole_tables()
+            .for_each(|table| rows.invalidate_table(table));
     }
 }

@@ -19,7 +19,7 @@ use crate::clock;
 use headwater_log::assembler::{EventOutcome, LogStreamError, TransactionAssembler};
 use headwater_log::replication_state::StreamGeneration;
 use headwater_log::routes::{TableRoute, TableRoutes};
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::TableId;
 
 /// Interval of the server's heartbeats while it sends nothing else.
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -328,13 +328,13 @@ fn begin_stream(
         .send_if_modified(|case| std::mem::replace(case, server.case) != server.case);
     let start = begins.position;
     let plan = begins.plan.as_ref();
-    let resumed: Vec<TimelineId> = plan.map_or_else(Vec::new, |warm| warm.timelines.clone());
+    let resumed: Vec<TableId> = plan.map_or_else(Vec::new, |warm| warm.tables.clone());
     let blind = timelines
         .iter()
         .flat_map(|timeline| timeline.tables.blind_routes());
     let blind = blind.chain(joined.iter().map(|table| table.blind_route()));
     let mut routes: Vec<TableRoute> = blind
-        .filter(|route| !resumed.contains(&route.timeline_id))
+        .filter(|route| !resumed.contains(&route.table_id))
         .collect();
     routes.extend(plan.iter().flat_map(|warm| warm.routes.iter().cloned()));
     let routes = TableRoutes {
@@ -346,14 +346,14 @@ fn begin_stream(
     state.seeking = unconfirmed.is_some();
     let generation = match begins.plan {
         Some(ResumePlan {
-            timelines,
+            tables,
             applied_gtids: applied,
             ..
         }) => {
             binlog.resumed.fetch_add(1, Ordering::Relaxed);
             let told_from = unconfirmed.unwrap_or(start);
-            let timelines = (&*timelines, told_from);
-            state.replication.resume(start, routes, timelines, applied)
+            let tables = (&*tables, told_from);
+            state.replication.resume(start, routes, tables, applied)
         }
         None => {
             state.filled_since = clock::now();
@@ -372,21 +372,22 @@ fn begin_stream(
     for timeline in &timelines {
         let number = timeline.id();
         let mut index = timeline.index_mut();
-        match (resumed.contains(&number), unconfirmed) {
+        match (resumed.contains(&number.into()), unconfirmed) {
             (true, None) => index.resume(start),
             (true, Some(_)) => index.resume_unconfirmed(start),
             (false, _) => index.begin_anew(),
         }
         drop(index);
-        let is_known = resumed.contains(&number) && timeline.preloaded.load(Ordering::Relaxed);
+        let is_known =
+            resumed.contains(&number.into()) && timeline.preloaded.load(Ordering::Relaxed);
         // The loader that would have retried a blocked timeline belonged to the previous stream.
         if !is_known || timeline.block_reason().is_some() {
             binlog.load(LoadRequest::Schema(number));
         }
     }
     for table in &joined {
-        if !resumed.contains(&table.timeline_id) {
-            binlog.load(LoadRequest::JoinedTable(table.timeline_id));
+        if !resumed.contains(&table.table_id) {
+            binlog.load(LoadRequest::JoinedTable(table.table_id));
         }
     }
     let version = binlog.routes_version.load(Ordering::Acquire);

@@ -26,7 +26,7 @@ use headwater_feed::template::{OutcomeCounters, TableName};
 use headwater_feed::words::StatementWords;
 use headwater_feed::{FeedDefinition, FeedId, NarrowingRefusal, Template, shape};
 use headwater_log::joined_table::JoinedTable;
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::TableId;
 
 /// The most tables that are logged as invisible.
 const MOST_UNSEEN: usize = 100;
@@ -296,7 +296,7 @@ impl FeedWorker<'_> {
                         .rows_section
                         .caches(&tables.database, &names.message);
                     let keep = shape.row_dependencies.as_ref().filter(|_| keeps);
-                    let others = keep.and_then(|keep| self.joined_timelines(keep, &tables));
+                    let others = keep.and_then(|keep| self.joined_tables(keep, &tables));
                     if others.is_none() {
                         shape.row_dependencies = None;
                     }
@@ -304,7 +304,7 @@ impl FeedWorker<'_> {
                     let number = FeedId(self.feeds.first_number + at);
                     let template =
                         Template::new(number, tables.database.clone(), names, types, shape, named);
-                    let template = template.with_timelines(joined, lists);
+                    let template = template.with_tables(joined, lists);
                     let template = template.with_counters(OutcomeCounters {
                         template: Arc::clone(counted),
                         feed: Some(Arc::clone(&feed.counted)),
@@ -322,23 +322,24 @@ impl FeedWorker<'_> {
         Some((version, Err(refusal)))
     }
 
-    /// The timelines of the rows that a template's rows are made of, and of those that its author lists are made of. `None`: not all of
+    /// The tables of the rows that a template's rows are made of, and of those that its author lists are made of. `None`: not all of
     /// them can be followed.
-    fn joined_timelines(
+    fn joined_tables(
         &self,
         keep: &RowDependencies,
         tables: &DatabaseCatalogue,
-    ) -> Option<(Vec<TimelineId>, Vec<TimelineId>)> {
+    ) -> Option<(Vec<TableId>, Vec<TableId>)> {
         if keep.joined_rows.len() > MAX_LINKS || keep.lists.len() > MOST_LISTS {
             return None;
         }
-        let timeline = |table: &str, id: &str| {
+        let register = |table: &str, id: &str| {
             let facts = tables.catalogue_table(table)?;
             let binlog = &self.feeds.binlog;
             let follows =
                 binlog.row_cache().is_some() && facts.engine.eq_ignore_ascii_case("InnoDB");
             let table = JoinedTable {
-                timeline_id: TimelineId(0),
+                // Its number is given when it is registered.
+                table_id: TableId::Joined(0),
                 database: tables.database.clone(),
                 table: table.to_owned(),
                 id: id.to_owned(),
@@ -348,11 +349,11 @@ impl FeedWorker<'_> {
         let refers = keep
             .joined_rows
             .iter()
-            .map(|it| timeline(&it.table, &it.id));
+            .map(|it| register(&it.table, &it.id));
         let lists = keep
             .lists
             .iter()
-            .map(|it| timeline(&it.table, &it.reader_column));
+            .map(|it| register(&it.table, &it.reader_column));
         Some((
             refers.collect::<Option<_>>()?,
             lists.collect::<Option<_>>()?,

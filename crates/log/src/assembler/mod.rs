@@ -586,10 +586,11 @@ impl TransactionAssembler {
                     if changes.len() > most {
                         return Err(LogStreamError::TooLarge(most));
                     }
-                    let lost = row_changes::table_lost(route).map(|lost| (route.timeline_id, lost));
+                    let timeline = route.table_id.timeline();
+                    let lost = timeline.zip(row_changes::table_lost(route));
                     changes.extend(lost.filter(|lost| changes.last() != Some(lost)));
                     if let Some(edits) = edits.as_mut().filter(|_| row_changes::is_cached(route)) {
-                        edits.add_all(route.timeline_id);
+                        edits.add_all(route.table_id);
                     }
                     continue;
                 }

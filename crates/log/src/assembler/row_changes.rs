@@ -4,7 +4,7 @@ use super::row_event::{ImageCell, RowImage};
 use crate::edits::RowEdits;
 use crate::evidence::TableRole;
 use crate::routes::TableRoute;
-use headwater_timeline::index::{TimelineChange, TimelineId};
+use headwater_timeline::index::{RowKey, TimelineChange, TimelineId};
 
 /// The change if a whole table is lost; `None` for a joined table, which is in no index.
 pub(crate) fn table_lost(route: &TableRoute) -> Option<TimelineChange> {
@@ -40,18 +40,24 @@ pub(crate) fn record_row_change(
     if let Some(edits) = edits.as_mut().filter(|_| is_cached(route)) {
         for [id, ..] in old.iter().chain(&new) {
             match id {
-                ImageCell::Number(id) => edits.add((route.timeline_id, *id)),
-                _ => edits.add_all(route.timeline_id),
+                ImageCell::Number(id) => edits.add(RowKey {
+                    table: route.table_id,
+                    id: *id,
+                }),
+                _ => edits.add_all(route.table_id),
             }
         }
     }
     if old == new {
         return;
     }
+    let Some(timeline_id) = route.table_id.timeline() else {
+        return;
+    };
     let mut add = |change| {
-        changes.push((route.timeline_id, change));
+        changes.push((timeline_id, change));
         if let (Some(edits), TimelineChange::MessagesLost) = (&mut edits, change) {
-            edits.add_all(route.timeline_id);
+            edits.add_all(route.table_id);
         }
     };
     match route.table {

@@ -27,7 +27,7 @@ fn route() -> TableRoute {
         kind: headwater_timeline::definition::TimelineDefinition::classic().id_type,
     };
     TableRoute {
-        timeline_id: TIMELINE,
+        table_id: TIMELINE.into(),
         table: TableRole::Message,
         database: "tl".into(),
         name: "message".into(),
@@ -95,7 +95,7 @@ fn start() -> Instant {
 impl ProofWorld {
     fn new(minimal: bool) -> ProofWorld {
         let mut following = ReplicationState::new(true);
-        following.add_timeline(route().timeline_id, [route()]);
+        following.add_routes([route()]);
         let mut world = ProofWorld {
             minimal,
             now: start(),
@@ -527,7 +527,7 @@ fn a_proof_of_a_stream_that_is_lost_proves_nothing() {
 #[test]
 fn a_row_in_an_impossible_state_is_reported() {
     let mut following = ReplicationState::new(false);
-    following.add_timeline(route().timeline_id, [route()]);
+    following.add_routes([route()]);
     let generation = following.begin(end_of(0), TableRoutes::default());
     following.confirm_start(generation);
     following.push(
@@ -576,7 +576,7 @@ fn a_log_that_ends_before_what_was_received_was_reset() {
 #[test]
 fn freshness_is_of_its_stream_and_of_its_time() {
     let mut following = ReplicationState::new(true);
-    following.add_timeline(route().timeline_id, [route()]);
+    following.add_routes([route()]);
     let generation = following.begin(
         end_of(0),
         TableRoutes {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headwater_feed::Template;
 use headwater_feed::binding::{FeedPageRequest, FeedStatement};
-use headwater_rows::MessageKey;
+use headwater_timeline::index::RowKey;
 use headwater_wire::resultset::QueryReply;
 
 use super::cached_page::FeedCacheScope;
@@ -16,7 +16,7 @@ use crate::cached_rows::{AuthorListReply, QueriedAuthorList};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorListQuery {
     /// The reader's rows in the list's table.
-    pub whose: MessageKey,
+    pub whose: RowKey,
     /// The query's text, up to the reader's id.
     pub query: Arc<str>,
     /// What the result depends on besides the text.
@@ -67,16 +67,19 @@ impl FeedCacheScope {
         if lists.is_empty() {
             return Some(self);
         }
-        if lists.len() != template.list_timelines.len() {
+        if lists.len() != template.list_tables.len() {
             return None;
         }
         let also = index_numbers(&request.authors, template).ok()?;
         let each = lists
             .iter()
-            .zip(&*template.list_timelines)
-            .map(|(list, timeline)| {
+            .zip(&*template.list_tables)
+            .map(|(list, table)| {
                 Some(AuthorListQuery {
-                    whose: (*timeline, list.reader(statement)?),
+                    whose: RowKey {
+                        table: *table,
+                        id: list.reader(statement)?,
+                    },
                     query: list.author_query(statement)?.into(),
                     key: self.settings.clone().into(),
                     rule: match list.admits {
@@ -133,7 +136,7 @@ impl CandidateQuery {
             format!(
                 "{}{} LIMIT {}",
                 list.query,
-                list.whose.1,
+                list.whose.id,
                 MAX_LISTED_AUTHORS + 1
             )
         };

@@ -12,7 +12,7 @@ use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::joined_tables::{JoinedRowReference, ReferenceKeySource};
 use headwater_rows::CacheKey;
 use headwater_rows::template::ResultEnvelope;
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::{RowKey, TableId};
 use headwater_wire::reply::layout::ResultSetParts;
 use headwater_wire::resultset::column;
 
@@ -38,7 +38,7 @@ pub struct CachedPageRequest {
     /// The rows' cache key.
     pub cache_key: CacheKey,
     /// The timelines of the joined tables.
-    pub joined_tables: Arc<[TimelineId]>,
+    pub joined_tables: Arc<[TableId]>,
     /// Author lists besides the reader's follows, and the author of each message.
     pub lists: Option<(Vec<AuthorListKey>, Vec<u64>)>,
     /// The result-set envelope, which also gives the first row's packet number.
@@ -122,7 +122,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             named: candidates.ids.clone(),
             exhaustive: candidates.exhaustive,
             cache_key: variant,
-            joined_tables: Arc::clone(&template.joined_timelines),
+            joined_tables: Arc::clone(&template.joined_tables),
             lists: (!keeping.lists.is_empty()).then(|| {
                 (
                     keeping.author_list_keys(template, candidates),
@@ -208,7 +208,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let (frame, rows) =
             cached_rows::read_observations(bytes, &parts, binary, id, page_candidates)?;
         let refers = &template.shape.row_dependencies.as_ref()?.joined_rows;
-        let others = (&refers[..], &template.joined_timelines[..]);
+        let others = (&refers[..], &template.joined_tables[..]);
         let others = JoinedRows::read(bytes, &parts, binary, (id, candidate_set), others)?;
         Some(CacheFill {
             cache: Arc::clone(&template.row_cache),
@@ -242,7 +242,7 @@ struct JoinedRows {
 }
 
 struct JoinedTableRows {
-    table: TimelineId,
+    table: TableId,
     /// The reply's column with its key; `None`: the message's author.
     column: Option<usize>,
     decides: bool,
@@ -255,7 +255,7 @@ impl JoinedRows {
         parts: &ResultSetParts,
         binary: bool,
         (message, found): (MessageColumn<'_>, &CandidateSet),
-        (refers, places): (&[JoinedRowReference], &[TimelineId]),
+        (refers, places): (&[JoinedRowReference], &[TableId]),
     ) -> Option<JoinedRows> {
         let each = refers.iter().zip(places).map(|(refer, timeline)| {
             let column = match &refer.key_source {
@@ -303,7 +303,10 @@ impl JoinedRows {
                 }
                 (Some(_), None) => return None,
             };
-            Some(key.map(|key| (table.table, key)))
+            Some(key.map(|id| RowKey {
+                table: table.table,
+                id,
+            }))
         });
         Some(MessageObservation {
             joined_rows: made_of.collect::<Option<_>>()?,

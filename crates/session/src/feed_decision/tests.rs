@@ -21,7 +21,7 @@ use headwater_feed::words::StatementWords;
 use headwater_feed::{FeedId, FeedNames, shape};
 use headwater_statement::{StatementEffects, TableLockEffect};
 use headwater_timeline::IntegerColumnType;
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::TableId;
 use headwater_wire::packet;
 use headwater_wire::response::{ErrPacket, OkPacket};
 use headwater_wire::resultset::{result_set_of, result_set_with_status};

@@ -22,6 +22,7 @@ mod newest_messages;
 mod page;
 mod shard;
 mod sharded_table;
+mod table_id;
 #[cfg(test)]
 mod tests;
 mod tombstones;
@@ -39,6 +40,7 @@ use maintenance::{SweepPace, TombstoneSweep};
 pub use newest_messages::{MessageRange, NewestMessages};
 pub use page::{MissingEntries, TimelinePage};
 use sharded_table::ShardedTable;
+pub use table_id::{RowKey, TableId};
 use tombstones::TombstoneSet;
 use window::AuthorWindow;
 pub use window_item::{KeyedMessage, WindowItem};

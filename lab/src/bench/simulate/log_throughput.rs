@@ -109,7 +109,7 @@ impl SyntheticLog {
 fn routes() -> TableRoutes {
     let kind = IdType::IntUnsigned;
     let route = |table, name: &str, columns| TableRoute {
-        timeline_id: TimelineId(0),
+        table_id: TimelineId(0).into(),
         table,
         database: "tl".into(),
         name: name.into(),

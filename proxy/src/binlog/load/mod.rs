@@ -36,13 +36,13 @@ use headwater_log::joined_table::JoinedTable;
 use headwater_log::replication_state::StreamGeneration;
 use headwater_lookup::backlog::{BacklogRequest, PageBacklog, PreloadProgress};
 use headwater_lookup::id_density::IdDensity;
-use headwater_timeline::index::{KeyedMessage, TimelineId, WindowItem};
+use headwater_timeline::index::{KeyedMessage, TableId, TimelineId, WindowItem};
 
 /// A load request. `done` receives whether the entries are resident.
 #[derive(Debug)]
 pub(super) enum LoadRequest {
     Schema(TimelineId),
-    JoinedTable(TimelineId),
+    JoinedTable(TableId),
     /// All that a page needs.
     Page {
         timeline: TimelineId,
@@ -138,7 +138,7 @@ struct LoadWorker {
     generation: StreamGeneration,
     backlog: PageBacklog,
     /// The last warning logged for a timeline or a joined table.
-    last_warnings: BTreeMap<TimelineId, String>,
+    last_warnings: BTreeMap<TableId, String>,
 }
 
 /// Pages that calls wait for, with their waiters.
@@ -153,7 +153,7 @@ impl LoadWorker {
                 LoadRequest::List { done, .. } | LoadRequest::PartialPage { done, .. }
                     if done.is_closed() => {}
                 LoadRequest::Schema(timeline) => self.load_schema(timeline).await,
-                LoadRequest::JoinedTable(timeline) => self.load_joined_table(timeline).await,
+                LoadRequest::JoinedTable(table) => self.load_joined_table(table).await,
                 LoadRequest::Page {
                     timeline,
                     page: page_request,
@@ -229,11 +229,11 @@ impl LoadWorker {
         if let Err(error) = done {
             let database = timeline.database();
             let text = format!("memory cannot be filled for {database}: {error}");
-            self.warn_once(timeline.id(), text);
+            self.warn_once(timeline.id().into(), text);
         }
     }
 
-    fn warn_once(&mut self, number: TimelineId, text: String) {
+    fn warn_once(&mut self, number: TableId, text: String) {
         if self.last_warnings.get(&number) != Some(&text) {
             tracing::warn!("{text}");
             self.last_warnings.insert(number, text);
@@ -292,16 +292,16 @@ impl LoadWorker {
         }
     }
 
-    async fn load_joined_table(&mut self, number: TimelineId) {
+    async fn load_joined_table(&mut self, id: TableId) {
         self.sync_generation();
-        let Some(table) = self.binlog.joined_table(number) else {
+        let Some(table) = self.binlog.joined_table(id) else {
             return;
         };
         if let Err(error) = self.load_joined_columns(&table).await {
             let (database, name) = (&table.database, &table.table);
             let text = format!("rows that show those of {database}.{name} are not kept: {error}");
-            self.warn_once(number, text);
-            self.retry_later(LoadRequest::JoinedTable(number), RETRY_JOINED);
+            self.warn_once(id, text);
+            self.retry_later(LoadRequest::JoinedTable(id), RETRY_JOINED);
         }
     }
 

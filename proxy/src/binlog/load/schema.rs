@@ -10,7 +10,7 @@ use crate::binlog::row_decoding::texts;
 use headwater_log::joined_table::JoinedTable;
 use headwater_log::replication_state::StreamGeneration;
 use headwater_log::routes::TableRoute;
-use headwater_timeline::index::TimelineId;
+use headwater_timeline::index::TableId;
 
 /// Reads the columns' positions. The stream follows the tables already: a change of them restarts everything. False if the tables do not
 /// exist.
@@ -30,7 +30,7 @@ pub(super) async fn load_columns(
         .filter_map(texts)
         .map(|[table, column]| (table, column))
         .collect();
-    let printed = table_fingerprint(binlog, timeline.id(), conn).await?;
+    let printed = table_fingerprint(binlog, timeline.id().into(), conn).await?;
     let Some(routes) = timeline.tables.routes(&columns) else {
         // The tables are gone, or not visible: nothing of them is cached.
         return Ok(false);
@@ -38,7 +38,7 @@ pub(super) async fn load_columns(
     Ok(adopt_columns(
         binlog,
         generation,
-        timeline.id(),
+        timeline.id().into(),
         routes,
         printed,
     ))
@@ -58,9 +58,9 @@ pub(super) async fn load_joined_columns(
         .filter_map(texts)
         .map(|[column]| column)
         .collect();
-    let printed = table_fingerprint(binlog, table.timeline_id, conn).await?;
+    let printed = table_fingerprint(binlog, table.table_id, conn).await?;
     Ok(match table.route(&columns) {
-        Some(route) => adopt_columns(binlog, generation, table.timeline_id, [route], printed),
+        Some(route) => adopt_columns(binlog, generation, table.table_id, [route], printed),
         None => false,
     })
 }
@@ -68,13 +68,12 @@ pub(super) async fn load_joined_columns(
 /// The definitions of a timeline's tables, if no foreign key changes their rows.
 async fn table_fingerprint(
     binlog: &Binlog,
-    timeline_id: TimelineId,
+    table: TableId,
     conn: &mut AccountConnection,
 ) -> Result<Option<String>, BinlogError> {
-    let created =
-        foreign_keys::load_table_definitions(binlog.show_create_queries(timeline_id), conn)
-            .await
-            .map_err(BinlogError::while_doing("the tables' keys cannot be read"))?;
+    let created = foreign_keys::load_table_definitions(binlog.show_create_queries(table), conn)
+        .await
+        .map_err(BinlogError::while_doing("the tables' keys cannot be read"))?;
     match foreign_keys::cascading_keys(&created).into_iter().next() {
         Some(obstacle) => Err(obstacle.into()),
         None => Ok(resumption::fingerprint(&created)),
@@ -84,18 +83,16 @@ async fn table_fingerprint(
 fn adopt_columns(
     binlog: &Binlog,
     generation: StreamGeneration,
-    timeline_id: TimelineId,
+    table: TableId,
     routes: impl IntoIterator<Item = TableRoute>,
     printed: Option<String>,
 ) -> bool {
     let mut state = binlog.state();
-    let adopted = state
-        .replication
-        .set_columns(generation, timeline_id, routes);
+    let adopted = state.replication.set_columns(generation, table, routes);
     if adopted {
         match printed {
-            Some(printed) => binlog.table_fingerprints().insert(timeline_id, printed),
-            None => binlog.table_fingerprints().remove(&timeline_id),
+            Some(printed) => binlog.table_fingerprints().insert(table, printed),
+            None => binlog.table_fingerprints().remove(&table),
         };
     }
     drop(state);

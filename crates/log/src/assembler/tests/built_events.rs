@@ -505,7 +505,7 @@ fn a_change_of_another_column_is_an_edit() {
         assert!(matches!(heard(false), EventOutcome::Passed(_)));
         let ids = match heard(true) {
             EventOutcome::Transaction(_, changes, edits) if changes.is_empty() => {
-                edits.rows().map(|(_, id)| id).collect()
+                edits.rows().map(|row| row.id).collect()
             }
             _ => Vec::new(),
         };
@@ -544,9 +544,12 @@ fn changes_of_memory_are_changes_of_rows() {
         }
     };
     let edits = heard("message", 3, &message, &routes()).unwrap();
-    assert_eq!(edits.rows().map(|(_, id)| id).collect::<Vec<_>>(), [5]);
+    assert_eq!(edits.rows().map(|row| row.id).collect::<Vec<_>>(), [5]);
     assert!(heard("follower", 2, &follow, &routes()).unwrap().is_empty());
     let edits = heard("message", 3, &message, &blind()).unwrap();
-    assert_eq!(edits.whole_timelines().collect::<Vec<_>>(), [TimelineId(0)]);
+    assert_eq!(
+        edits.whole_tables().collect::<Vec<_>>(),
+        [headwater_timeline::index::TableId::Messages(TimelineId(0))]
+    );
     assert!(heard("follower", 2, &follow, &blind()).unwrap().is_empty());
 }

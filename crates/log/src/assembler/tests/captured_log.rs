@@ -126,7 +126,7 @@ pub(crate) fn routes() -> TableRoutes {
 /// The same with other types of ids and users.
 pub(crate) fn routes_with_types(id: IdType, user: IdType) -> TableRoutes {
     let route = |table, name: &str, columns, first| TableRoute {
-        timeline_id: TimelineId(0),
+        table_id: TimelineId(0).into(),
         table,
         database: "tl".into(),
         name: name.into(),

@@ -72,7 +72,7 @@ pub(super) fn template(text: &str) -> Arc<Template> {
         .as_ref()
         .map_or(0, |keep| keep.lists.len());
     let template = Template::new(FeedId(0), "tl".into(), names, types, shape, named);
-    Arc::new(template.with_timelines(Vec::new(), vec![TimelineId(70); lists]))
+    Arc::new(template.with_tables(Vec::new(), vec![TableId::Joined(6); lists]))
 }
 
 pub(super) struct TemplateKnowledge(
