@@ -12,6 +12,8 @@ pub struct ProcessLimits {
     pub sessions_per_account: usize,
     /// Concurrent sessions from one address; more are refused with error 1040. 0: no limit.
     pub sessions_per_address: usize,
+    /// Connections to the server being made at a time; further clients wait to be accepted.
+    pub connecting: usize,
     /// Time in which a client has to log in, in milliseconds; 0: the server's limit alone.
     pub login_ms: u64,
     /// Longest statement that is parsed, in bytes; longer ones are relayed unread.
@@ -52,6 +54,7 @@ impl Default for ProcessLimits {
             sessions: 10_000,
             sessions_per_account: 0,
             sessions_per_address: 0,
+            connecting: 256,
             login_ms: 60_000,
             statement_bytes: 256 * 1024,
             pending_ids: 20_000,
@@ -109,6 +112,7 @@ impl ProcessLimits {
             sessions,
             sessions_per_account: _,
             sessions_per_address: _,
+            connecting,
             login_ms: _,
             statement_bytes: _,
             pending_ids: _,
@@ -126,6 +130,7 @@ impl ProcessLimits {
             drain_ms: _,
         } = *in_force;
         self.sessions = sessions;
+        self.connecting = connecting;
     }
 
     /// Checks the bounds of each limit.
@@ -135,6 +140,7 @@ impl ProcessLimits {
     pub fn validate(&self) -> Result<(), LimitFault> {
         let bounds = [
             ("sessions", self.sessions as u64, 1, u64::MAX),
+            ("connecting", self.connecting as u64, 1, u64::MAX),
             ("connect_ms", self.connect_ms, 1, u64::MAX),
             ("stalled_ms", self.stalled_ms, 1_000, u64::MAX),
             (

@@ -131,12 +131,11 @@ fn parse_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError 
 }
 
 /// What once was a setting, with its value.
-const CONSTANTS: [(&str, &str); 6] = [
+const CONSTANTS: [(&str, &str); 5] = [
     (
         "listen_backlog",
         "as long as the system allows (net.core.somaxconn)",
     ),
-    ("limits.connecting", "256"),
     ("limits.in_flight", "64"),
     ("limits.statements", "1000"),
     ("limits.authors", "65536"),

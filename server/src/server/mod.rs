@@ -63,8 +63,6 @@ use headwater_proxy::upstreams::ListenerRoute;
 use headwater_session::process_user::ProcessUser;
 use headwater_session::tls_policy::{ServerLegTls, TlsPolicy};
 
-/// Connections to the server that are made at one time; further clients wait to be accepted.
-const MOST_CONNECTING: usize = 256;
 /// The most permits that can be acquired at once.
 const MAX_SESSIONS: usize = (u32::MAX >> 4) as usize;
 /// Interval of the warning that a port cannot accept clients.
@@ -461,7 +459,9 @@ impl ProxyServer {
         self.start_admin(drain.signal());
         self.start_background().await;
         tokio::pin!(stop);
-        let connecting = Arc::new(Semaphore::new(MOST_CONNECTING));
+        let connecting = Arc::new(Semaphore::new(
+            self.shared().limits.connecting.min(MAX_SESSIONS),
+        ));
         let mut complained: Option<Instant> = None;
         loop {
             tokio::select! {
