@@ -3,8 +3,8 @@
 //! A stream begins unproven: what was committed before it may not be readable yet. Once it is proven, the applied transactions are
 //! exact. When the log cannot be followed, the state is suspended. The next stream has a new generation, and work of older ones is void.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -94,7 +94,7 @@ pub struct ReplicationState {
     queue: TransactionQueue,
     routes: Arc<TableRoutes>,
     /// The position from which each table's rows are streamed; none while they are not.
-    start_positions: HashMap<TableId, BinlogPosition>,
+    start_positions: BTreeMap<TableId, BinlogPosition>,
     /// The last proof failed: calls do not wait for the next one.
     suspect: bool,
     last_proof: Option<Instant>,
@@ -257,12 +257,10 @@ impl ReplicationState {
         let mut applied_gtids = std::mem::take(&mut self.applied_gtids);
         applied_gtids.mark_applied_to(floor);
         applied_gtids.forget_received();
-        let mut tables: Vec<TableId> = self.start_positions.keys().copied().collect();
-        tables.sort_unstable();
         let memory = SuspendedMemory {
             floor,
             routes: self.routes(),
-            tables,
+            tables: self.start_positions.keys().copied().collect(),
             applied_gtids,
         };
         self.discard();
