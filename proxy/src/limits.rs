@@ -106,31 +106,31 @@ pub enum LimitFault {
 }
 
 impl ProcessLimits {
-    /// Keeps the limits that the process was built upon: a new limit says here whether a reload changes it.
-    pub fn retain_in_force(&mut self, in_force: &ProcessLimits) {
-        let ProcessLimits {
-            sessions,
-            sessions_per_account: _,
-            sessions_per_address: _,
-            connecting,
-            login_ms: _,
-            statement_bytes: _,
-            pending_ids: _,
-            tail_bytes: _,
-            list_authors: _,
-            candidates: _,
-            templates: _,
-            prepared_statements: _,
-            databases: _,
-            stalled_ms: _,
-            last_words_ms: _,
-            connect_ms: _,
-            check_ms: _,
-            recheck_ms: _,
-            drain_ms: _,
-        } = *in_force;
-        self.sessions = sessions;
-        self.connecting = connecting;
+    /// These limits, but for those that the process was built upon: they stay as they are `now`. A new limit says here which of the two
+    /// it is.
+    #[must_use]
+    pub fn retaining(self, now: &ProcessLimits) -> ProcessLimits {
+        ProcessLimits {
+            sessions: now.sessions,
+            connecting: now.connecting,
+            sessions_per_account: self.sessions_per_account,
+            sessions_per_address: self.sessions_per_address,
+            login_ms: self.login_ms,
+            statement_bytes: self.statement_bytes,
+            pending_ids: self.pending_ids,
+            tail_bytes: self.tail_bytes,
+            list_authors: self.list_authors,
+            candidates: self.candidates,
+            templates: self.templates,
+            prepared_statements: self.prepared_statements,
+            databases: self.databases,
+            stalled_ms: self.stalled_ms,
+            last_words_ms: self.last_words_ms,
+            connect_ms: self.connect_ms,
+            check_ms: self.check_ms,
+            recheck_ms: self.recheck_ms,
+            drain_ms: self.drain_ms,
+        }
     }
 
     /// Checks the bounds of each limit.

@@ -55,8 +55,7 @@ impl ServeSettings {
         requested: &ServeSettings,
         relays_only: bool,
     ) -> (ServeSettings, SettingChanges) {
-        let mut next = requested.clone();
-        next.retain_in_force(self);
+        let mut next = requested.clone().retaining(self);
         // A relay-only process has nothing to accelerate with.
         next.accelerate &= !relays_only;
         let changes = SettingChanges {
@@ -66,79 +65,57 @@ impl ServeSettings {
         (next, changes)
     }
 
-    /// Keeps everything that the process was built upon: ports, threads, connections to the server, and memory.
-    fn retain_in_force(&mut self, now: &ServeSettings) {
-        // A new setting does not compile until it says here, or in its section, whether a reload changes it.
-        let ServeSettings {
-            listen,
-            socket,
-            upstream,
-            failover,
-            listeners,
-            service,
-            proxy_protocol,
-            upstream_tls,
-            threads,
-            freshness,
-            binlog,
-            requested_limits,
-            memory,
-            takeover,
-            takes_over,
-            rows:
-                RowsSection {
-                    memory_bytes,
-                    tables: _,
-                },
-            log:
-                LogSection {
-                    level: _,
-                    format,
-                    slow_ms: _,
-                },
-            admin:
-                AdminSection {
-                    listen: admin_listen,
-                    token,
-                    show: _,
-                },
-            limits,
-            accelerate: _,
-            case: _,
-            classic_by_default: _,
-            compression: _,
-            definitions: _,
-            feeds: _,
-            narrow: _,
-            privileges: _,
-            redirect_url: _,
-            shadow: _,
-            tls: _,
-        } = now.clone();
-        self.listen = listen;
-        self.socket = socket;
-        self.upstream = upstream;
-        self.failover = failover;
-        self.listeners = listeners;
-        self.proxy_protocol = proxy_protocol;
-        self.upstream_tls = upstream_tls;
-        self.threads = threads;
-        self.freshness = freshness;
-        self.binlog = binlog;
-        self.requested_limits = requested_limits;
-        self.memory = memory;
-        self.takeover = takeover;
-        self.takes_over = takes_over;
-        self.rows.memory_bytes = memory_bytes;
-        self.log.format = format;
-        self.admin.listen = admin_listen;
-        self.admin.token = token;
-        self.limits.retain_in_force(&limits);
-        self.service = match (service, self.service.take()) {
-            // The same account may have a new password.
-            (Some(now), Some(requested)) if now.user == requested.user => Some(requested),
-            (now, _) => now,
-        };
+    /// These settings, but for what the process was built upon: ports, threads, connections to the server, and memory stay as they are
+    /// `now`. A new setting does not compile until it says here, or in its section, which of the two it is.
+    fn retaining(self, now: &ServeSettings) -> ServeSettings {
+        let now = now.clone();
+        ServeSettings {
+            listen: now.listen,
+            socket: now.socket,
+            upstream: now.upstream,
+            failover: now.failover,
+            listeners: now.listeners,
+            proxy_protocol: now.proxy_protocol,
+            upstream_tls: now.upstream_tls,
+            threads: now.threads,
+            freshness: now.freshness,
+            binlog: now.binlog,
+            requested_limits: now.requested_limits,
+            memory: now.memory,
+            takeover: now.takeover,
+            takes_over: now.takes_over,
+            limits: self.limits.retaining(&now.limits),
+            rows: RowsSection {
+                memory_bytes: now.rows.memory_bytes,
+                tables: self.rows.tables,
+            },
+            log: LogSection {
+                level: self.log.level,
+                format: now.log.format,
+                slow_ms: self.log.slow_ms,
+            },
+            admin: AdminSection {
+                listen: now.admin.listen,
+                token: now.admin.token,
+                show: self.admin.show,
+            },
+            service: match (now.service, self.service) {
+                // The same account may have a new password.
+                (Some(now), Some(requested)) if now.user == requested.user => Some(requested),
+                (now, _) => now,
+            },
+            accelerate: self.accelerate,
+            case: self.case,
+            classic_by_default: self.classic_by_default,
+            compression: self.compression,
+            definitions: self.definitions,
+            feeds: self.feeds,
+            narrow: self.narrow,
+            privileges: self.privileges,
+            redirect_url: self.redirect_url,
+            shadow: self.shadow,
+            tls: self.tls,
+        }
     }
 }
 
