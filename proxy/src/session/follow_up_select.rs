@@ -97,15 +97,8 @@ impl Session {
         else {
             return self.flush_and_relay(length).await;
         };
-        let limit = self.shared.limits.tail_bytes;
-        self.server_was_queried = true;
         let begun = clock::now();
-        let sent_at = self.note_query_sent();
-        let mut read = self
-            .backend
-            .run_command(&payload, capabilities, limit)
-            .await?;
-        self.note_query_answered(sent_at);
+        let mut read = self.run_in_place(&payload).await?;
         let reply = served.judge(read.outcome.as_ref(), read.rows, read.bytes.is_some());
         let Some(bytes) = read
             .bytes
