@@ -152,24 +152,18 @@ impl<'a> RoundRunner<'a> {
         let at = BenchError::for_address(pool.address(path.route));
         let reconnect = pool.reconnect;
         let (clients, direct) = pool.clients(path.route, connections);
-        let noted = match reconnect {
-            true => run_reconnecting_slice(
-                path,
-                SLICE_TIME,
-                clients,
-                tallies,
-                prepared_tasks,
-                self.stop,
-            ),
-            false => run_slice(
-                path,
-                SLICE_TIME,
-                clients,
-                tallies,
-                prepared_tasks,
-                self.stop,
-            ),
+        let run = match reconnect {
+            true => run_reconnecting_slice,
+            false => run_slice,
         };
+        let noted = run(
+            path,
+            SLICE_TIME,
+            clients,
+            tallies,
+            prepared_tasks,
+            self.stop,
+        );
         let noted = noted.map_err(&at)?;
         let Some(client) = clients.first_mut() else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Carries out what [`Settling`] needs.
+//! Carries out the actions of a [`PendingFlush`].
 
 use std::io;
 

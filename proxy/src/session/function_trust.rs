@@ -54,7 +54,7 @@ impl Session {
         true
     }
 
-    /// As [`Self::confirm_trust`], with a new proof.
+    /// As [`Self::confirm_no_functions`], with a new proof.
     pub(super) async fn prove_no_functions(&mut self) -> bool {
         if !self.assumes_no_functions() {
             return true;

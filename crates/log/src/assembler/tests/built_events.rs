@@ -549,7 +549,7 @@ fn changes_of_memory_are_changes_of_rows() {
     let edits = heard("message", 3, &message, &blind()).unwrap();
     assert_eq!(
         edits.whole_tables().collect::<Vec<_>>(),
-        [headwater_timeline::index::TableId::Messages(TimelineId(0))]
+        [TimelineId(0).into()]
     );
     assert!(heard("follower", 2, &follow, &blind()).unwrap().is_empty());
 }

@@ -1,6 +1,7 @@
 //! The proofs before an answer, the write that each is in, and the results of their replies.
 
 use headwater_timeline::check::{ParseWarnings, ProcedureStatus, ServerProduct};
+use headwater_timeline::{DefinitionId, ProcedureForm};
 
 use super::scenario::{self, CallScenario, error, nothing, ok, rows, settings};
 use super::{CALL, PAGED, answers};
@@ -198,8 +199,7 @@ fn warnings_that_cannot_be_had_again_are_left_to_the_server_once() {
     // That was an explanation: the procedure did not run.
     assert_eq!(scene.play(CALL, vec![]), ["relay parse_warnings"]);
     let state = &mut scene.session.state;
-    let number = headwater_timeline::DefinitionId(0);
-    state.procedure_parsed(number, headwater_timeline::ProcedureForm::Newest, 0);
+    state.procedure_parsed(DefinitionId(0), ProcedureForm::Newest, 0);
     assert_eq!(scene.play(CALL, vec![]), ["memory 7"]);
     scene.known.epoch.set(1);
     assert_eq!(scene.play(CALL, vec![]), ["relay parse_warnings"]);
