@@ -225,6 +225,28 @@ fn a_joined_table_that_the_service_account_may_not_see_is_named() {
     });
 }
 
+/// A feed without a database is looked for until the service account is answered, though no statement comes.
+#[test]
+fn a_feed_that_could_not_be_looked_for_at_the_start_is_found_later() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "causelate");
+        SMALL.make(&mut database.connect(), &mut Random(5));
+        let user = service(server, &database, &["statuses", "followers"]);
+        let mut root = server.connect();
+        root.ok(&format!("ALTER USER {user}@'%' ACCOUNT LOCK"));
+        let settings = format!("{}[limits]\nrecheck_ms = 500\n", settings());
+        let proxy = Proxy::configured(server.addr(), &settings, &["--service-user", &user]);
+        // Its definitions of timelines were checked before: it has tried.
+        proxy.wait_for_log("the service account");
+        let served = format!("feed home in database {}: served", database.name());
+        assert!(!proxy.log().contains(&served), "{}", proxy.log());
+        root.ok(&format!("ALTER USER {user}@'%' ACCOUNT UNLOCK"));
+        proxy.wait_for_log(&served);
+        drop(proxy);
+        root.ok(&format!("DROP USER {user}@'%'"));
+    });
+}
+
 #[test]
 fn a_statement_that_is_no_feeds_has_no_cause() {
     on_each_server(|server| {

@@ -150,6 +150,8 @@ fn values_of_other_types_let_other_rows_pass() {
         (253, 0),
         (254, 0),
     ];
+    const OPEN: &str = "SELECT t.*, p.* FROM information_schema.INNODB_TRX t LEFT JOIN information_schema.PROCESSLIST p \
+                        ON p.ID = t.trx_mysql_thread_id";
     // Where others hold transactions open, no row is cached.
     on_each_quiet_server(|server| {
         let (database, proxy) = by_time(server, "feedtypes");
@@ -172,7 +174,13 @@ fn values_of_other_types_let_other_rows_pass() {
         // Rows are cached after a repeated request, and changes by other tests on this server may invalidate them.
         while turns < 400 || proxy.counts().of("feeds_kept") <= 300 {
             turns += 1;
-            assert!(turns < 4_000, "{:?}", proxy.counts());
+            assert!(
+                turns < 4_000,
+                "{:?}\nopen transactions: {:?}\n{}",
+                proxy.counts(),
+                root.rows(OPEN),
+                proxy.log()
+            );
             let [one, other] = [random.pick(&MOMENTS), random.pick(&MOMENTS)].map(|code| *code);
             let author = number(3, 0, 2);
             twin.execute_with(

@@ -67,7 +67,7 @@ async fn process_tasks(
 ) {
     let FeedInbox(mut inbox) = inbox;
     let mut worker = FeedWorker { feeds, catalogue };
-    worker.discover().await;
+    let mut has_discovered = worker.discover().await;
     worker.feeds.databases_checked.send_replace(true);
     let mut asides = worker.feeds.binlog.subscribe_suspension();
     let mut due = clock::now() + every;
@@ -98,6 +98,9 @@ async fn process_tasks(
                 if worker.feeds.has_feeds() {
                     worker.check_functions(true).await;
                 }
+                if !has_discovered {
+                    has_discovered = worker.discover().await;
+                }
                 for database in worker.feeds.databases() {
                     worker.refresh(&database, true).await;
                 }
@@ -112,8 +115,9 @@ struct FeedWorker<'a> {
 }
 
 impl FeedWorker<'_> {
-    /// Finds and checks every database that holds a feed's messages.
-    async fn discover(&mut self) {
+    /// Finds and checks every database that holds a feed's messages. False if the server did not list them.
+    async fn discover(&mut self) -> bool {
+        let mut is_complete = true;
         let mut databases = BTreeSet::new();
         for definition in self.definitions() {
             match &definition.database {
@@ -121,6 +125,7 @@ impl FeedWorker<'_> {
                 None => {
                     let query = databases_query(&definition, self.feeds.most_databases);
                     let replies = self.query_rows(&[query]).await;
+                    is_complete &= replies.is_some();
                     let rows = replies.into_iter().flatten().flatten();
                     let names = rows.filter_map(|row| row.into_iter().next().flatten());
                     databases.extend(names);
@@ -130,6 +135,7 @@ impl FeedWorker<'_> {
         for database in databases {
             self.refresh(&database, true).await;
         }
+        is_complete
     }
 
     fn definitions(&self) -> Vec<Arc<FeedDefinition>> {
