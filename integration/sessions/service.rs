@@ -68,6 +68,27 @@ fn the_rights_to_see_the_bodies_and_to_read_are_enough_for_lookups() {
     });
 }
 
+/// Databases that could not be listed at the start are found later, though no call comes.
+#[test]
+fn a_timeline_that_could_not_be_looked_for_at_the_start_is_found_later() {
+    on_each_server(|server| {
+        let database = timeline(server, "late");
+        let user = database.account("SELECT, EXECUTE", "").user;
+        let mut root = server.connect();
+        root.ok(&format!("ALTER USER {user}@'%' ACCOUNT LOCK"));
+        let settings = "[limits]\nrecheck_ms = 200\n[index]\nmemory_bytes = 0\n";
+        let flags = ["--service-user", &user];
+        let proxy = Proxy::configured(server.addr(), settings, &flags);
+        proxy.wait_for_log("account");
+        let verdict = format!("in database {}:", database.name());
+        assert!(!proxy.log().contains(&verdict), "{}", proxy.log());
+        root.ok(&format!("ALTER USER {user}@'%' ACCOUNT UNLOCK"));
+        proxy.wait_for_log(&verdict);
+        drop(proxy);
+        root.ok(&format!("DROP USER {user}@'%'"));
+    });
+}
+
 /// A locked table delays the check, but no calls for other timelines.
 #[test]
 fn a_check_that_is_held_up_does_not_hold_up_calls() {

@@ -112,10 +112,13 @@ pub(super) async fn prove_edits_readable(binlog: Arc<Binlog>) {
         };
         let open = |replication: &ReplicationState| replication.unread_edits(generation).is_some();
         match wait_for_commits(&binlog, open).await {
-            Ok(()) => binlog
-                .state()
-                .replication
-                .mark_edits_readable(generation, tick),
+            Ok(()) => {
+                tracing::debug!(tick, "changes of rows are readable");
+                binlog
+                    .state()
+                    .replication
+                    .mark_edits_readable(generation, tick);
+            }
             Err(error) => {
                 tracing::debug!("the list of open transactions cannot be read: {error}");
                 tokio::time::sleep(RETRY_INTERVAL).await;

@@ -6,6 +6,7 @@ mod definer_rights;
 mod definition_numbers;
 mod service_connection;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,6 +57,8 @@ struct CatalogueRecords {
     /// Held while a due check runs.
     check_lock: tokio::sync::Mutex<()>,
     has_logged_unseen: AtomicBool,
+    /// Definitions whose databases the server did not list when it was asked.
+    unlisted: Mutex<BTreeSet<DefinitionId>>,
     epoch: Arc<AtomicU64>,
 }
 
@@ -103,6 +106,7 @@ impl Catalogue {
             no_functions: Mutex::new(None),
             hints: Mutex::new(LookupHints::new(HINTED_AUTHORS, HINTED_FOLLOWS)),
             has_logged_unseen: AtomicBool::new(false),
+            unlisted: Mutex::default(),
             epoch: Arc::default(),
         };
         Self::with_records(Arc::new(records), definitions, messages, service, limits)
@@ -297,6 +301,21 @@ impl Catalogue {
         if let Some(service) = &self.service {
             service.change_primary();
         }
+    }
+
+    /// Records whether the server has listed the databases of a definition.
+    pub fn record_listing(&self, number: DefinitionId, is_listed: bool) {
+        let mut unlisted = lock(&self.records.unlisted);
+        match is_listed {
+            true => drop(unlisted.remove(&number)),
+            false => drop(unlisted.insert(number)),
+        }
+    }
+
+    /// Definitions whose databases are still to be listed.
+    #[must_use]
+    pub fn unlisted(&self) -> BTreeSet<DefinitionId> {
+        lock(&self.records.unlisted).clone()
     }
 
     /// The definitions and databases that have a verdict.

@@ -227,15 +227,24 @@ pub(super) async fn report_uncompared(shared: &SharedState) {
 
 /// Checks every definition in every database that holds its tables.
 pub(super) async fn check_definitions(shared: &SharedState) {
+    for (number, definition) in shared.catalogue.in_use() {
+        check_definition(shared, number, definition).await;
+    }
+}
+
+/// Checks a definition in every database that holds its tables.
+async fn check_definition(
+    shared: &SharedState,
+    number: DefinitionId,
+    definition: &TimelineDefinition,
+) {
     let catalogue = &shared.catalogue;
-    let Some(service) = &catalogue.service else {
-        return;
-    };
-    for (number, definition) in catalogue.in_use() {
+    if let Some(service) = &catalogue.service {
         let databases = match &definition.database {
             Some(database) => Ok(vec![database.clone().into_bytes()]),
             None => service.databases(definition, shared.limits.databases).await,
         };
+        catalogue.record_listing(number, databases.is_ok());
         match databases {
             Ok(databases) => {
                 if databases.is_empty() {
@@ -317,6 +326,12 @@ async fn recheck(current: Arc<CurrentGeneration>) {
         let shared = current.shared();
         if shared.catalogue.service.is_none() || !shared.accelerate {
             continue;
+        }
+        let unlisted = shared.catalogue.unlisted();
+        for (number, definition) in shared.catalogue.in_use() {
+            if unlisted.contains(&number) {
+                check_definition(&shared, number, definition).await;
+            }
         }
         for (number, database) in shared.catalogue.checked_databases() {
             match shared.catalogue.check(number, &database).await {
