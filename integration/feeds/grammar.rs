@@ -248,7 +248,7 @@ fn joins_that_may_lose_or_repeat_a_message_are_the_servers() {
         let tail = "ORDER BY s.id DESC LIMIT 9";
         for (from, why) in [
             (
-                "profiles p LEFT JOIN statuses s ON s.profile_id = p.id WHERE s.profile_id IN (1,2)",
+                "profiles p LEFT JOIN statuses s ON s.profile_id = p.id WHERE s.profile_id IN (1,2) OR p.id = 1",
                 "joins",
             ),
             (
@@ -271,11 +271,19 @@ fn joins_that_may_lose_or_repeat_a_message_are_the_servers() {
             relayed(
                 &proxy,
                 &mut twin,
-                &format!("SELECT s.id FROM {from} {tail}"),
+                &format!(
+                    "SELECT s.id, {} FROM {from} {tail}",
+                    if from.contains("tags") { "t.name" } else { "1" }
+                ),
                 why,
             );
         }
         for from in [
+            "profiles p LEFT JOIN statuses s ON s.profile_id = p.id WHERE s.profile_id IN (1,2)",
+            // Copies of a message are alike.
+            "statuses s LEFT JOIN tags t ON t.message = s.id WHERE s.profile_id IN (1,2)",
+            "statuses s JOIN tags t ON t.message = s.id WHERE s.profile_id IN (1,2)",
+            "statuses s LEFT JOIN (followers f JOIN profiles r ON r.id = f.profile_id) ON f.following_id = s.profile_id WHERE r.id = 1",
             "statuses s LEFT JOIN profiles p ON p.id = s.profile_id AND p.private = 1 WHERE s.profile_id IN (1,2)",
             "statuses s JOIN profiles p ON p.id = s.profile_id JOIN followers f ON f.following_id = p.id AND f.profile_id = 1",
             "statuses s, followers f WHERE f.following_id = s.profile_id AND f.profile_id = 1 AND EXISTS (SELECT 1 FROM tags WHERE message = s.id)",

@@ -137,8 +137,8 @@ impl<'a> AuthorListSearch<'_, 'a> {
         let ConditionKind::Null(Operand::Column(column), true) = &condition.kind else {
             return None;
         };
-        let on = scoped.source.on.as_ref().filter(|_| scoped.source.outer)?;
-        let conditions = self.table_conditions(scoped, conjuncts_of(on), self.scope)?;
+        let on = self.scope.outer_join_conditions(scoped.source.outer?);
+        let conditions = self.table_conditions(scoped, on, self.scope)?;
         let author = *conditions
             .author_columns
             .first()
@@ -159,7 +159,7 @@ impl<'a> AuthorListSearch<'_, 'a> {
         let [source] = rows.sources.as_slice() else {
             return None;
         };
-        if source.outer || source.on.is_some() {
+        if source.outer.is_some() || source.on.is_some() {
             return None;
         }
         let inner = self.scope.within(&rows.sources, self.search.schema).ok()?;

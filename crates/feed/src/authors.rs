@@ -3,7 +3,7 @@
 //! The search derives from a condition that the message's author is in a list, or is one whom a reader follows. Further conditions only
 //! remove rows, so they need not be understood.
 
-use crate::equalities::{ColumnEqualities, conditions_of_every_row, conjuncts};
+use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::query::{
     ColumnReference, ConditionKind, Literal, LiteralList, Operand, SelectCondition, Subquery,
 };
@@ -104,7 +104,7 @@ impl<'a> AuthorSearch<'a> {
                 if let Some(literal) = with_condition.literal(self.author) {
                     return Some(AuthorSelection::of_literal(literal));
                 }
-                self.of_outer_join(condition, scope, equal)
+                self.of_outer_join(condition, scope, with_condition)
             }
         }
     }
@@ -114,29 +114,22 @@ impl<'a> AuthorSearch<'a> {
         &self,
         condition: &SelectCondition,
         scope: &NameScope<'a>,
-        equal: &ColumnEqualities,
+        mut equal: ColumnEqualities,
     ) -> Option<AuthorSelection> {
-        let (ConditionKind::Compare(operand, ..)
-        | ConditionKind::Null(operand, false)
-        | ConditionKind::In(operand, _, true)
-        | ConditionKind::Between(operand, _, _, true)) = &condition.kind
-        else {
-            return None;
-        };
-        let Operand::Column(column) = operand else {
-            return None;
-        };
-        let of = scope.resolve(column).ok()?;
-        let scoped = scope
-            .innermost_tables()
+        let tables = scope.innermost_tables();
+        let outer_join = condition.null_rejecting_columns().find_map(|column| {
+            let of = scope.resolve(column).ok()?;
+            let mut tables = tables.iter();
+            tables
+                .find(|scoped| scoped.number == of.table)?
+                .source
+                .outer
+        })?;
+        equal.add_conditions(&scope.outer_join_conditions(outer_join), scope);
+        let mut joined = tables
             .iter()
-            .find(|scoped| scoped.number == of.table)?;
-        let on = scoped.source.on.as_ref().filter(|_| scoped.source.outer)?;
-        let mut all = Vec::new();
-        conjuncts(on, &mut all);
-        let mut equal = equal.clone();
-        equal.add_conditions(&all, scope);
-        self.follows_in(of.table, scope, &equal)
+            .filter(|scoped| scoped.source.outer == Some(outer_join));
+        joined.find_map(|scoped| self.follows_in(scoped.number, scope, &equal))
     }
 
     /// The authors for whom a subquery has a row; `column`, if given, is the author:
@@ -164,7 +157,9 @@ impl<'a> AuthorSearch<'a> {
 
     /// The followed authors, where this SELECT or an outer one joins the follow table.
     fn joined(&self, scope: &NameScope<'a>, equal: &ColumnEqualities) -> Option<AuthorSelection> {
-        let mut inner = scope.all_tables().filter(|scoped| !scoped.source.outer);
+        let mut inner = scope
+            .all_tables()
+            .filter(|scoped| scoped.source.outer.is_none());
         inner.find_map(|scoped| self.follows_in(scoped.number, scope, equal))
     }
 

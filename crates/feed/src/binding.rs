@@ -42,6 +42,8 @@ pub struct FeedColumnTypes {
     pub author: IntegerColumnType,
     /// The key's type, where a column besides the id orders the feed.
     pub key: Option<KeyType>,
+    /// The follow table may hold a pair twice.
+    pub has_follow_copies: bool,
 }
 
 /// A statement's text and values.
@@ -331,6 +333,12 @@ impl FeedStatement<'_> {
         bound: &PageBound,
         types: FeedColumnTypes,
     ) -> Option<FeedPosition> {
+        if bound
+            .unless_null
+            .is_some_and(|literal| self.may_be_null(literal))
+        {
+            return None;
+        }
         let Some(of) = types.key else {
             let id = self.integer(bound.key, types.id)?;
             return bound.last_within(FeedPosition { key: 0, id });
@@ -350,6 +358,21 @@ impl FeedStatement<'_> {
         bound.last_within(FeedPosition { key, id })
     }
 
+    fn may_be_null(&self, literal: Literal) -> bool {
+        match literal {
+            Literal::Null => true,
+            Literal::Parameter(at) => {
+                let value = self.parameter(at);
+                value.is_none_or(|value| *value == ParameterValue::Null)
+            }
+            Literal::Number(_)
+            | Literal::Negative(_)
+            | Literal::Decimal
+            | Literal::Text(_)
+            | Literal::Truth(_) => false,
+        }
+    }
+
     /// The key's encoded value, above that of NULL.
     fn key_number(&self, literal: Literal, of: KeyType) -> Option<u64> {
         let digits = match of {
@@ -359,14 +382,15 @@ impl FeedStatement<'_> {
             KeyType::Datetime(digits) | KeyType::Timestamp(digits) => digits,
         };
         let moment = match literal {
-            Literal::Text(at) => DatetimeValue::parse(self.string(at)?, digits)?,
+            Literal::Text(at) => DatetimeValue::parse(self.string(at)?, MAX_FRACTION_DIGITS)?,
             Literal::Parameter(at) => match self.parameter(at)? {
-                ParameterValue::Text(text) => DatetimeValue::parse(text, digits)?,
-                ParameterValue::Moment(moment) if moment.has_at_most_digits(digits) => *moment,
+                ParameterValue::Text(text) => DatetimeValue::parse(text, MAX_FRACTION_DIGITS)?,
+                ParameterValue::Moment(moment) => *moment,
                 _ => return None,
             },
             _ => return None,
         };
+        let moment = Some(moment).filter(|moment| moment.has_at_most_digits(digits))?;
         of.encode_datetime(moment, self.utc_offset)
     }
 }

@@ -27,6 +27,8 @@ pub struct PageBound {
     pub id: Option<Literal>,
     /// A literal that must be the same as `key`, where the pair is written as a disjunction.
     pub equal_key: Option<Literal>,
+    /// The bound holds unless this literal is NULL: `? IS NULL OR created_at <= ?`.
+    pub unless_null: Option<Literal>,
 }
 
 /// The bounds that a condition sets on the order's columns.
@@ -68,8 +70,34 @@ pub fn bounds_of(
             });
             bound.into_iter().collect()
         }
-        ConditionKind::Or(parts) => disjunction_bound(parts, ordered, &is).into_iter().collect(),
+        ConditionKind::Or(parts) => match optional_condition(parts) {
+            Some((literal, condition)) => bounds_of(condition, ordered, scope)
+                .into_iter()
+                .filter(|bound| bound.unless_null.is_none())
+                .map(|bound| PageBound {
+                    unless_null: Some(literal),
+                    ..bound
+                })
+                .collect(),
+            None => disjunction_bound(parts, ordered, &is).into_iter().collect(),
+        },
         _ => Vec::new(),
+    }
+}
+
+/// `literal IS NULL OR condition`, in either order.
+fn optional_condition(parts: &[SelectCondition]) -> Option<(Literal, &SelectCondition)> {
+    let [first, second] = parts else {
+        return None;
+    };
+    let literal = |condition: &SelectCondition| match &condition.kind {
+        ConditionKind::Null(Operand::Literal(literal), true) => Some(*literal),
+        _ => None,
+    };
+    match (literal(first), literal(second)) {
+        (Some(literal), None) => Some((literal, second)),
+        (None, Some(literal)) => Some((literal, first)),
+        _ => None,
     }
 }
 
@@ -147,6 +175,7 @@ impl PageBound {
             key,
             id: None,
             equal_key: None,
+            unless_null: None,
         }
     }
 }

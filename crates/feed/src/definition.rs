@@ -21,11 +21,31 @@ pub struct FeedDefinition {
     /// The only database that it is served in; `None`: any in which its check passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
+    /// The order of messages with equal keys.
+    #[serde(default, skip_serializing_if = "TieOrder::is_default")]
+    pub ties: TieOrder,
     /// The table of messages.
     pub message: MessageDefinition,
     /// The follow table; not needed where statements name the authors themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow: Option<FollowDefinition>,
+}
+
+/// The order of messages with equal keys, in statements that order by the key alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TieOrder {
+    /// The server's choice: a page that shows it is relayed.
+    #[default]
+    Server,
+    /// The larger id first.
+    Id,
+}
+
+impl TieOrder {
+    fn is_default(&self) -> bool {
+        *self == TieOrder::default()
+    }
 }
 
 /// The table of messages.
@@ -151,6 +171,7 @@ impl FeedDefinition {
             id: self.message.id.clone(),
             author: self.message.author.clone(),
             key: self.key().map(str::to_owned),
+            ties: self.ties,
             follow: self.follow.as_ref().map(|follow| FollowNames {
                 table: follow.table.clone(),
                 reader: follow.reader.clone(),
@@ -223,6 +244,13 @@ impl FeedDefinition {
                     "is [{id:?}], or another column and the id behind it: [\"created_at\", {id:?}]"
                 ),
             );
+        }
+        if self.ties == TieOrder::Id && self.key().is_none() {
+            let problem = format!(
+                "= \"id\" orders messages with equal keys, but message.order is the id alone: remove it, or name the key: [\"created_at\", {:?}]",
+                message.id
+            );
+            return fault("ties", problem);
         }
         Ok(())
     }
@@ -327,6 +355,23 @@ mod tests {
             ..home.clone()
         };
         assert!(!elsewhere.serves(&home, "app") && elsewhere.serves(&home, "b"));
+    }
+
+    #[test]
+    fn ties_are_ordered_by_the_server_unless_the_section_says_by_the_id() {
+        let by_id = |text: &str| read(&text.replacen("name", "ties = \"id\"\n        name", 1));
+        assert_eq!(read(HOME).ties, TieOrder::Server);
+        assert!(!read(HOME).section().contains("ties"));
+        let home = by_id(HOME);
+        assert_eq!((home.ties, home.validate()), (TieOrder::Id, Ok(())));
+        assert!(home.section().contains("\nties = \"id\"\n"));
+        let without_key = by_id(&HOME.replace("\"created_at\", ", ""));
+        let error = without_key.validate().unwrap_err().to_string();
+        assert!(error.starts_with("ties = \"id\" orders"), "{error}");
+        assert!(
+            toml::from_str::<FeedDefinition>(&HOME.replacen("name", "ties = 'time'\nname", 1))
+                .is_err()
+        );
     }
 
     #[test]

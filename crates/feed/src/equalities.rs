@@ -25,7 +25,7 @@ pub fn conditions_of_every_row<'q>(
     sources: &'q [TableReference],
     filter: Option<&'q SelectCondition>,
 ) -> Vec<&'q SelectCondition> {
-    let inner = sources.iter().filter(|source| !source.outer);
+    let inner = sources.iter().filter(|source| source.outer.is_none());
     let mut all = Vec::new();
     for condition in inner.filter_map(|source| source.on.as_ref()).chain(filter) {
         conjuncts(condition, &mut all);

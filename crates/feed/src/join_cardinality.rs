@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::equalities::{ColumnEqualities, conjuncts};
+use crate::equalities::ColumnEqualities;
 use crate::scope::{NameScope, ScopedColumn};
 
 /// The tables that have at most one row per message: each column of a unique key equals a literal, or a column of a table that is already
@@ -22,11 +22,9 @@ pub fn single_row_tables(
                 continue;
             }
             let mut equal = always.clone();
-            if let Some(on) = scoped.source.on.as_ref().filter(|_| scoped.source.outer) {
+            if let Some(outer_join) = scoped.source.outer {
                 // A joined row meets its ON. Conditions of WHERE on an outer table only remove rows.
-                let mut all = Vec::new();
-                conjuncts(on, &mut all);
-                equal.add_conditions(&all, scope);
+                equal.add_conditions(&scope.outer_join_conditions(outer_join), scope);
             }
             let known = |column: &usize| {
                 let of = ScopedColumn {

@@ -1,6 +1,5 @@
 //! Rows that a message refers to: rows of tables that are joined by a key, which a column of the message holds.
 
-use crate::equalities::conjuncts;
 use crate::query::{ColumnReference, ComparisonOperator, ConditionKind, Operand, SelectCondition};
 use crate::schema::ComparisonClass;
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
@@ -62,16 +61,20 @@ impl<'a> JoinedTableSearch<'_, 'a> {
             extra_on_conditions: Vec::new(),
         };
         for scoped in tables {
-            let mut on = Vec::new();
-            if scoped.source.outer {
-                conjuncts(scoped.source.on.as_ref()?, &mut on);
+            let outer_join = scoped.source.outer;
+            let shares_join = |other: &&ScopedTable<'a>| {
+                other.number != scoped.number && other.source.outer == outer_join
+            };
+            if outer_join.is_some() && tables.iter().copied().any(|other| shares_join(&other)) {
+                return None;
             }
-            let all = if scoped.source.outer { &on[..] } else { holds };
+            let on = outer_join.map(|outer_join| self.scope.outer_join_conditions(outer_join));
+            let all = on.as_deref().unwrap_or(holds);
             let mut keys = all
                 .iter()
                 .filter_map(|one| Some((*one, self.key_reference(one, scoped)?)));
             let (key_condition, (id, by)) = keys.next()?;
-            if scoped.source.outer {
+            if let Some(on) = &on {
                 let others = on.iter().filter(|one| !std::ptr::eq(**one, key_condition));
                 joined.extra_on_conditions.extend(others);
             } else {
@@ -81,7 +84,7 @@ impl<'a> JoinedTableSearch<'_, 'a> {
                 table: scoped.source.table.text.clone(),
                 id: scoped.table.columns.get(id)?.name.clone(),
                 key_source: by,
-                filters: !scoped.source.outer,
+                filters: outer_join.is_none(),
             });
         }
         Some(joined)

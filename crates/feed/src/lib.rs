@@ -24,6 +24,7 @@ pub mod joined_tables;
 pub mod narrowed_text;
 pub mod normalization;
 pub mod outcome_counts;
+pub mod outer_joins;
 pub mod parser;
 pub mod plain_check;
 pub mod plan_dependence;

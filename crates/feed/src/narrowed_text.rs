@@ -110,7 +110,45 @@ impl StatementShape {
             CandidateCondition::From(_) if form.replaces_list => return None,
             CandidateCondition::From(oldest) => format!("{column} >= {oldest}"),
         };
-        self.with_condition(text, words, &condition, form)
+        self.with_condition(text, words, (&column, &condition), form)
+    }
+
+    /// The text itself, with the id as the last key of its order, where the feed orders messages of one key by it. `None`: elsewhere.
+    #[must_use]
+    pub fn with_tie_break(
+        &self,
+        text: &[u8],
+        words: &StatementWords,
+        feed: &FeedNames,
+    ) -> Option<Vec<u8>> {
+        self.tie_break?;
+        let column = self.id_column(text, words, feed)?;
+        let mut ordered = Vec::with_capacity(text.len() + column.len() + 10);
+        self.push_rest(text, words, &column, 0, &mut ordered)?;
+        Some(ordered)
+    }
+
+    /// Appends the text from this byte on, which is before its order's end.
+    fn push_rest(
+        &self,
+        text: &[u8],
+        words: &StatementWords,
+        id_column: &str,
+        from: usize,
+        to: &mut Vec<u8>,
+    ) -> Option<()> {
+        let Some(at) = self.tie_break else {
+            to.extend_from_slice(text.get(from..)?);
+            return Some(());
+        };
+        // Before the space or comment in front of LIMIT: a comment to the end of its line would hide what follows.
+        let order_end = words.words.get(at.checked_sub(1)?)?.end;
+        to.extend_from_slice(text.get(from..order_end)?);
+        to.extend_from_slice(b", ");
+        to.extend_from_slice(id_column.as_bytes());
+        to.extend_from_slice(b" DESC");
+        to.extend_from_slice(text.get(order_end..)?);
+        Some(())
     }
 
     /// Narrows the text with so many parameters for ids. At least two of their values have to differ.
@@ -139,7 +177,7 @@ impl StatementShape {
         let column = self.id_column(text, words, feed)?;
         let condition = one_of(&column, &vec!['?'; count]);
         Some(PreparedNarrowedText {
-            text: self.with_condition(text, words, &condition, form)?,
+            text: self.with_condition(text, words, (&column, &condition), form)?,
             parameters_before: from,
             parameters_replaced: to.checked_sub(from)?,
         })
@@ -160,7 +198,7 @@ impl StatementShape {
         &self,
         text: &[u8],
         words: &StatementWords,
-        condition: &str,
+        (id_column, condition): (&str, &str),
         form: NarrowingForm,
     ) -> Option<Vec<u8>> {
         let word = |at: usize| words.words.get(at);
@@ -180,7 +218,7 @@ impl StatementShape {
                 narrowed.push(b' ');
             }
             narrowed.extend_from_slice(condition.as_bytes());
-            narrowed.extend_from_slice(text.get(end..)?);
+            self.push_rest(text, words, id_column, end, &mut narrowed)?;
             return Some(narrowed);
         }
         let clause_start = word(self.filter_end)?.start;
@@ -199,7 +237,7 @@ impl StatementShape {
         }
         narrowed.extend_from_slice(condition.as_bytes());
         narrowed.push(b' ');
-        narrowed.extend_from_slice(text.get(clause_start..)?);
+        self.push_rest(text, words, id_column, clause_start, &mut narrowed)?;
         Some(narrowed)
     }
 }

@@ -77,7 +77,7 @@ impl SelectAnalysis<'_, '_> {
             .scope
             .innermost_tables()
             .iter()
-            .filter(|scoped| !scoped.source.outer);
+            .filter(|scoped| scoped.source.outer.is_none());
         let mut ahead = inner.filter(|scoped| self.is_read_ahead(scoped));
         let shown = self.shown_not_null();
         let is_joined = !shown.is_empty() && ahead.any(|scoped| self.determines_join(scoped));
@@ -118,7 +118,7 @@ impl SelectAnalysis<'_, '_> {
         let is_outer = self
             .scope
             .table(of.table)
-            .is_none_or(|scoped| scoped.source.outer);
+            .is_none_or(|scoped| scoped.source.outer.is_some());
         is_outer || self.is_determined(of, &[]) || tables.any(|scoped| self.is_read_ahead(scoped))
     }
 
@@ -160,7 +160,7 @@ impl SelectAnalysis<'_, '_> {
         let outer = scope
             .innermost_tables()
             .iter()
-            .filter(|scoped| scoped.source.outer);
+            .filter(|scoped| scoped.source.outer.is_some());
         let outer: BTreeSet<usize> = outer.map(|scoped| scoped.number).collect();
         &tables & &outer
     }
@@ -174,7 +174,7 @@ impl SelectAnalysis<'_, '_> {
             .scope
             .innermost_tables()
             .iter()
-            .filter(|scoped| scoped.source.outer)
+            .filter(|scoped| scoped.source.outer.is_some())
             .collect();
         while let Some(condition) = conditions.pop() {
             if matches!(condition.kind, ConditionKind::Null(_, true)) {
@@ -183,10 +183,21 @@ impl SelectAnalysis<'_, '_> {
             self.visit_own_columns(condition, self.scope, &mut |of| {
                 tables.insert(of.table);
             });
+            let named: BTreeSet<usize> = joins
+                .iter()
+                .filter(|scoped| tables.contains(&scoped.number))
+                .filter_map(|scoped| scoped.source.outer)
+                .collect();
             joins.retain(|scoped| {
-                let is_named = tables.contains(&scoped.number);
-                if let Some(on) = scoped.source.on.as_ref().filter(|_| is_named) {
-                    conjuncts(on, &mut conditions);
+                let is_named = scoped
+                    .source
+                    .outer
+                    .is_some_and(|join| named.contains(&join));
+                if is_named {
+                    tables.insert(scoped.number);
+                    if let Some(on) = &scoped.source.on {
+                        conjuncts(on, &mut conditions);
+                    }
                 }
                 !is_named
             });
@@ -200,7 +211,7 @@ impl SelectAnalysis<'_, '_> {
             .scope
             .innermost_tables()
             .iter()
-            .filter(|other| other.source.outer);
+            .filter(|other| other.source.outer.is_some());
         let mut on = outer.filter_map(|other| other.source.on.as_ref());
         on.any(|on| {
             let mut depends = has_subquery(on);

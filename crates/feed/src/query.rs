@@ -19,6 +19,8 @@ pub struct FeedSelect {
     pub group: Vec<ColumnReference>,
     /// ORDER BY.
     pub order: Vec<OrderKey>,
+    /// The word LIMIT, where ORDER BY ends.
+    pub order_end: usize,
     /// The number of LIMIT.
     pub limit: usize,
     /// The number of OFFSET, if there is one.
@@ -47,9 +49,9 @@ pub struct TableReference {
     pub table: SqlIdentifier,
     /// The alias.
     pub alias: Option<SqlIdentifier>,
-    /// It is on the nullable side of a LEFT JOIN.
-    pub outer: bool,
-    /// ON.
+    /// The LEFT JOIN on whose nullable side it is: the position in FROM of the first table there.
+    pub outer: Option<usize>,
+    /// ON. The one of a LEFT JOIN stands at the first table of its nullable side.
     pub on: Option<SelectCondition>,
 }
 

@@ -56,7 +56,7 @@ impl<'a> DependencyAnalysis<'a> {
         let others = self.scope.innermost_tables().iter();
         let (edges, mut others): (Vec<_>, Vec<_>) = others
             .filter(|scoped| scoped.number != message)
-            .partition(|scoped| !scoped.source.outer && is_edge(scoped.number));
+            .partition(|scoped| scoped.source.outer.is_none() && is_edge(scoped.number));
         let AuthorConditions {
             conditions: selecting,
             independent_words: mut independent,

@@ -1,6 +1,7 @@
 //! Resolves names of columns to tables.
 
-use crate::query::{ColumnReference, SelectItem, TableReference};
+use crate::equalities::conjuncts;
+use crate::query::{ColumnReference, SelectCondition, SelectItem, TableReference};
 use crate::refusal::NarrowingRefusal;
 use crate::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
 
@@ -88,6 +89,19 @@ impl<'a> NameScope<'a> {
     #[must_use]
     pub fn innermost_tables(&self) -> &[ScopedTable<'a>] {
         self.levels.last().map_or(&[], Vec::as_slice)
+    }
+
+    /// The conditions of a LEFT JOIN, split at AND: each row that it finds meets all of them.
+    #[must_use]
+    pub fn outer_join_conditions(&self, outer_join: usize) -> Vec<&'a SelectCondition> {
+        let mut all = Vec::new();
+        let tables = self.innermost_tables().iter();
+        for scoped in tables.filter(|scoped| scoped.source.outer == Some(outer_join)) {
+            if let Some(on) = &scoped.source.on {
+                conjuncts(on, &mut all);
+            }
+        }
+        all
     }
 
     /// A table by its number.

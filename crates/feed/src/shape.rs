@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::authors::{AuthorSearch, AuthorSelection, FollowNames};
 use crate::bounds::{self, OrderColumns, PageBound};
+use crate::definition::TieOrder;
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::join_cardinality;
 use crate::plain_check::{LiteralCheck, PlainCheck};
@@ -31,6 +32,8 @@ pub struct FeedNames {
     pub author: String,
     /// The column that orders pages, newest first; `None`: the id alone.
     pub key: Option<String>,
+    /// The order of messages with equal keys.
+    pub ties: TieOrder,
     /// The follow table.
     pub follow: Option<FollowNames>,
 }
@@ -56,6 +59,8 @@ pub struct StatementShape {
     pub filter_end: usize,
     /// Only the key orders, so the server alone knows the order of messages with one key.
     pub ties: bool,
+    /// The word before which the id is added as the last key of ORDER BY, where the feed orders messages of one key by it.
+    pub tie_break: Option<usize>,
     /// Values to check in each statement.
     pub literal_checks: Vec<LiteralCheck>,
     /// A TIMESTAMP is compared.
@@ -80,6 +85,8 @@ pub fn shape(
     feed: &FeedNames,
     schema: &dyn Schema,
 ) -> Result<StatementShape, NarrowingRefusal> {
+    let (written, inner) = (query, query.with_inner_joins(schema));
+    let query = inner.as_ref().unwrap_or(written);
     let scope = NameScope::default().within(&query.sources, schema)?;
     let message = message_table(feed, &scope)?;
     let column = |name: &str| {
@@ -99,7 +106,11 @@ pub fn shape(
     {
         return Err(NarrowingRefusal::Types);
     }
-    let ties = check_order(query, &scope, key, id)?;
+    let by_key_alone = check_order(query, &scope, key, id)?;
+    // The columns of a SELECT in FROM need not include the id.
+    let adds_id = feed.ties == TieOrder::Id && query.derived_items.is_empty();
+    let ties = by_key_alone && !adds_id;
+    let tie_break = (by_key_alone && adds_id).then_some(query.order_end);
 
     let mut plain = PlainCheck {
         words,
@@ -118,7 +129,7 @@ pub fn shape(
     let holds = conditions_of_every_row(&query.sources, filter);
     let mut equal = ColumnEqualities::default();
     equal.add_conditions(&holds, &scope);
-    check_single_row(query, &scope, &equal, id)?;
+    let multiplicity = row_multiplicity(query, &scope, &equal, id)?;
 
     let search = AuthorSearch {
         schema,
@@ -138,13 +149,20 @@ pub fn shape(
         authors: &authors,
         order,
     };
-    let dependencies = analysis.row_dependencies(query, &holds).filter(|_| !ties);
+    let dependencies = analysis
+        .row_dependencies(query, &holds)
+        .filter(|_| !ties && multiplicity == RowMultiplicity::One);
+    // Plans are made of the joins as written.
+    let written_scope = NameScope::default().within(&written.sources, schema)?;
+    let written_holds = conditions_of_every_row(&written.sources, filter);
+    let mut written_equal = ColumnEqualities::default();
+    written_equal.add_conditions(&written_holds, &written_scope);
     let statement = plan_dependence::SelectAnalysis {
-        query,
-        scope: &scope,
+        query: written,
+        scope: &written_scope,
         schema,
-        equal: &equal,
-        holds: &holds,
+        equal: &written_equal,
+        holds: &written_holds,
     };
     Ok(StatementShape {
         plan_dependence: statement.plan_dependence(),
@@ -165,6 +183,7 @@ pub fn shape(
         filter: query.filter.as_ref().map(|(at, _)| *at),
         filter_end: query.filter_end,
         ties,
+        tie_break,
         literal_checks: plain.literal_checks,
         zoned: plain.zoned,
         derived: !query.derived_items.is_empty(),
@@ -183,7 +202,7 @@ fn message_table<'s, 'a>(
     };
     let mut all = scope.innermost_tables().iter().filter(is);
     match (all.next(), all.next()) {
-        (Some(message), None) if !message.source.outer => Ok(message),
+        (Some(message), None) if message.source.outer.is_none() => Ok(message),
         (None, _) => Err(NarrowingRefusal::Names),
         _ => Err(NarrowingRefusal::Joins),
     }
@@ -251,13 +270,23 @@ fn sort_column(
     resolved.ok_or(NarrowingRefusal::Names)
 }
 
-/// Checks that a message has one row at most: by the keys of joined tables, or by DISTINCT or GROUP BY over columns of such tables.
-fn check_single_row(
+/// How many rows a message may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RowMultiplicity {
+    /// One at most.
+    One,
+    /// Several that are equal: no order tells them apart.
+    Copies,
+}
+
+/// Finds out how many rows a message may have: one by the keys of joined tables, or by DISTINCT or GROUP BY over columns of such tables;
+/// or copies, where no column of the other tables is shown.
+fn row_multiplicity(
     query: &FeedSelect,
     scope: &NameScope<'_>,
     equal: &ColumnEqualities,
     id: ScopedColumn,
-) -> Result<(), NarrowingRefusal> {
+) -> Result<RowMultiplicity, NarrowingRefusal> {
     let single = join_cardinality::single_row_tables(scope, equal, id.table);
     let only = |column: &ColumnReference| {
         scope
@@ -274,12 +303,12 @@ fn check_single_row(
         let by_id = query
             .group
             .iter()
-            .all(|column| scope.resolve(column) == Ok(id));
-        if !by_id {
+            .any(|column| scope.resolve(column) == Ok(id));
+        if !by_id || !query.group.iter().all(only) {
             return Err(NarrowingRefusal::Grouped);
         }
         return match query.items.iter().all(of_single) {
-            true => Ok(()),
+            true => Ok(RowMultiplicity::One),
             false => Err(NarrowingRefusal::Grouped),
         };
     }
@@ -296,12 +325,13 @@ fn check_single_row(
         };
         let distinct = query.items.iter().any(is_id) && query.items.iter().all(of_single);
         return match distinct {
-            true => Ok(()),
+            true => Ok(RowMultiplicity::One),
             false => Err(NarrowingRefusal::Joins),
         };
     }
     match single.len() == scope.innermost_tables().len() {
-        true => Ok(()),
+        true => Ok(RowMultiplicity::One),
+        false if query.items.iter().all(of_single) => Ok(RowMultiplicity::Copies),
         false => Err(NarrowingRefusal::Joins),
     }
 }

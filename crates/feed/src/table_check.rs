@@ -70,13 +70,6 @@ pub enum FeedObstacle {
         /// The columns that the index has to begin with.
         columns: Vec<String>,
     },
-    /// The follow table may hold a pair twice.
-    NotUnique {
-        /// The table.
-        table: String,
-        /// The reader and author columns.
-        columns: Vec<String>,
-    },
 }
 
 impl FeedObstacle {
@@ -104,10 +97,6 @@ impl FeedObstacle {
                 table,
                 columns: names,
             } => (table, format!("ADD INDEX ({})", columns(names))),
-            FeedObstacle::NotUnique {
-                table,
-                columns: names,
-            } => (table, format!("ADD UNIQUE INDEX ({})", columns(names))),
             _ => return None,
         };
         Some(format!("ALTER TABLE {} {what}", quoted(table)))
@@ -156,9 +145,6 @@ impl fmt::Display for FeedObstacle {
             FeedObstacle::NoIndex { .. } => {
                 f.write_str("no index leads to the rows that are asked for")
             }
-            FeedObstacle::NotUnique { table, .. } => {
-                write!(f, "{table} may hold the same follow twice")
-            }
         }?;
         match self.alter_statement() {
             Some(alter) => write!(f, ": {alter}"),
@@ -197,6 +183,7 @@ pub fn check(
     let mut id = None;
     let mut key = None;
     let mut authors = Vec::new();
+    let mut has_follow_copies = false;
     if let Some(facts) = messages {
         let message_table = CheckedTable {
             name: &message.table,
@@ -225,18 +212,20 @@ pub fn check(
             authors.extend(follow_table.integer_type(column, &mut obstacles));
         }
         follow_table.check_index(&[&follow.reader], &mut obstacles);
-        follow_table.check_unique(&[&follow.reader, &follow.author], &mut obstacles);
+        has_follow_copies = !follow_table.is_unique(&[&follow.reader, &follow.author]);
     }
     match (id, key) {
         (Some(id), Some(Some(key))) if obstacles.is_empty() => Ok(FeedColumnTypes {
             id,
             author: common_integer(&authors),
             key: Some(key),
+            has_follow_copies,
         }),
         (Some(id), None) if obstacles.is_empty() => Ok(FeedColumnTypes {
             id,
             author: common_integer(&authors),
             key: None,
+            has_follow_copies,
         }),
         _ => Err(obstacles),
     }
@@ -365,22 +354,18 @@ impl CheckedTable<'_> {
         }
     }
 
-    fn check_unique(&self, columns: &[&str], obstacles: &mut Vec<FeedObstacle>) {
+    /// True if no two rows have the same values in these columns.
+    fn is_unique(&self, columns: &[&str]) -> bool {
         let Some(positions) = self.column_positions(columns) else {
-            return;
+            return false;
         };
         // Rows with NULL may occur more than once, and belong to no reader.
-        let unique = |index: &TableIndex| {
+        let mut indexes = self.facts.indexes.values();
+        indexes.any(|index| {
             let mut index_columns = index.columns.iter();
             index.unique
                 && index_columns.all(|column| column.is_some_and(|at| positions.contains(&at)))
-        };
-        if !self.facts.indexes.values().any(unique) {
-            obstacles.push(FeedObstacle::NotUnique {
-                table: self.name.to_owned(),
-                columns: columns.iter().map(|name| (*name).to_owned()).collect(),
-            });
-        }
+        })
     }
 }
 
@@ -478,6 +463,8 @@ mod tests {
             obstacles_with(1, 3, Some((2, "bigint unsigned"))),
             Vec::<String>::new()
         );
+        // Nor need a follow be unique.
+        assert_eq!(obstacles_with(2, 4, Some((2, "1"))), Vec::<String>::new());
     }
 
     #[test]
@@ -513,12 +500,6 @@ mod tests {
                 "id alone has to be the primary key of m",
             ),
             (2, 2, None, "ALTER TABLE `m` ADD INDEX (`author`, `at`)"),
-            (
-                2,
-                4,
-                Some((2, "1")),
-                "ALTER TABLE `f` ADD UNIQUE INDEX (`reader`, `author`)",
-            ),
         ] {
             let all = obstacles_with(table, row, to);
             let is_reported = all.iter().any(|one| one.contains(expected));

@@ -81,7 +81,7 @@ impl TableRowKey {
         (self.timeline_id, self.table) == (*timeline_id, table)
     }
 
-    /// The row that a change affects; `None` if it affects a whole table.
+    /// The row that a change affects; `None` if it affects a whole table, or rows that are not told apart.
     pub fn changed_by((timeline_id, change): &(TimelineId, TimelineChange)) -> Option<TableRowKey> {
         match *change {
             TimelineChange::Posted { id, .. } | TimelineChange::Removed { id, .. } => {
@@ -91,7 +91,9 @@ impl TableRowKey {
             | TimelineChange::Unfollowed { reader, author } => {
                 Some(TableRowKey::follow(*timeline_id, reader, author))
             }
-            TimelineChange::MessagesLost | TimelineChange::FollowsLost => None,
+            TimelineChange::FollowsChanged { .. }
+            | TimelineChange::MessagesLost
+            | TimelineChange::FollowsLost => None,
         }
     }
 }
@@ -110,7 +112,9 @@ impl RowState {
             // It may have had no author. The log reports neither the insert nor the removal of such a message.
             TimelineChange::Removed { author: None, .. } => RowState::Unknown,
             TimelineChange::Unfollowed { .. } => RowState::Present(None),
-            TimelineChange::MessagesLost | TimelineChange::FollowsLost => RowState::Unknown,
+            TimelineChange::FollowsChanged { .. }
+            | TimelineChange::MessagesLost
+            | TimelineChange::FollowsLost => RowState::Unknown,
         }
     }
 
@@ -123,7 +127,9 @@ impl RowState {
             }
             TimelineChange::Followed { .. } => RowState::Present(None),
             TimelineChange::Removed { .. } | TimelineChange::Unfollowed { .. } => RowState::Absent,
-            TimelineChange::MessagesLost | TimelineChange::FollowsLost => RowState::Unknown,
+            TimelineChange::FollowsChanged { .. }
+            | TimelineChange::MessagesLost
+            | TimelineChange::FollowsLost => RowState::Unknown,
         }
     }
 

@@ -44,6 +44,7 @@ impl JoinedTable {
             first: column,
             second: column,
             key: None,
+            has_copies: false,
         }
     }
 

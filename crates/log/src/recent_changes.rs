@@ -39,7 +39,8 @@ impl RecentChanges {
                     ..
                 } => AffectedUser::Author(author),
                 TimelineChange::Followed { reader, .. }
-                | TimelineChange::Unfollowed { reader, .. } => AffectedUser::Reader(reader),
+                | TimelineChange::Unfollowed { reader, .. }
+                | TimelineChange::FollowsChanged { reader } => AffectedUser::Reader(reader),
                 TimelineChange::Removed { author: None, .. }
                 | TimelineChange::MessagesLost
                 | TimelineChange::FollowsLost => AffectedUser::Anyone,

@@ -24,6 +24,8 @@ pub struct TableRoute {
     pub second: ColumnPosition,
     /// The sort key that orders pages before the id, if any.
     pub key: Option<KeyColumnPosition>,
+    /// It may hold a follow twice.
+    pub has_copies: bool,
 }
 
 /// Position and type of a column.

@@ -32,6 +32,8 @@ pub struct TimelineSchema {
     pub key: Option<KeyColumnDefinition>,
     /// Who follows whom; `None`: the statement names the authors.
     pub follower: Option<FollowerTable>,
+    /// The follow table may hold a pair twice.
+    pub has_follow_copies: bool,
     /// The messages' rows are on other servers: this log only shows changes of that table's definition.
     pub elsewhere: bool,
     /// The type of ids.
@@ -70,7 +72,9 @@ impl TimelineSchema {
             && key
             && self.elsewhere == required.elsewhere
             && signs(self) == signs(required)
-            && (required.follower.is_none() || self.follower == required.follower)
+            && (required.follower.is_none()
+                || self.follower == required.follower
+                    && self.has_follow_copies >= required.has_follow_copies)
     }
 }
 
@@ -80,6 +84,7 @@ impl From<&TimelineDefinition> for TimelineSchema {
             message: definition.message.clone(),
             key: None,
             follower: Some(definition.follower.clone()),
+            has_follow_copies: false,
             elsewhere: false,
             id_type: definition.id_type,
             user_type: definition.user_type,
@@ -140,11 +145,13 @@ impl TimelineTables {
                 kind: second,
             },
             key: None,
+            has_copies: false,
         };
         let TimelineSchema {
             message,
             key,
             follower,
+            has_follow_copies,
             id_type,
             user_type,
             elsewhere,
@@ -161,8 +168,9 @@ impl TimelineTables {
             }),
             ..route(table, &message.table, *id_type, *user_type)
         };
-        let follows = |follower: &FollowerTable| {
-            route(TableRole::Follower, &follower.table, *user_type, *user_type)
+        let follows = |follower: &FollowerTable| TableRoute {
+            has_copies: *has_follow_copies,
+            ..route(TableRole::Follower, &follower.table, *user_type, *user_type)
         };
         let follows = follower.as_ref().map(follows);
         [messages].into_iter().chain(follows).collect()

@@ -76,8 +76,12 @@ impl FeedRegistry {
     ) -> DiscoveryOutcome {
         let definition = &proposal.definition;
         let mut state = self.state();
-        let mut feeds = state.feeds.iter();
-        if feeds.any(|feed| feed.definition.serves(definition, database)) {
+        let is_served = |feed: &RegisteredFeed| {
+            // Who orders ties in a feed of the settings is the operator's choice.
+            let orders_ties = !feed.is_discovered || feed.definition.ties >= definition.ties;
+            orders_ties && feed.definition.serves(definition, database)
+        };
+        if state.feeds.iter().any(is_served) {
             return DiscoveryOutcome::Ignored;
         }
         if self.discovery_mode == FeedDiscoveryMode::On && proposal.obstacles.is_empty() {
@@ -87,7 +91,11 @@ impl FeedRegistry {
             };
         }
         let mut suggested = state.suggested.iter();
-        if !suggested.any(|suggestion| suggestion.definition.serves(definition, database)) {
+        let is_suggested = |suggestion: &SuggestedFeed| {
+            suggestion.definition.ties >= definition.ties
+                && suggestion.definition.serves(definition, database)
+        };
+        if !suggested.any(is_suggested) {
             if state.suggested.len() == MAX_DISCOVERED_FEEDS {
                 return DiscoveryOutcome::Ignored;
             }
@@ -102,21 +110,28 @@ impl FeedRegistry {
         DiscoveryOutcome::Suggested
     }
 
-    /// Adds it as a feed, or replaces a discovered feed that serves fewer statements.
+    /// Adds it as a feed, or extends a discovered feed of the same messages to serve its statements.
     fn adopt(
         &self,
         state: &mut FeedRegistryState,
         definition: &FeedDefinition,
         database: &str,
     ) -> bool {
-        let narrower = |is_narrower: &&mut RegisteredFeed| {
-            is_narrower.is_discovered && definition.serves(&is_narrower.definition, database)
+        let extends = |feed: &&mut RegisteredFeed| {
+            let known = &feed.definition;
+            feed.is_discovered
+                && (definition.serves(known, database) || known.serves(definition, database))
         };
         let mut adopted = definition.clone();
-        match state.feeds.iter_mut().find(narrower) {
-            Some(narrower) => {
-                adopted.name.clone_from(&narrower.definition.name);
-                narrower.definition = Arc::new(adopted);
+        match state.feeds.iter_mut().find(extends) {
+            Some(extended) => {
+                let known = &extended.definition;
+                adopted.name.clone_from(&known.name);
+                adopted.ties = adopted.ties.max(known.ties);
+                if adopted.follow.is_none() {
+                    adopted.follow.clone_from(&known.follow);
+                }
+                extended.definition = Arc::new(adopted);
             }
             None => {
                 if state.feeds.iter().filter(|feed| feed.is_discovered).count()

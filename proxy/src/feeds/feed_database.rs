@@ -260,6 +260,7 @@ pub fn row_source(
                 reader: follow.reader.clone(),
                 author: follow.author.clone(),
             }),
+            has_follow_copies: types.has_follow_copies,
             id_type: int(types.id.signed),
             elsewhere: false,
             user_type: int(types.author.signed),

@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use headwater_feed::Template;
+use headwater_feed::words::StatementWords;
 use headwater_rows::template::ResultEnvelope;
 
 use super::follow_up_select::FollowUpLocation;
@@ -20,6 +22,8 @@ use headwater_session::call_decision::ServedFollowUp;
 use headwater_session::feed_decision::{CachedPageRequest, InternalReply};
 use headwater_session::reply_difference::{ReplyDifference, difference};
 use headwater_statement::FollowUpSelect;
+use headwater_wire::capability::Capabilities;
+use headwater_wire::command;
 use headwater_wire::packet::HEADER_BYTES;
 use headwater_wire::reply::ReplyOutcome;
 
@@ -46,6 +50,22 @@ impl EnvelopedPage {
     }
 }
 
+/// The statement that the server answers with the page's order of ties. `None`: an execution has no text for that.
+fn comparable_payload(
+    payload: Vec<u8>,
+    capabilities: Capabilities,
+    template: &Template,
+) -> Option<Vec<u8>> {
+    let shape = &template.shape;
+    if shape.tie_break.is_none() {
+        return Some(payload);
+    }
+    let text = payload.get(command::query_text_range(&payload, capabilities)?)?;
+    let words = StatementWords::read(text)?;
+    let ordered = shape.with_tie_break(text, &words, &template.feed_names)?;
+    command::with_query_text(&payload, capabilities, &ordered)
+}
+
 impl Session {
     /// A feed's page of cached rows, compared if it is sampled. `comparable`: the length of the waiting packet, if it holds this
     /// statement alone. `None`: there is no page.
@@ -65,7 +85,10 @@ impl Session {
             Some(length) => {
                 let packet = self.client_in.get(HEADER_BYTES..length);
                 let commands = self.machine.commands().zip(packet);
-                commands.and_then(|(commands, packet)| commands.original_payload(packet))
+                commands.and_then(|(commands, packet)| {
+                    let payload = commands.original_payload(packet)?;
+                    comparable_payload(payload, commands.capabilities, &request.candidates.template)
+                })
             }
             None => None,
         };

@@ -18,7 +18,7 @@ use crate::tls::{TlsConnector, UpstreamTlsSection};
 use headwater_feed::FeedDefinition;
 use headwater_feed::binding::FeedColumnTypes;
 use headwater_feed::catalogue::{self, DatabaseCatalogue};
-use headwater_feed::definition::MessageDefinition;
+use headwater_feed::definition::{MessageDefinition, TieOrder};
 use headwater_feed::table_check::check;
 use headwater_sql::quoted;
 use headwater_timeline::definition::{IdType, TimelineDefinition};
@@ -373,6 +373,7 @@ fn required_table(definition: &TimelineDefinition, location: &PartitionLocation)
     FeedDefinition {
         name: definition.name.clone(),
         database: None,
+        ties: TieOrder::default(),
         message: MessageDefinition {
             table: location.table.clone(),
             id: message.id.clone(),

@@ -18,9 +18,9 @@ use headwater_sql::page_words::{DESCENDING, PAGE_WORDS};
 use headwater_sql::word_search::contains_whole_word;
 
 use crate::catalogue::DatabaseCatalogue;
-use crate::definition::{FeedDefinition, FollowDefinition, MessageDefinition};
+use crate::definition::{FeedDefinition, FollowDefinition, MessageDefinition, TieOrder};
 use crate::parser::parse_as;
-use crate::query::{ColumnReference, FeedSelect, TableReference};
+use crate::query::{ColumnReference, FeedSelect, OrderKey, TableReference};
 use crate::refusal::NarrowingRefusal;
 use crate::schema::ComparisonClass;
 use crate::scope::NameScope;
@@ -324,6 +324,7 @@ impl<'a> ProposalSearch<'a> {
         let definition = FeedDefinition {
             name: message.table.clone(),
             database: Some(self.known.database.clone()),
+            ties: self.ties(message),
             message: MessageDefinition {
                 author: author.to_owned(),
                 ..message.clone()
@@ -369,13 +370,22 @@ impl<'a> ProposalSearch<'a> {
         definition.follow.is_some() || self.mentions.listed.contains(&author)
     }
 
+    /// Who orders messages with equal keys: a statement that orders by the key alone is served in full only with the id.
+    fn ties(&self, message: &MessageDefinition) -> TieOrder {
+        let is_id = |key: &OrderKey| key.column.name.text.eq_ignore_ascii_case(&message.id);
+        match message.order.len() > 1 && !self.query.order.iter().any(is_id) {
+            true => TieOrder::Id,
+            false => TieOrder::Server,
+        }
+    }
+
     fn author_clause(&self, definition: &FeedDefinition) -> AuthorClause {
         let Some(follow) = &definition.follow else {
             return AuthorClause::List;
         };
         let is = |source: &&TableReference| source.table.text == follow.table;
         match self.query.sources.iter().find(is) {
-            Some(source) if source.outer => AuthorClause::OuterJoin,
+            Some(source) if source.outer.is_some() => AuthorClause::OuterJoin,
             Some(_) => AuthorClause::Join,
             None if self.mentions.exists_tables.contains(&follow.table) => AuthorClause::Exists,
             None => AuthorClause::Subquery,
@@ -406,6 +416,6 @@ fn resolves_refusal(obstacle: &FeedObstacle, why: NarrowingRefusal) -> bool {
         (
             NarrowingRefusal::Types | NarrowingRefusal::Names,
             FeedObstacle::Type { .. } | FeedObstacle::Kind { .. }
-        ) | (NarrowingRefusal::Joins, FeedObstacle::NotUnique { .. })
+        )
     )
 }

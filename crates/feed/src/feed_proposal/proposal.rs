@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::definition::{FeedDefinition, MessageDefinition};
+use crate::definition::{FeedDefinition, MessageDefinition, TieOrder};
 use crate::table_check::FeedObstacle;
 
 /// The feed that a statement would belong to.
@@ -52,6 +52,15 @@ impl fmt::Display for FeedProposal {
             (true, AuthorClause::List) => write!(f, ", or is one more"),
             (true, _) => write!(f, ", or which one author wrote"),
             (false, _) => Ok(()),
+        }?;
+        let key = self.definition.key();
+        match key.filter(|_| self.definition.ties == TieOrder::Id) {
+            Some(key) => write!(
+                f,
+                ", ordered by {key} alone: with ties = \"id\" every page comes from memory and has the larger id first where {key} is equal; \
+                 the server chooses that order anew for each page"
+            ),
+            None => Ok(()),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod reference_parser;
 
 use crate::authors::FollowNames;
+use crate::definition::TieOrder;
 use crate::narrowed_text::{CandidateCondition, NarrowingForm};
 use crate::parser::parse;
 use crate::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
@@ -75,6 +76,7 @@ fn feed() -> FeedNames {
         id: "id".into(),
         author: "user_id".into(),
         key: None,
+        ties: TieOrder::default(),
         follow: Some(FollowNames {
             table: "follower".into(),
             reader: "reader".into(),

@@ -86,15 +86,15 @@ impl WordReader<'_> {
             let rows = self.subquery(true)?;
             self.expect_punct(b')')?;
             ConditionKind::Exists(Box::new(rows))
-        } else if self.is_next_punct(b'(') && !self.begins_pair() {
+        } else if self.is_next_punct(b'(') && !self.begins_pair() && !self.begins_operand() {
             self.advance();
             let inner = self.condition()?;
             self.expect_punct(b')')?;
             inner.kind
         } else {
-            let left = match self.is_next_punct(b'(') {
+            let left = match self.is_next_punct(b'(') && self.begins_pair() {
                 true => LeftOperand::Pair(self.pair()?),
-                false => LeftOperand::Single(self.operand()?),
+                false => LeftOperand::Single(self.operand_in_parentheses()?),
             };
             self.predicate_after(left)?
         };
@@ -112,6 +112,29 @@ impl WordReader<'_> {
         let is = self.operand().is_ok() && self.is_next_punct(b',');
         self.rewind(start);
         is
+    }
+
+    /// `(a)` before an operator: the parenthesis of an operand, not of a condition.
+    fn begins_operand(&mut self) -> bool {
+        const NEXT: [&str; 5] = ["IN", "IS", "NOT", "BETWEEN", "LIKE"];
+        let start = self.position();
+        let is = self.operand_in_parentheses().is_ok()
+            && (NEXT.iter().any(|word| self.is_next(word))
+                || [b'=', b'<', b'>', b'!']
+                    .iter()
+                    .any(|byte| self.is_next_punct(*byte)));
+        self.rewind(start);
+        is
+    }
+
+    /// An operand in any number of parentheses.
+    fn operand_in_parentheses(&mut self) -> Result<Operand, NarrowingRefusal> {
+        if !self.take_punct(b'(') {
+            return self.operand();
+        }
+        let operand = self.nested(WordReader::operand_in_parentheses)?;
+        self.expect_punct(b')')?;
+        Ok(operand)
     }
 
     fn pair(&mut self) -> Result<OperandPair, NarrowingRefusal> {
@@ -138,7 +161,7 @@ impl WordReader<'_> {
             return Ok(ConditionKind::Compare(
                 left,
                 comparison,
-                self.right_operand()?,
+                self.operand_in_parentheses()?,
             ));
         }
         if self.take_keyword("IS") {
@@ -148,9 +171,10 @@ impl WordReader<'_> {
         }
         let is = !self.take_keyword("NOT");
         if self.take_keyword("BETWEEN") {
-            let from = self.operand()?;
+            let from = self.operand_in_parentheses()?;
             self.expect_keyword("AND")?;
-            return Ok(ConditionKind::Between(left, from, self.operand()?, is));
+            let to = self.operand_in_parentheses()?;
+            return Ok(ConditionKind::Between(left, from, to, is));
         }
         if self.take_keyword("LIKE") {
             let pattern = self.literal()?.ok_or(NarrowingRefusal::NotPlain)?;
@@ -287,16 +311,6 @@ impl WordReader<'_> {
             }
         }
         None
-    }
-
-    /// The right side of a comparison: a column may be in parentheses.
-    fn right_operand(&mut self) -> Result<Operand, NarrowingRefusal> {
-        if !self.take_punct(b'(') {
-            return self.operand();
-        }
-        let column = self.column()?;
-        self.expect_punct(b')')?;
-        Ok(Operand::Column(column))
     }
 
     /// A column, a literal, or one of the functions that neither fail nor warn.

@@ -77,6 +77,7 @@ impl WordReader<'_> {
         if self.is_at_end() {
             return Err(NarrowingRefusal::Limit);
         }
+        let order_end = self.position();
         self.expect_keyword("LIMIT")?;
         let first = self.row_count()?;
         let (limit, offset) = if self.take_punct(b',') {
@@ -94,6 +95,7 @@ impl WordReader<'_> {
             filter_end,
             group,
             order,
+            order_end,
             limit,
             offset,
             derived_items: Vec::new(),
@@ -194,7 +196,7 @@ impl WordReader<'_> {
             self.nested(|reader| reader.join_chain(sources))?;
             self.expect_punct(b')')?;
         } else {
-            sources.push(self.table_reference(false)?);
+            sources.push(self.table_reference()?);
         }
         loop {
             let cross = self.take_keyword("CROSS");
@@ -209,17 +211,54 @@ impl WordReader<'_> {
                     false => Ok(()),
                 };
             }
-            let mut source = self.table_reference(outer)?;
-            if self.take_keyword("ON") {
-                source.on = Some(self.condition()?);
-            } else if outer || self.is_next("USING") {
-                return Err(NarrowingRefusal::NotUnderstood);
+            let first = sources.len();
+            match self.is_next_punct(b'(') {
+                true => self.tables_in_parentheses(outer, sources)?,
+                false => sources.push(self.table_reference()?),
             }
-            sources.push(source);
+            let on = match self.take_keyword("ON") {
+                true => Some(self.condition()?),
+                false if outer || self.is_next("USING") => {
+                    return Err(NarrowingRefusal::NotUnderstood);
+                }
+                false => None,
+            };
+            for source in sources.iter_mut().skip(first).filter(|_| outer) {
+                source.outer = Some(first);
+            }
+            if let Some(source) = sources.get_mut(first) {
+                source.on = on;
+            }
         }
     }
 
-    fn table_reference(&mut self, outer: bool) -> Result<TableReference, NarrowingRefusal> {
+    /// `JOIN (a JOIN b ON ...)`, `LEFT JOIN (a JOIN b ON ...)`: a chain of joins in parentheses, with inner ones on a nullable side.
+    fn tables_in_parentheses(
+        &mut self,
+        nullable: bool,
+        sources: &mut Vec<TableReference>,
+    ) -> Result<(), NarrowingRefusal> {
+        self.expect_punct(b'(')?;
+        if self.is_next("SELECT") || self.is_next("WITH") || self.is_next("VALUES") {
+            return Err(NarrowingRefusal::Structure);
+        }
+        let mut joined = Vec::new();
+        self.nested(|reader| reader.join_chain(&mut joined))?;
+        self.expect_punct(b')')?;
+        let has_outer = joined.iter().any(|source| source.outer.is_some());
+        let has_condition = joined.first().is_some_and(|first| first.on.is_some());
+        if nullable && has_outer || has_condition {
+            return Err(NarrowingRefusal::Structure);
+        }
+        let before = sources.len();
+        for source in &mut joined {
+            source.outer = source.outer.map(|first| first + before);
+        }
+        sources.append(&mut joined);
+        Ok(())
+    }
+
+    fn table_reference(&mut self) -> Result<TableReference, NarrowingRefusal> {
         if self.is_next_punct(b'(') {
             return Err(NarrowingRefusal::Structure);
         }
@@ -236,7 +275,7 @@ impl WordReader<'_> {
             database,
             table,
             alias: self.optional_alias()?,
-            outer,
+            outer: None,
             on: None,
         })
     }

@@ -43,6 +43,23 @@ fn what_real_apps_send_is_read() {
 }
 
 #[test]
+fn operands_may_be_in_parentheses() {
+    for condition in [
+        "(a) IN (1, 2)",
+        "((a)) = 1",
+        "a = ((b))",
+        "(a) = (b)",
+        "(a) IS NOT NULL",
+        "(a) NOT BETWEEN (1) AND 2",
+        "((a) IN (1) OR (b) >= 2)",
+        "NOT ((a) = 1)",
+        "(a)",
+    ] {
+        assert!(with(condition).is_ok(), "{condition}");
+    }
+}
+
+#[test]
 fn what_could_mean_two_things_is_not() {
     for condition in [
         "a IN (1) AND n BETWEEN 0 AND b IN (1,2)",
@@ -63,7 +80,9 @@ fn what_could_mean_two_things_is_not() {
         "a = (SELECT b FROM c)",
         "a = (b, c)",
         "a = (b + c)",
-        "a = ((b))",
+        "a = ((b), c)",
+        "(a) + 1 = b",
+        "(a, b) IN (1)",
         "a = (b) + c",
         "a MEMBER OF (b)",
         "a IN (SELECT b FROM c LIMIT 1)",
@@ -123,7 +142,7 @@ fn each_refusal_has_its_reason() {
             NarrowingRefusal::Structure,
         ),
         (
-            "SELECT a FROM m JOIN (n JOIN o ON o.a = n.a) ON n.a = m.a ORDER BY a DESC LIMIT 5",
+            "SELECT a FROM m LEFT JOIN (n LEFT JOIN o ON o.a = n.a) ON n.a = m.a ORDER BY a DESC LIMIT 5",
             NarrowingRefusal::Structure,
         ),
         (

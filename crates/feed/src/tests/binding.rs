@@ -32,6 +32,7 @@ fn page_request(
         id: UNSIGNED,
         author: UNSIGNED,
         key,
+        has_follow_copies: false,
     };
     statement_shape.bind(of, types)
 }

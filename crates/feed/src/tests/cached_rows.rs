@@ -41,6 +41,7 @@ fn cache_key_text_with(
         id: UNSIGNED,
         author: UNSIGNED,
         key: by_time.then_some(KeyType::Datetime(0)),
+        has_follow_copies: false,
     };
     let literals = shape
         .row_dependencies?

@@ -7,6 +7,7 @@ mod narrowed_text;
 mod shapes;
 
 use crate::authors::FollowNames;
+use crate::definition::TieOrder;
 use crate::parser::parse;
 use crate::query::FeedSelect;
 use crate::refusal::NarrowingRefusal;
@@ -99,6 +100,7 @@ fn feed(by_time: bool) -> FeedNames {
         id: "id".into(),
         author: "user_id".into(),
         key: by_time.then(|| "created_at".into()),
+        ties: TieOrder::default(),
         follow: Some(FollowNames {
             table: "follower".into(),
             reader: "reader".into(),

@@ -1,8 +1,10 @@
 //! The narrowed text is the client's own with one more condition.
 
-use super::{feed, read, shaped};
+use super::{app, feed, read, shaped};
+use crate::definition::TieOrder;
 use crate::narrowed_text::{CandidateCondition, NarrowingForm};
 use crate::query::{ConditionKind, FeedSelect};
+use crate::shape::{FeedNames, shape};
 
 fn narrow(text: &str, ids: &[u64], form: NarrowingForm) -> Option<String> {
     let shape = shaped(text, false).unwrap();
@@ -32,6 +34,46 @@ fn the_condition_follows_the_clients_own() {
         .unwrap(),
         "SELECT `message`.* FROM `message` JOIN follower f ON f.author = user_id AND f.reader = 3 -- so\n  WHERE `message`.`id` IN (7,5) ORDER BY `message`.id DESC LIMIT 9;"
     );
+}
+
+/// The id is the last key of the order where the feed says so, and the statement does not.
+#[test]
+fn the_id_breaks_ties_where_the_feed_orders_them() {
+    let by_id = FeedNames {
+        ties: TieOrder::Id,
+        ..feed(true)
+    };
+    let narrow = |text: &str, form| {
+        let (words, query) = read(text);
+        let shape = shape(&query.unwrap(), &words, &by_id, &app()).unwrap();
+        assert!(!shape.ties);
+        let ids = CandidateCondition::Ids(&[7, 5]);
+        let narrowed = shape.narrow(text.as_bytes(), &words, &by_id, ids, form);
+        let ordered = shape.with_tie_break(text.as_bytes(), &words, &by_id);
+        (
+            String::from_utf8(narrowed.unwrap()).unwrap(),
+            ordered.map(|text| String::from_utf8(text).unwrap()),
+        )
+    };
+    let page = "SELECT m.id FROM message m WHERE user_id IN (1,2) ORDER BY created_at DESC";
+    let (narrowed, ordered) = narrow(&format!("{page} -- newest\n LIMIT 9"), PLAIN);
+    assert_eq!(
+        narrowed,
+        "SELECT m.id FROM message m WHERE ( user_id IN (1,2) ) AND m.`id` IN (7,5) ORDER BY created_at DESC, m.`id` DESC -- newest\n LIMIT 9"
+    );
+    assert_eq!(
+        ordered.unwrap(),
+        format!("{page}, m.`id` DESC -- newest\n LIMIT 9")
+    );
+    let replaced = NarrowingForm {
+        replaces_list: true,
+        buffered: false,
+    };
+    assert_eq!(
+        narrow(&format!("{page} LIMIT 9, 5"), replaced).0,
+        "SELECT m.id FROM message m WHERE m.`id` IN (7,5) ORDER BY created_at DESC, m.`id` DESC LIMIT 9, 5"
+    );
+    assert_eq!(narrow(&format!("{page}, id DESC LIMIT 9"), PLAIN).1, None);
 }
 
 #[test]

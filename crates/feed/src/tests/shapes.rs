@@ -373,12 +373,75 @@ fn several_rows_a_message_are_refused() {
         ),
         // What WHERE says takes rows away; the key is whole by it all the same.
         ("*", outer_tag, of_one_tag, Ok(())),
-        ("*", outer_message, by_list, Err(NarrowingRefusal::Joins)),
+        ("*", outer_message, by_list, Ok(())),
+        (
+            "*",
+            outer_message,
+            "users.id = 1 OR message.user_id = 1",
+            Err(NarrowingRefusal::Joins),
+        ),
+        // Copies of a message are the same in any order.
+        ("message.*", tag, by_list, Ok(())),
+        (
+            "message.*, users.name",
+            "message, users",
+            by_list,
+            Err(NarrowingRefusal::Joins),
+        ),
     ] {
         assert_eq!(
             rows(columns, from, filter),
             found,
             "{columns} {from} {filter}"
+        );
+    }
+}
+
+/// A LEFT JOIN of follows is found through any condition that its row of NULLs does not meet.
+#[test]
+fn authors_are_found_on_the_nullable_side() {
+    let none = || own([]);
+    let page = |from: &str, filter: &str, group: &str| {
+        authors(&format!(
+            "SELECT m.id, m.body FROM {from} WHERE {filter} {group} ORDER BY m.id DESC LIMIT 20"
+        ))
+    };
+    let follows = "message m LEFT JOIN follower f ON f.author = m.user_id";
+    for filter in [
+        "f.reader = 5",
+        "(f.reader) = 5",
+        "f.reader IN (5) AND f.author > 0",
+        "f.author IS NOT NULL AND f.reader = 5",
+        "NOT (f.author IS NULL) AND f.reader = 5",
+    ] {
+        let found = page(follows, filter, "");
+        assert!(
+            found.is_ok_and(|(readers, ..)| readers.len() == 1),
+            "{filter}"
+        );
+    }
+    let own_too = page(follows, "f.reader = 5 OR m.user_id = 5", "GROUP BY m.id");
+    assert_eq!(own_too, Ok((own(["5"]), own(["5"]), none())));
+    // The association and the reader's own row, as a group on the nullable side.
+    let both = "message m JOIN users a ON a.id = m.user_id LEFT JOIN (follower f JOIN users r ON r.id = f.reader) ON f.author = a.id";
+    let all = "GROUP BY m.id, m.user_id, m.body";
+    assert_eq!(
+        page(both, "r.id = 5 OR a.id = 5", all),
+        Ok((own(["5"]), own(["5"]), none()))
+    );
+    assert_eq!(
+        page(both, "r.id = 5 OR a.id = 5", "GROUP BY m.user_id, m.body"),
+        Err(NarrowingRefusal::Grouped)
+    );
+    for filter in [
+        "f.reader IS NULL",
+        "f.reader = 5 OR m.hidden = 1",
+        "COALESCE(f.reader, 5) = 5",
+    ] {
+        assert_eq!(
+            page(follows, filter, "GROUP BY m.id"),
+            Err(NarrowingRefusal::Authors),
+            "{filter}"
         );
     }
 }

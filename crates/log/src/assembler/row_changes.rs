@@ -69,14 +69,20 @@ pub(crate) fn record_row_change(
         TableRole::Follower => {
             match old {
                 Some([ImageCell::Number(reader), ImageCell::Number(author), _]) => {
-                    add(TimelineChange::Unfollowed { reader, author });
+                    add(match route.has_copies {
+                        true => TimelineChange::FollowsChanged { reader },
+                        false => TimelineChange::Unfollowed { reader, author },
+                    });
                 }
                 Some([ImageCell::Null, _, _] | [_, ImageCell::Null, _]) | None => {}
                 Some(_) => add(TimelineChange::FollowsLost),
             }
             match new {
                 Some([ImageCell::Number(reader), ImageCell::Number(author), _]) => {
-                    add(TimelineChange::Followed { reader, author });
+                    add(match route.has_copies {
+                        true => TimelineChange::FollowsChanged { reader },
+                        false => TimelineChange::Followed { reader, author },
+                    });
                 }
                 Some([ImageCell::Null, _, _] | [_, ImageCell::Null, _]) | None => {}
                 Some(_) => add(TimelineChange::FollowsLost),

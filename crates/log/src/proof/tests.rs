@@ -34,6 +34,7 @@ fn route() -> TableRoute {
         columns: Some(3),
         first: column,
         second: column,
+        has_copies: false,
         key: None,
     }
 }
@@ -205,7 +206,9 @@ impl ProofWorld {
                         .remove(&TableRowKey::follow(TIMELINE, reader, author));
                 }
                 TimelineChange::MessagesLost => self.applied.clear(),
-                TimelineChange::FollowsLost => unreachable!("no table of follows is lost here"),
+                TimelineChange::FollowsChanged { .. } | TimelineChange::FollowsLost => {
+                    unreachable!("no table of follows is lost here")
+                }
             }
         }
     }

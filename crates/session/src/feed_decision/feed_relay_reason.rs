@@ -210,7 +210,7 @@ impl FeedRelayReason {
             FeedRelayReason::Ties => (
                 "ties",
                 "messages on or next to its page share a key, so the server chooses their order",
-                "add the id: `ORDER BY created_at DESC, id DESC`",
+                "add the id: `ORDER BY created_at DESC, id DESC`, or set `ties = \"id\"` in the `[[feed]]` section",
             ),
             FeedRelayReason::Filtered => (
                 "filtered",

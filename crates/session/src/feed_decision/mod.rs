@@ -108,7 +108,7 @@ enum FeedStage {
         ExecutionChoice,
     ),
     /// Runs the statement itself, to sample it.
-    Sampling(ServedStatement, AuthorCountBucket, Option<ServerPlan>),
+    Sampling(ServedStatement, AuthorCountBucket, CandidateQuery),
     Preparing(
         ServedStatement,
         CandidateQuery,
@@ -343,7 +343,8 @@ impl FeedStage {
             (FeedStage::Explaining(subject, query, found, choice), FeedInput::Answers(answers)) => {
                 context.explained(subject, query, found, choice, answers)
             }
-            (FeedStage::Sampling(subject, bucket, plan), FeedInput::Reply(reply)) => {
+            (FeedStage::Sampling(subject, bucket, query), FeedInput::Reply(reply)) => {
+                let plan = query.plan.clone();
                 let transition = context.sampled(&subject, bucket, plan, reply);
                 if let Some(samples) = context.knowledge.metadata_samples() {
                     let (template, settings) = (&subject.template, context.plan_settings());
@@ -354,7 +355,13 @@ impl FeedStage {
                         context.now,
                     );
                 }
-                transition
+                match context.is_reordered(&subject, bucket) {
+                    true => {
+                        *context.begun = None;
+                        Ok(candidate_request(subject, query))
+                    }
+                    false => transition,
+                }
             }
             // The sample may not be of this table.
             (FeedStage::Sampling(subject, bucket, _), FeedInput::Unchanged(_)) => {
@@ -483,6 +490,20 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         Ok(candidate_request(subject, query))
     }
 
+    /// True if the statement is narrowed whatever it costs. A page with the server's order of ties between others would repeat or omit
+    /// messages.
+    fn always_narrows(&self, template: &Template) -> bool {
+        self.policy.always || template.shape.tie_break.is_some()
+    }
+
+    /// True if the client gets the narrowed reply after the server's own was sampled: only that has the feed's order of ties.
+    fn is_reordered(&self, subject: &ServedStatement, bucket: AuthorCountBucket) -> bool {
+        let template = &subject.template;
+        template.shape.tie_break.is_some()
+            && template.has_sampled(bucket, self.plan_settings())
+            && !template.is_retired()
+    }
+
     /// True while the session's proofs hold. A doubt, which occurs once per statement, has everything proved again.
     fn is_certain(&self) -> bool {
         self.session.state.are_settings_proven()
@@ -534,9 +555,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 FeedAction::AwaitSample(awaits),
             ));
         }
-        let choice = subject
-            .template
-            .choose(bucket, self.plan_settings(), self.policy.always);
+        let choice = subject.template.choose(
+            bucket,
+            self.plan_settings(),
+            self.always_narrows(&subject.template),
+        );
         let goes_on = matches!(
             choice,
             ExecutionChoice::Sample | ExecutionChoice::Narrowed { .. }
@@ -569,7 +592,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             ExecutionChoice::Narrowed { .. } | ExecutionChoice::Sample => {
                 let payload = self.original_payload();
                 *self.begun = Some(self.now);
-                let learning = FeedStage::Sampling(subject, bucket, query.plan);
+                let learning = FeedStage::Sampling(subject, bucket, query);
                 return Ok((learning, FeedAction::Run(payload)));
             }
             ExecutionChoice::Direct => return Err(FeedRelayReason::Cheaper),

@@ -111,6 +111,11 @@ pub enum TimelineChange {
         /// The author.
         author: u64,
     },
+    /// A reader's follows changed, where the table may hold a pair twice: one row more or less says nothing about the list.
+    FollowsChanged {
+        /// The reader.
+        reader: u64,
+    },
     /// Messages changed in an unknown way: everything known of them is void.
     MessagesLost,
     /// The same for follow lists.
@@ -204,6 +209,7 @@ impl<I: WindowItem> TimelineIndex<I> {
                 TimelineChange::Unfollowed { reader, author } => {
                     self.apply_follow(reader, author, false)
                 }
+                TimelineChange::FollowsChanged { reader } => self.readers.remove(reader),
                 TimelineChange::MessagesLost => self.invalidate_messages(),
                 TimelineChange::FollowsLost => self.readers.clear(),
             }

@@ -116,6 +116,7 @@ fn routes() -> TableRoutes {
         columns: Some(columns),
         first: ColumnPosition { at: 0, kind },
         second: ColumnPosition { at: 1, kind },
+        has_copies: false,
         key: None,
     };
     TableRoutes {

@@ -135,10 +135,13 @@ impl LoadSource<'_> {
         &self,
         index: &mut TimelineMemory,
         (reader, ticket): (u64, LoadTicket),
-        authors: Vec<u64>,
+        mut authors: Vec<u64>,
         end: BinlogPosition,
         loaded: &mut BTreeMap<u64, Vec<u64>>,
     ) {
+        // The table may hold a pair twice.
+        authors.sort_unstable();
+        authors.dedup();
         if authors.len() > self.timeline.max_follows() {
             index.cancel_load(ticket);
             self.timeline.mark_too_long(reader);

@@ -133,6 +133,7 @@ pub(crate) fn routes_with_types(id: IdType, user: IdType) -> TableRoutes {
         columns: Some(columns),
         first: ColumnPosition { at: 0, kind: first },
         second: ColumnPosition { at: 1, kind: user },
+        has_copies: false,
         key: None,
     };
     TableRoutes {

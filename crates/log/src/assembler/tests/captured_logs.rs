@@ -20,6 +20,7 @@ pub(crate) fn describe_changes(changes: &[(TimelineId, TimelineChange)]) -> Vec<
         TimelineChange::Unfollowed { reader, author } => format!("unfollowed {reader} {author}"),
         TimelineChange::MessagesLost => "messages lost".to_owned(),
         TimelineChange::FollowsLost => "follows lost".to_owned(),
+        TimelineChange::FollowsChanged { reader } => format!("follows of {reader} changed"),
     });
     texts.collect()
 }

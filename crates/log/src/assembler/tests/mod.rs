@@ -10,5 +10,6 @@ mod captured_log;
 mod captured_logs;
 mod corrupted_events;
 mod ordering_keys;
+mod repeated_follows;
 
 pub(crate) use captured_log::routes;

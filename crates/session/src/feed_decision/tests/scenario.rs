@@ -47,6 +47,7 @@ pub(super) fn template(text: &str) -> Arc<Template> {
         id: "id".into(),
         author: "author".into(),
         key: has_key.then(|| "score".into()),
+        ties: headwater_feed::definition::TieOrder::default(),
         follow: Some(FollowNames {
             table: "follower".into(),
             reader: "reader".into(),
@@ -65,6 +66,7 @@ pub(super) fn template(text: &str) -> Arc<Template> {
         id: integer,
         author: integer,
         key: has_key.then_some(KeyType::Integer(integer)),
+        has_follow_copies: false,
     };
     let named = query.tables();
     let lists = shape

@@ -72,6 +72,21 @@ fn a_change_that_cannot_have_happened_is_noticed() {
     assert_eq!(index.contradiction_count(), 4);
 }
 
+/// Where a follow may be there twice, a row says that a list changed, not how.
+#[test]
+fn a_list_whose_follows_changed_is_loaded_again() {
+    let mut index = filled(&[(1, &[50, 60])]);
+    let reader = 1;
+    assert!(index.follow_list(reader).is_some());
+    index.apply(&[TimelineChange::FollowsChanged { reader: 9 }], at(1));
+    assert!(index.follow_list(reader).is_some());
+    index.apply(&[TimelineChange::FollowsChanged { reader }], at(2));
+    assert_eq!(index.follow_list(reader), None);
+    assert_eq!(index.contradiction_count(), 0);
+    load_reader(&mut index, reader, vec![1]);
+    assert_eq!(index.follow_list(reader), Some(vec![1]));
+}
+
 #[test]
 fn a_window_that_is_not_whole_needs_n_ids_and_is_extended_downwards() {
     let mut index = TimelineIndex::new(1 << 20);
