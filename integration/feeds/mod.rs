@@ -2,6 +2,7 @@
 
 mod alike;
 mod app;
+mod apps;
 mod auto;
 mod causes;
 mod checked;
@@ -31,11 +32,13 @@ mod pair;
 mod prepared;
 mod prepared_kinds;
 mod prepared_modes;
+mod repeated;
 mod rules;
 mod served;
 mod settings;
 mod several;
 mod statements;
+mod tied;
 mod transactions;
 mod values;
 mod why;

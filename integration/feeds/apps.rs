@@ -1,0 +1,405 @@
+//! Statements of real apps and ORMs (`fixtures/apps`): replies are the server's own, beside writes, and so many are answered from memory.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde::Deserialize;
+
+use super::served::PATIENT;
+use crate::kit::database::Database;
+use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE};
+use crate::kit::random::Random;
+use crate::kit::servers::{Server, on_each_server};
+use crate::kit::wire_client::{Param, WireClient};
+use crate::kit::{how_many, patience, pause_since};
+
+/// One app: its tables, its feeds and its statements.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct App {
+    app: String,
+    #[allow(dead_code, reason = "for readers of the file")]
+    source: String,
+    schema: Vec<String>,
+    fill: Vec<String>,
+    writes: Vec<String>,
+    #[serde(default)]
+    feed: Vec<toml::Table>,
+    statement: Vec<Statement>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Statement {
+    name: String,
+    #[allow(dead_code, reason = "for readers of the file")]
+    why: String,
+    text: String,
+    /// It is answered from memory, narrowed or from cached rows, on both servers.
+    #[serde(default)]
+    answered: bool,
+    #[serde(default)]
+    prepared: bool,
+    #[serde(default)]
+    values: Vec<String>,
+    /// What the driver or the framework sends first.
+    #[serde(default)]
+    session: Vec<String>,
+}
+
+/// Most rows in the table of numbers by which files make their rows.
+const NUMBERS: &str = "CREATE TABLE seq (n INT NOT NULL PRIMARY KEY) \
+                       SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d + 1 AS n FROM \
+                       (SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 \
+                       UNION SELECT 8 UNION SELECT 9) a, (SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 \
+                       UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) b, (SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 \
+                       UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) c, (SELECT 0 d UNION SELECT 1 \
+                       UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) e, \
+                       (SELECT 0 d UNION SELECT 1) f";
+
+const USERS: u64 = 40;
+const ROWS: u64 = 3_000;
+
+/// Replaces placeholders by random values: equal ones in a statement have one value.
+struct Values<'a> {
+    random: &'a mut Random,
+    chosen: BTreeMap<&'static str, String>,
+    number: u64,
+}
+
+impl Values<'_> {
+    fn new(random: &mut Random) -> Values<'_> {
+        Values {
+            number: 100_000 + random.below(1_000_000_000),
+            random,
+            chosen: BTreeMap::new(),
+        }
+    }
+
+    fn replace(&mut self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for name in ["{user}", "{other}", "{row}", "{time}", "{list}", "{n}"] {
+            if text.contains(name) {
+                let value = self.chosen.get(name).cloned();
+                let value = value.unwrap_or_else(|| self.choose(name));
+                text = text.replace(name, &value);
+                self.chosen.insert(name, value);
+            }
+        }
+        text
+    }
+
+    fn choose(&mut self, name: &str) -> String {
+        match name {
+            "{row}" => (1 + self.random.below(ROWS)).to_string(),
+            "{n}" => self.number.to_string(),
+            "{time}" => {
+                let minute = self.random.below(ROWS / 3);
+                format!("2026-01-01 {:02}:{:02}:00", minute / 60 % 24, minute % 60)
+            }
+            "{list}" => {
+                let count = 3 + self.random.below(6);
+                let ids = (0..count).map(|_| (1 + self.random.below(USERS)).to_string());
+                ids.collect::<Vec<_>>().join(", ")
+            }
+            _ => (1 + self.random.below(USERS)).to_string(),
+        }
+    }
+}
+
+/// The text with the id after the key, if it orders by the feed's key alone: what Headwater answers with `ties = "id"`.
+fn with_id(text: &str, feeds: &[toml::Table]) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let order = lower.rfind("order by")? + "order by".len();
+    let end = order + lower[order..].find(" desc")?;
+    let behind = end + " desc".len();
+    lower[behind..]
+        .trim_start()
+        .starts_with("limit")
+        .then_some(())?;
+    let key = text[order..end].trim();
+    let (qualifier, name) = match key.rsplit_once('.') {
+        Some((qualifier, name)) => (format!("{qualifier}."), name),
+        None => (String::new(), key),
+    };
+    let of_key = |feed: &&toml::Table| {
+        let order = feed["message"].get("order")?.as_array()?;
+        let by_key = order.len() > 1 && order[0].as_str()? == name.trim_matches('`');
+        by_key.then_some(())
+    };
+    let feed = feeds.iter().find(|feed| of_key(feed).is_some())?;
+    let id = feed["message"]["id"].as_str()?;
+    Some(format!(
+        "{}, {qualifier}`{id}` DESC{}",
+        &text[..behind],
+        &text[behind..]
+    ))
+}
+
+/// A session that sends one statement, directly or through Headwater.
+struct Reader {
+    client: WireClient,
+    prepared: Option<u32>,
+}
+
+impl Reader {
+    fn new(mut client: WireClient, statement: &Statement) -> Reader {
+        statement
+            .session
+            .iter()
+            .for_each(|text| drop(client.ok(text)));
+        let prepared = statement.prepared.then(|| client.prepare(&statement.text));
+        Reader { client, prepared }
+    }
+
+    /// The rows as sent.
+    fn rows(&mut self, statement: &Statement, values: &mut Values<'_>) -> Vec<Vec<u8>> {
+        let text = values.replace(&statement.text);
+        let reply = match self.prepared {
+            None => self.client.query_reply(&text).unwrap(),
+            Some(prepared) => {
+                let params: Vec<Param> = statement
+                    .values
+                    .iter()
+                    .map(|value| param(&values.replace(value)))
+                    .collect();
+                let payload = self.client.execution(prepared, &params, 0, true);
+                self.client.command(&payload).unwrap()
+            }
+        };
+        rows_of(
+            reply
+                .packets
+                .into_iter()
+                .map(|packet| packet.payload)
+                .collect(),
+            &text,
+        )
+    }
+}
+
+/// The row packets of a reply: those after the column definitions.
+#[track_caller]
+fn rows_of(packets: Vec<Vec<u8>>, text: &str) -> Vec<Vec<u8>> {
+    assert_ne!(
+        packets[0][0],
+        0xff,
+        "{text}: {}",
+        String::from_utf8_lossy(&packets[0])
+    );
+    let columns = usize::from(packets[0][0]);
+    let mut rows: Vec<Vec<u8>> = packets.into_iter().skip(1 + columns).collect();
+    let is_end = |packet: &Vec<u8>| packet[0] == 0xfe && packet.len() < 10;
+    if rows.first().is_some_and(is_end) && rows.len() > 1 {
+        rows.remove(0);
+    }
+    rows.pop();
+    rows
+}
+
+fn param(value: &str) -> Param {
+    match value.parse::<i64>() {
+        Ok(number) => Param::new(8, 0, &number.to_le_bytes()),
+        Err(_) => Param::text(Some(value)),
+    }
+}
+
+/// False where the watched thing is the message itself: no section describes that yet.
+fn is_servable(feed: &toml::Table) -> bool {
+    feed["message"].get("author") != feed["message"].get("id")
+}
+
+/// The settings that an operator writes for the app.
+fn settings(app: &App, database: &Database) -> String {
+    let mut feeds = Vec::new();
+    for feed in app.feed.iter().filter(|feed| is_servable(feed)) {
+        let mut feed = feed.clone();
+        feed.insert("database".into(), database.name().into());
+        let order = feed["message"]
+            .get("order")
+            .and_then(|order| order.as_array());
+        if order.is_some_and(|order| order.len() > 1) {
+            feed.insert("ties".into(), "id".into());
+        }
+        feeds.push(toml::Value::Table(feed));
+    }
+    let general = format!("{PATIENT}[limits]\nrecheck_ms = 200\n");
+    if feeds.is_empty() {
+        return general;
+    }
+    let mut settings = toml::Table::new();
+    settings.insert("feed".into(), toml::Value::Array(feeds));
+    general + &toml::to_string(&settings).unwrap()
+}
+
+/// How the statement was answered: the feeds' counter that rose.
+fn verdict(before: &Counts, after: &Counts) -> String {
+    let rose = after.since(before).map(|(name, _)| name);
+    let feeds: Vec<&str> = rose.filter(|name| name.starts_with("feeds_")).collect();
+    match feeds.as_slice() {
+        [] => "no feed".to_owned(),
+        feeds => feeds.join(" "),
+    }
+}
+
+/// One answer on both sides.
+fn compare(
+    (proxy, proxied): (&Proxy, &mut Reader),
+    direct: &mut Reader,
+    [statement, ordered]: [&Statement; 2],
+    values: &mut Values<'_>,
+) -> String {
+    let before = proxy.counts();
+    let answer = proxied.rows(statement, values);
+    let verdict = verdict(&before, &proxy.counts());
+    let expected = direct.rows(ordered, values);
+    assert_eq!(
+        answer.len(),
+        expected.len(),
+        "{verdict}: {}",
+        statement.text
+    );
+    // A relayed page has the server's own order of ties.
+    if is_answered(&verdict) {
+        let sorted = |mut rows: Vec<Vec<u8>>| {
+            rows.sort();
+            rows
+        };
+        let text = &statement.text;
+        assert_eq!(sorted(answer), sorted(expected), "{verdict}: {text}");
+    }
+    verdict
+}
+
+fn is_answered(verdict: &str) -> bool {
+    ["feeds_narrowed", "feeds_kept"].contains(&verdict)
+}
+
+/// Sends the statements of an app on both sides beside its writes. Returns a line for each: how it was answered at last.
+fn run(server: &'static Server, app: &App, turns: u64) -> Vec<String> {
+    let database = Database::empty(server, "feedapp");
+    let mut root = database.connect();
+    root.ok(NUMBERS);
+    for text in app.schema.iter().chain(&app.fill) {
+        root.ok(text);
+    }
+    let proxy = Proxy::configured(server.addr(), &settings(app, &database), ROOT_SERVICE);
+    for feed in app.feed.iter().filter(|feed| is_servable(feed)) {
+        let name = feed["name"].as_str().unwrap();
+        proxy.wait_for_log(&format!("feed {name} in database {}", database.name()));
+    }
+    follow_advice(&proxy, &mut root, app, &database);
+    let mut random = Random(20_261_130);
+    let mut report = Vec::new();
+    for statement in &app.statement {
+        let mut statement = statement.clone();
+        if statement.prepared {
+            // What is no parameter is the same in all executions.
+            statement.text = Values::new(&mut random).replace(&statement.text);
+        }
+        let mut ordered = statement.clone();
+        if let Some(text) = with_id(&statement.text, &app.feed) {
+            ordered.text = text;
+        }
+        let mut direct = Reader::new(database.connect(), &ordered);
+        let mut proxied = Reader::new(proxy.login(&database.login()), &statement);
+        let mut last = String::new();
+        let (mut turn, begun, deadline) = (0, Instant::now(), patience());
+        // Memory is loaded at the first statements, and on a busy machine later.
+        while turn < turns || statement.answered && !is_answered(&last) {
+            turn += 1;
+            assert!(
+                Instant::now() < deadline,
+                "{} {}: {last}\n{}",
+                app.app,
+                statement.name,
+                proxy.log()
+            );
+            if turn > turns {
+                pause_since(begun);
+            }
+            if random.one_in(2) {
+                let write = random.pick(&app.writes).clone();
+                root.query(&Values::new(&mut random).replace(&write));
+            }
+            let mut values = Values::new(&mut random);
+            let sides = (&proxy, &mut proxied);
+            last = compare(sides, &mut direct, [&statement, &ordered], &mut values);
+            // Without autocommit the next page is of a transaction of its own.
+            for reader in [&mut direct, &mut proxied] {
+                reader.client.ok("ROLLBACK");
+            }
+        }
+        report.push(format!("{} | {} | {last}", app.app, statement.name));
+    }
+    report
+}
+
+/// Adds the indexes that the log asks for, as an operator would, and waits until each feed with nothing else in its way is served.
+fn follow_advice(proxy: &Proxy, root: &mut WireClient, app: &App, database: &Database) {
+    let log = proxy.log();
+    let mut altered = std::collections::BTreeSet::new();
+    for line in log.lines() {
+        for part in line.split("ALTER TABLE ").skip(1) {
+            let end = part.find(')').map_or(part.len(), |end| end + 1);
+            altered.insert(format!("ALTER TABLE {}", &part[..end]));
+        }
+    }
+    altered.iter().for_each(|alter| drop(root.query(alter)));
+    for feed in app.feed.iter().filter(|feed| is_servable(feed)) {
+        let name = feed["name"].as_str().unwrap();
+        let of_feed = format!("feed {name} in database {}:", database.name());
+        let refused = log.lines().filter(|line| line.contains(&of_feed));
+        let is_hopeless = refused
+            .clone()
+            .any(|line| line.contains("has to be") || line.contains("computed"));
+        if !is_hopeless {
+            proxy.wait_for_log(&format!("{of_feed} served"));
+        }
+    }
+}
+
+fn apps() -> Vec<App> {
+    let folder = PathBuf::from("fixtures/apps");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "toml"));
+    files.sort();
+    let read = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap();
+        toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    files.iter().map(read).collect()
+}
+
+/// `HEADWATER_APPS`: so many answers of each statement of all apps. Otherwise a few of every fifth app.
+#[test]
+fn statements_of_apps_are_answered_as_directly() {
+    const EVERY: usize = 5;
+    let mut apps = apps();
+    let turns = how_many("HEADWATER_APPS", 0);
+    if turns == 0 {
+        let mut number = 0..;
+        apps.retain(|_| {
+            number
+                .next()
+                .is_some_and(|number: usize| number.is_multiple_of(EVERY))
+        });
+    }
+    on_each_server(|server| {
+        let reports = apps.iter().flat_map(|app| run(server, app, turns.max(5)));
+        let report: Vec<String> = reports.collect();
+        let answered = report
+            .iter()
+            .filter(|line| line.contains("feeds_narrowed") || line.contains("feeds_kept"));
+        println!(
+            "{}\n{} of {} from memory",
+            report.join("\n"),
+            answered.count(),
+            report.len()
+        );
+    });
+}
