@@ -205,15 +205,10 @@ fn param(value: &str) -> Param {
     }
 }
 
-/// False where the watched thing is the message itself: no section describes that yet.
-fn is_servable(feed: &toml::Table) -> bool {
-    feed["message"].get("author") != feed["message"].get("id")
-}
-
 /// The settings that an operator writes for the app.
 fn settings(app: &App, database: &Database) -> String {
     let mut feeds = Vec::new();
-    for feed in app.feed.iter().filter(|feed| is_servable(feed)) {
+    for feed in &app.feed {
         let mut feed = feed.clone();
         feed.insert("database".into(), database.name().into());
         let order = feed["message"]
@@ -285,7 +280,7 @@ fn run(server: &'static Server, app: &App, turns: u64) -> Vec<String> {
         root.ok(text);
     }
     let proxy = Proxy::configured(server.addr(), &settings(app, &database), ROOT_SERVICE);
-    for feed in app.feed.iter().filter(|feed| is_servable(feed)) {
+    for feed in &app.feed {
         let name = feed["name"].as_str().unwrap();
         proxy.wait_for_log(&format!("feed {name} in database {}", database.name()));
     }
@@ -347,7 +342,7 @@ fn follow_advice(proxy: &Proxy, root: &mut WireClient, app: &App, database: &Dat
         }
     }
     altered.iter().for_each(|alter| drop(root.query(alter)));
-    for feed in app.feed.iter().filter(|feed| is_servable(feed)) {
+    for feed in &app.feed {
         let name = feed["name"].as_str().unwrap();
         let of_feed = format!("feed {name} in database {}:", database.name());
         let refused = log.lines().filter(|line| line.contains(&of_feed));

@@ -370,7 +370,7 @@ pub(crate) fn operands_use_only<'o>(
         Operand::Column(column) => accepts(column),
         Operand::Literal(_) => true,
         Operand::Coalesce(all) => operands_use_only(all, accepts),
-        Operand::Now => false,
+        Operand::Now | Operand::Count(_) => false,
     })
 }
 

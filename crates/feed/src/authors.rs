@@ -3,12 +3,14 @@
 //! The search derives from a condition that the message's author is in a list, or is one whom a reader follows. Further conditions only
 //! remove rows, so they need not be understood.
 
+use std::collections::BTreeSet;
+
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::query::{
     ColumnReference, ConditionKind, Literal, LiteralList, Operand, SelectCondition, Subquery,
 };
 use crate::schema::{ComparisonClass, Schema};
-use crate::scope::{NameScope, ScopedColumn};
+use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 
 /// The possible authors of a reply's messages: all of these together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,10 +58,12 @@ impl<'a> AuthorSearch<'a> {
         if let Some(literal) = equal.literal(self.author) {
             return Some(AuthorSelection::of_literal(literal));
         }
+        let mut equal = equal.clone();
+        self.add_subquery_literals(holds, scope, &mut equal);
         let selection = holds
             .iter()
-            .find_map(|one| self.of_condition(one, scope, equal));
-        selection.or_else(|| self.joined(scope, equal))
+            .find_map(|one| self.of_condition(one, scope, &equal));
+        selection.or_else(|| self.joined(scope, &equal))
     }
 
     /// The authors whose messages a condition lets pass. `None`: any author.
@@ -97,6 +101,13 @@ impl<'a> AuthorSearch<'a> {
                 let of_row = || self.of_subquery(rows, Some(column), scope, equal);
                 equal.are_equal(of, self.author).then(of_row).flatten()
             }
+            // `7 IN (SELECT reader FROM follow WHERE followed = author)`
+            ConditionKind::InSubquery(Operand::Literal(literal), rows, true) => {
+                let (holds, inner, mut equal) = self.subquery_equalities(rows, scope, equal)?;
+                let of = inner.resolve(rows.columns.first()?).ok()?;
+                equal.set_literal(of, *literal);
+                self.of_rows(&holds, &inner, &equal)
+            }
             ConditionKind::Exists(rows) => self.of_subquery(rows, None, scope, equal),
             _ => {
                 let mut with_condition = equal.clone();
@@ -117,19 +128,80 @@ impl<'a> AuthorSearch<'a> {
         mut equal: ColumnEqualities,
     ) -> Option<AuthorSelection> {
         let tables = scope.innermost_tables();
-        let outer_join = condition.null_rejecting_columns().find_map(|column| {
+        let outer_join_of = |column: &ColumnReference| {
             let of = scope.resolve(column).ok()?;
             let mut tables = tables.iter();
             tables
                 .find(|scoped| scoped.number == of.table)?
                 .source
                 .outer
-        })?;
-        equal.add_conditions(&scope.outer_join_conditions(outer_join), scope);
-        let mut joined = tables
-            .iter()
-            .filter(|scoped| scoped.source.outer == Some(outer_join));
+        };
+        // The ON of one join may reject the NULL row of another.
+        let mut joins = BTreeSet::new();
+        let mut holds = vec![condition];
+        while let Some(condition) = holds.pop() {
+            for join in condition.null_rejecting_columns().filter_map(outer_join_of) {
+                if joins.insert(join) {
+                    let on = scope.outer_join_conditions(join);
+                    equal.add_conditions(&on, scope);
+                    holds.extend(on);
+                }
+            }
+        }
+        if joins.is_empty() {
+            return None;
+        }
+        if let Some(literal) = equal.literal(self.author) {
+            return Some(AuthorSelection::of_literal(literal));
+        }
+        let is_joined = |scoped: &&ScopedTable<'_>| {
+            scoped
+                .source
+                .outer
+                .is_some_and(|join| joins.contains(&join))
+        };
+        let mut joined = tables.iter().filter(is_joined);
         joined.find_map(|scoped| self.follows_in(scoped.number, scope, &equal))
+    }
+
+    /// Adds the literals of columns that are in a subquery of one value: `reader IN (SELECT id FROM users WHERE id = 7)`.
+    fn add_subquery_literals(
+        &self,
+        holds: &[&'a SelectCondition],
+        scope: &NameScope<'a>,
+        equal: &mut ColumnEqualities,
+    ) {
+        for condition in holds {
+            let ConditionKind::InSubquery(Operand::Column(column), rows, true) = &condition.kind
+            else {
+                continue;
+            };
+            let Ok(of) = scope.resolve(column) else {
+                continue;
+            };
+            if let Some((_, inner, inner_equal)) = self.subquery_equalities(rows, scope, equal)
+                && let Some(value) = rows.columns.first()
+                && let Ok(value) = inner.resolve(value)
+                && inner.class(value) == ComparisonClass::Integer
+                && let Some(literal) = inner_equal.literal(value)
+            {
+                equal.set_literal(of, literal);
+            }
+        }
+    }
+
+    /// The conditions, the scope and the equalities of a subquery's rows.
+    fn subquery_equalities(
+        &self,
+        rows: &'a Subquery,
+        scope: &NameScope<'a>,
+        equal: &ColumnEqualities,
+    ) -> Option<(Vec<&'a SelectCondition>, NameScope<'a>, ColumnEqualities)> {
+        let inner = scope.within(&rows.sources, self.schema).ok()?;
+        let holds = conditions_of_every_row(&rows.sources, rows.filter.as_ref());
+        let mut equal = equal.clone();
+        equal.add_conditions(&holds, &inner);
+        Some((holds, inner, equal))
     }
 
     /// The authors for whom a subquery has a row; `column`, if given, is the author:
@@ -141,10 +213,7 @@ impl<'a> AuthorSearch<'a> {
         scope: &NameScope<'a>,
         equal: &ColumnEqualities,
     ) -> Option<AuthorSelection> {
-        let inner = scope.within(&rows.sources, self.schema).ok()?;
-        let holds = conditions_of_every_row(&rows.sources, rows.filter.as_ref());
-        let mut equal = equal.clone();
-        equal.add_conditions(&holds, &inner);
+        let (holds, inner, mut equal) = self.subquery_equalities(rows, scope, equal)?;
         if let Some(column) = column {
             let of = inner.resolve(column).ok()?;
             if inner.class(of) != ComparisonClass::Integer {

@@ -300,12 +300,14 @@ impl FeedStatement<'_> {
                 .is_some_and(|read| read.day_number().is_some())
         };
         match check.literal {
-            Literal::Text(at) => self.words.literals(at, self.text).all(|one| {
-                unquoted(one.text).is_some_and(|value| match check.class {
-                    ComparisonClass::Integer => plain_digits(value, EXACT_DIGITS).is_some(),
-                    _ => text(value),
+            Literal::Text(at) | Literal::Moment(at) => {
+                self.words.literals(at, self.text).all(|one| {
+                    unquoted(one.text).is_some_and(|value| match check.class {
+                        ComparisonClass::Integer => plain_digits(value, EXACT_DIGITS).is_some(),
+                        _ => text(value),
+                    })
                 })
-            }),
+            }
             Literal::Parameter(at) => self.parameters(at).is_some_and(|values| {
                 values.iter().all(|value| match (value, check.class) {
                     (ParameterValue::Null, _)
@@ -361,14 +363,16 @@ impl FeedStatement<'_> {
     fn may_be_null(&self, literal: Literal) -> bool {
         match literal {
             Literal::Null => true,
-            Literal::Parameter(at) => {
-                let value = self.parameter(at);
-                value.is_none_or(|value| *value == ParameterValue::Null)
-            }
+            Literal::Parameter(at) => match self.parameter(at) {
+                // In a mode of MariaDB an empty string is NULL.
+                Some(ParameterValue::Text(text)) => text.is_empty(),
+                value => value.is_none_or(|value| *value == ParameterValue::Null),
+            },
+            Literal::Text(at) => self.string(at).is_none_or(<[u8]>::is_empty),
             Literal::Number(_)
             | Literal::Negative(_)
             | Literal::Decimal
-            | Literal::Text(_)
+            | Literal::Moment(_)
             | Literal::Truth(_) => false,
         }
     }
@@ -382,7 +386,9 @@ impl FeedStatement<'_> {
             KeyType::Datetime(digits) | KeyType::Timestamp(digits) => digits,
         };
         let moment = match literal {
-            Literal::Text(at) => DatetimeValue::parse(self.string(at)?, MAX_FRACTION_DIGITS)?,
+            Literal::Text(at) | Literal::Moment(at) => {
+                DatetimeValue::parse(self.string(at)?, MAX_FRACTION_DIGITS)?
+            }
             Literal::Parameter(at) => match self.parameter(at)? {
                 ParameterValue::Text(text) => DatetimeValue::parse(text, MAX_FRACTION_DIGITS)?,
                 ParameterValue::Moment(moment) => *moment,

@@ -57,7 +57,7 @@ pub struct MessageDefinition {
     /// Its primary key.
     #[serde(default = "id")]
     pub id: String,
-    /// The column of the author.
+    /// The column of the author, or of whatever readers follow. The id, if they follow messages themselves: topics, by their last post.
     pub author: String,
     /// The columns that order pages, newest first: the id, or another column and then the id. Empty: the id.
     #[serde(default)]
@@ -219,10 +219,6 @@ impl FeedDefinition {
         let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
         let message = &self.message;
         let fault = |key, problem: String| Err(FeedError { key, problem });
-        if same(&message.id, &message.author) {
-            let problem = format!("and message.author are both {:?}", message.id);
-            return fault("message.id", problem);
-        }
         if let Some(follow) = &self.follow
             && same(&follow.reader, &follow.author)
         {
@@ -337,6 +333,12 @@ mod tests {
     }
 
     #[test]
+    fn messages_themselves_may_be_followed() {
+        let topics = read(&HOME.replace("author = \"profile_id\"", "author = \"ID\""));
+        assert_eq!(topics.validate(), Ok(()));
+    }
+
+    #[test]
     fn a_feed_serves_what_needs_no_more_than_it_has() {
         let home = read(HOME);
         let mut discovered = home.clone();
@@ -387,11 +389,6 @@ mod tests {
     fn an_invalid_feed_is_reported_by_its_key() {
         for (from, to, expected) in [
             ("\"statuses\"", "\"\"", "message.table"),
-            (
-                "author = \"profile_id\"",
-                "author = \"ID\"",
-                "message.id and message.author",
-            ),
             (
                 "\"following_id\"",
                 "\"profile_id\"",

@@ -68,8 +68,7 @@ impl ColumnEqualities {
                 (Operand::Column(column), Operand::Literal(literal))
                 | (Operand::Literal(literal), Operand::Column(column)) => {
                     if let Ok(of) = scope.resolve(column) {
-                        let of = self.representative(of);
-                        self.literals.entry(of).or_insert(*literal);
+                        self.set_literal(of, *literal);
                     }
                 }
                 _ => {}
@@ -90,6 +89,12 @@ impl ColumnEqualities {
         if let Some(list) = self.lists.remove(&right) {
             self.lists.entry(left).or_insert(list);
         }
+    }
+
+    /// Records that a column equals a literal.
+    pub fn set_literal(&mut self, of: ScopedColumn, literal: Literal) {
+        let of = self.representative(of);
+        self.literals.entry(of).or_insert(literal);
     }
 
     fn representative(&self, mut of: ScopedColumn) -> ScopedColumn {

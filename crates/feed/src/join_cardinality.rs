@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::equalities::ColumnEqualities;
+use crate::joined_tables::visit_columns;
+use crate::plan_dependence::has_subquery;
+use crate::query::SelectCondition;
 use crate::scope::{NameScope, ScopedColumn};
 
 /// The tables that have at most one row per message: each column of a unique key equals a literal, or a column of a table that is already
@@ -23,8 +26,26 @@ pub fn single_row_tables(
             }
             let mut equal = always.clone();
             if let Some(outer_join) = scoped.source.outer {
+                let on = scope.outer_join_conditions(outer_join);
+                // Another row of a table that the ON names may join another row, or none.
+                let is_settled = |condition: &&SelectCondition| {
+                    let mut settled = !has_subquery(condition);
+                    visit_columns(condition, &mut |column| {
+                        let table = scope
+                            .resolve(column)
+                            .ok()
+                            .and_then(|of| scope.table(of.table));
+                        settled &= table.is_some_and(|named| {
+                            single.contains(&named.number) || named.source.outer == Some(outer_join)
+                        });
+                    });
+                    settled
+                };
+                if !on.iter().all(is_settled) {
+                    continue;
+                }
                 // A joined row meets its ON. Conditions of WHERE on an outer table only remove rows.
-                equal.add_conditions(&scope.outer_join_conditions(outer_join), scope);
+                equal.add_conditions(&on, scope);
             }
             let known = |column: &usize| {
                 let of = ScopedColumn {

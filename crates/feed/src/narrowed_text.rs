@@ -147,7 +147,12 @@ impl StatementShape {
         to.extend_from_slice(b", ");
         to.extend_from_slice(id_column.as_bytes());
         to.extend_from_slice(b" DESC");
-        to.extend_from_slice(text.get(order_end..)?);
+        let rest = text.get(order_end..)?;
+        // A name in back quotes may end right before LIMIT.
+        if rest.first().is_some_and(u8::is_ascii_alphabetic) {
+            to.push(b' ');
+        }
+        to.extend_from_slice(rest);
         Some(())
     }
 

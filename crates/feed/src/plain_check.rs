@@ -1,5 +1,6 @@
 //! Checks that nothing in a statement may fail, warn or act: its operands are of one class each, and its literals plain.
 
+use crate::joined_tables::visit_columns;
 use crate::query::{
     ColumnReference, ConditionKind, Literal, LiteralList, Operand, SelectCondition, SelectItem,
     Subquery,
@@ -48,7 +49,11 @@ impl<'a> PlainCheck<'a> {
         scope: &NameScope<'_>,
     ) -> Result<(), NarrowingRefusal> {
         if let SelectItem::Operand(operand, _) = item {
-            return self.operand(operand, scope).map(|_| ());
+            return match operand {
+                Operand::Literal(Literal::Moment(_)) => Err(NarrowingRefusal::NotPlain),
+                Operand::Count(Some(column)) => scope.resolve(column).map(|_| ()),
+                _ => self.operand(operand, scope).map(|_| ()),
+            };
         }
         if scope.shown_tables(item).next().is_none() {
             return Err(NarrowingRefusal::Names);
@@ -102,6 +107,9 @@ impl<'a> PlainCheck<'a> {
                 let right = self.subquery(rows, scope)?;
                 match (left, right) {
                     (OperandKind::Of(left), Some(right)) if left.compares_with(right) => Ok(()),
+                    (OperandKind::Literal(literal), Some(right)) => {
+                        self.check_literal(literal, right)
+                    }
                     _ => Err(NarrowingRefusal::Types),
                 }
             }
@@ -120,8 +128,16 @@ impl<'a> PlainCheck<'a> {
         scope: &NameScope<'a>,
     ) -> Result<Option<ComparisonClass>, NarrowingRefusal> {
         let inner = scope.within(&rows.sources, self.schema)?;
+        // Of several joins, an ON sees the tables of its own, and then those of the outer SELECT.
+        let names_join = |column: &ColumnReference| !column.qualifier.is_empty();
+        let has_several_joins = rows.sources.len() > 2;
         for source in &rows.sources {
             if let Some(on) = &source.on {
+                let mut named = true;
+                visit_columns(on, &mut |column| named &= names_join(column));
+                if has_several_joins && !named {
+                    return Err(NarrowingRefusal::Names);
+                }
                 self.condition(on, &inner)?;
             }
         }
@@ -212,6 +228,7 @@ impl<'a> PlainCheck<'a> {
             Operand::Column(column) => Ok(OperandKind::Of(scope.class(scope.resolve(column)?))),
             Operand::Literal(literal) => Ok(OperandKind::Literal(*literal)),
             Operand::Now => Ok(OperandKind::Of(ComparisonClass::Moment(6))),
+            Operand::Count(_) => Ok(OperandKind::Of(ComparisonClass::Integer)),
             Operand::Coalesce(all) => {
                 let mut class = None;
                 for one in all {
@@ -252,6 +269,13 @@ impl<'a> PlainCheck<'a> {
             Literal::Text(_)
                 if matches!(with, ComparisonClass::Moment(_) | ComparisonClass::Integer) =>
             {
+                self.literal_checks.push(LiteralCheck {
+                    literal,
+                    class: with,
+                });
+                Ok(())
+            }
+            Literal::Moment(_) if matches!(with, ComparisonClass::Moment(_)) => {
                 self.literal_checks.push(LiteralCheck {
                     literal,
                     class: with,

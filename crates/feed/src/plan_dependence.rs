@@ -62,7 +62,7 @@ impl SelectAnalysis<'_, '_> {
         let computes = |item: &SelectItem| {
             matches!(
                 item,
-                SelectItem::Operand(Operand::Coalesce(_) | Operand::Now, _)
+                SelectItem::Operand(Operand::Coalesce(_) | Operand::Now | Operand::Count(_), _)
             )
         };
         let mut items = query.items.iter().chain(&query.derived_items);
@@ -294,7 +294,8 @@ impl SelectAnalysis<'_, '_> {
     }
 }
 
-fn has_subquery(condition: &SelectCondition) -> bool {
+/// True if a part of the condition has a subquery.
+pub(crate) fn has_subquery(condition: &SelectCondition) -> bool {
     let mut selects = Vec::new();
     collect_subqueries(condition, &mut selects);
     !selects.is_empty()

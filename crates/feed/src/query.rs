@@ -93,6 +93,8 @@ pub enum Operand {
     Coalesce(Vec<Operand>),
     /// NOW(), with or without an INTERVAL.
     Now,
+    /// COUNT of the rows of a group, or of those with a value in this column.
+    Count(Option<ColumnReference>),
 }
 
 impl Operand {
@@ -102,7 +104,8 @@ impl Operand {
         match self {
             Operand::Column(column) => vec![column],
             Operand::Coalesce(all) => all.iter().flat_map(Operand::columns).collect(),
-            Operand::Literal(_) | Operand::Now => Vec::new(),
+            // What a count reads is in no row of the reply.
+            Operand::Literal(_) | Operand::Now | Operand::Count(_) => Vec::new(),
         }
     }
 }
@@ -118,6 +121,8 @@ pub enum Literal {
     Decimal,
     /// A string.
     Text(usize),
+    /// The string in `TIMESTAMP('...')`.
+    Moment(usize),
     /// A parameter.
     Parameter(usize),
     /// TRUE or FALSE.

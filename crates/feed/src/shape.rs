@@ -106,11 +106,13 @@ pub fn shape(
     {
         return Err(NarrowingRefusal::Types);
     }
-    let by_key_alone = check_order(query, &scope, key, id)?;
+    let precision = order_precision(query, &scope, key, id)?;
     // The columns of a SELECT in FROM need not include the id.
-    let adds_id = feed.ties == TieOrder::Id && query.derived_items.is_empty();
-    let ties = by_key_alone && !adds_id;
-    let tie_break = (by_key_alone && adds_id).then_some(query.order_end);
+    let adds_id = precision == OrderPrecision::KeyAlone
+        && feed.ties == TieOrder::Id
+        && query.derived_items.is_empty();
+    let ties = precision != OrderPrecision::Total && !adds_id;
+    let tie_break = adds_id.then_some(query.order_end);
 
     let mut plain = PlainCheck {
         words,
@@ -208,29 +210,38 @@ fn message_table<'s, 'a>(
     }
 }
 
-/// Checks that the order is the feed's, newest first. True: messages of one key have no order among themselves.
-fn check_order(
+/// What an order says about messages with equal keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OrderPrecision {
+    /// The id orders them.
+    Total,
+    /// Nothing.
+    KeyAlone,
+    /// Other columns order them, or some of them.
+    KeyAndOthers,
+}
+
+/// Checks that the order is the feed's, newest first.
+fn order_precision(
     query: &FeedSelect,
     scope: &NameScope<'_>,
     key: Option<ScopedColumn>,
     id: ScopedColumn,
-) -> Result<bool, NarrowingRefusal> {
-    let mut order = Vec::with_capacity(query.order.len());
+) -> Result<OrderPrecision, NarrowingRefusal> {
+    let mut order: Vec<(ScopedColumn, bool)> = Vec::with_capacity(query.order.len());
     for one in &query.order {
         let of = sort_column(one, query, scope)?;
         // A column that repeats sorts nothing more.
-        if order.contains(&of) {
-            continue;
+        if !order.iter().any(|(before, _)| *before == of) {
+            order.push((of, one.descending));
         }
-        if !one.descending {
-            return Err(NarrowingRefusal::Order);
-        }
-        order.push(of);
     }
-    match (order.as_slice(), key) {
-        ([only], None) if *only == id => Ok(false),
-        ([first, second], Some(key)) if *first == key && *second == id => Ok(false),
-        ([only], Some(key)) if *only == key => Ok(true),
+    let newest_first = |column: ScopedColumn, at: usize| order.get(at) == Some(&(column, true));
+    match key {
+        None if newest_first(id, 0) => Ok(OrderPrecision::Total),
+        Some(key) if newest_first(key, 0) && newest_first(id, 1) => Ok(OrderPrecision::Total),
+        Some(key) if newest_first(key, 0) && order.len() == 1 => Ok(OrderPrecision::KeyAlone),
+        Some(key) if newest_first(key, 0) => Ok(OrderPrecision::KeyAndOthers),
         _ => Err(NarrowingRefusal::Order),
     }
 }
@@ -299,12 +310,28 @@ fn row_multiplicity(
             .shown_tables(item)
             .all(|scoped| single.contains(&scoped.number)),
     };
+    let is_id = |item: &SelectItem| match item {
+        SelectItem::Operand(Operand::Column(column), _) => scope.resolve(column) == Ok(id),
+        _ => {
+            let hidden = scope.column_schema(id).is_none_or(|facts| facts.is_hidden);
+            !hidden
+                && scope
+                    .shown_tables(item)
+                    .any(|scoped| scoped.number == id.table)
+        }
+    };
+    let counts = |item: &SelectItem| matches!(item, SelectItem::Operand(Operand::Count(_), _));
+    if query.group.is_empty() && query.items.iter().any(counts) {
+        return Err(NarrowingRefusal::Grouped);
+    }
     if !query.group.is_empty() {
         let by_id = query
             .group
             .iter()
             .any(|column| scope.resolve(column) == Ok(id));
-        if !by_id || !query.group.iter().all(only) {
+        // DISTINCT makes one row of messages that show the same.
+        let merges = query.distinct && !query.items.iter().any(is_id);
+        if !by_id || merges || !query.group.iter().all(only) {
             return Err(NarrowingRefusal::Grouped);
         }
         return match query.items.iter().all(of_single) {
@@ -313,16 +340,6 @@ fn row_multiplicity(
         };
     }
     if query.distinct {
-        let is_id = |item: &SelectItem| match item {
-            SelectItem::Operand(Operand::Column(column), _) => scope.resolve(column) == Ok(id),
-            _ => {
-                let hidden = scope.column_schema(id).is_none_or(|facts| facts.is_hidden);
-                !hidden
-                    && scope
-                        .shown_tables(item)
-                        .any(|scoped| scoped.number == id.table)
-            }
-        };
         let distinct = query.items.iter().any(is_id) && query.items.iter().all(of_single);
         return match distinct {
             true => Ok(RowMultiplicity::One),

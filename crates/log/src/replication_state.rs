@@ -213,11 +213,13 @@ impl ReplicationState {
     pub fn add_routes(&mut self, routes: impl IntoIterator<Item = TableRoute>) {
         let mut all = TableRoutes::clone(&self.routes);
         all.routes.extend(routes);
+        all.spread_copies();
         self.routes = Arc::new(all);
     }
 
     /// Begins a stream at this position; no timeline's columns are known.
-    pub fn begin(&mut self, start: BinlogPosition, routes: TableRoutes) -> StreamGeneration {
+    pub fn begin(&mut self, start: BinlogPosition, mut routes: TableRoutes) -> StreamGeneration {
+        routes.spread_copies();
         self.generation.0 += 1;
         self.phase = StreamPhase::Unproven;
         self.queue = TransactionQueue::starting_at(start);
@@ -310,6 +312,7 @@ impl ReplicationState {
         let mut all = TableRoutes::clone(&self.routes);
         all.routes.retain(|route| route.table_id != table);
         all.routes.extend(routes);
+        all.spread_copies();
         self.routes = Arc::new(all);
         true
     }

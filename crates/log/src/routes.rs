@@ -64,6 +64,26 @@ impl TableRoutes {
         })
     }
 
+    /// A table that may hold a follow twice may do so for each timeline that it belongs to, also for one that was added before.
+    pub fn spread_copies(&mut self) {
+        let copied: Vec<(String, String)> = self
+            .routes
+            .iter()
+            .filter(|route| route.has_copies)
+            .map(|route| (route.database.clone(), route.name.clone()))
+            .collect();
+        for (database, name) in copied {
+            let is_same = |own: &str, other: &str| match self.caseless {
+                true => own.eq_ignore_ascii_case(other),
+                false => own == other,
+            };
+            for route in &mut self.routes {
+                route.has_copies |=
+                    is_same(&route.database, &database) && is_same(&route.name, &name);
+            }
+        }
+    }
+
     /// True if the server takes both names for the same.
     pub fn is_same_name(&self, own: &[u8], other: &[u8]) -> bool {
         own == other || self.caseless && own.eq_ignore_ascii_case(other)

@@ -326,6 +326,16 @@ impl WordReader<'_> {
             self.expect_punct(b')')?;
             return Ok(Operand::Coalesce(all));
         }
+        if calls(self, "TIMESTAMP") {
+            self.advance();
+            self.advance();
+            let operand = match self.literal()? {
+                Some(Literal::Text(at)) => Operand::Literal(Literal::Moment(at)),
+                _ => return Err(NarrowingRefusal::NotPlain),
+            };
+            self.expect_punct(b')')?;
+            return Ok(operand);
+        }
         if calls(self, "NOW") || self.is_next("CURRENT_TIMESTAMP") {
             return self.now();
         }

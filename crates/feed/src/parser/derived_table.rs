@@ -65,7 +65,7 @@ impl WordReader<'_> {
 /// A column of the inner SELECT: its name and operand. `None`: `*`, a parameter, or a column without a name.
 fn derived_column(item: SelectItem) -> Option<(String, Operand)> {
     match item {
-        SelectItem::Operand(Operand::Literal(Literal::Parameter(_)), _) => None,
+        SelectItem::Operand(Operand::Literal(Literal::Parameter(_)) | Operand::Count(_), _) => None,
         SelectItem::Operand(operand, Some(name)) => Some((name.text, operand)),
         SelectItem::Operand(Operand::Column(column), None) => {
             Some((column.name.text.clone(), Operand::Column(column)))

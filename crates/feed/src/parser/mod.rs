@@ -129,8 +129,29 @@ impl WordReader<'_> {
         if let Some(qualifier) = self.all_of() {
             return Ok(SelectItem::AllOf(qualifier));
         }
-        let operand = self.operand()?;
+        let operand = match self.count()? {
+            Some(count) => count,
+            None => self.operand()?,
+        };
         Ok(SelectItem::Operand(operand, self.optional_alias()?))
+    }
+
+    /// `COUNT(*)`, `COUNT(a)` or `COUNT(DISTINCT a)`, if it is next.
+    fn count(&mut self) -> Result<Option<Operand>, NarrowingRefusal> {
+        if !(self.is_next("COUNT") && self.is_call()) {
+            return Ok(None);
+        }
+        self.advance();
+        self.advance();
+        let column = match self.take_punct(b'*') {
+            true => None,
+            false => {
+                self.take_keyword("DISTINCT");
+                Some(self.column()?)
+            }
+        };
+        self.expect_punct(b')')?;
+        Ok(Some(Operand::Count(column)))
     }
 
     /// True if this may sort by a string of the reply, which orders nothing. Servers name a string without an alias by its content, without

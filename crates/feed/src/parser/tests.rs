@@ -84,6 +84,10 @@ fn what_could_mean_two_things_is_not() {
         "(a) + 1 = b",
         "(a, b) IN (1)",
         "a = (b) + c",
+        "a < COUNT(b)",
+        "a < TIMESTAMP(b)",
+        "a < TIMESTAMP ('2026-01-01')",
+        "a < TIMESTAMP('2026-01-01', '10:00')",
         "a MEMBER OF (b)",
         "a IN (SELECT b FROM c LIMIT 1)",
         "a IN (SELECT b, d FROM c)",
@@ -162,7 +166,7 @@ fn each_refusal_has_its_reason() {
             NarrowingRefusal::Structure,
         ),
         (
-            "SELECT COUNT(*) FROM m ORDER BY a DESC LIMIT 5",
+            "SELECT SUM(a) FROM m ORDER BY a DESC LIMIT 5",
             NarrowingRefusal::NotPlain,
         ),
         (

@@ -311,6 +311,34 @@ fn keys_have_places_of_their_own() {
     assert_eq!(given(ParameterValue::Null, datetime), None);
     // More digits than the column has.
     assert_eq!(
+        of(
+            "created_at <= TIMESTAMP('2026-11-23 12:00:00.000')",
+            datetime
+        ),
+        of("created_at <= '2026-11-23 12:00:00'", datetime)
+    );
+    assert_eq!(
+        of(
+            "('x' IS NULL OR created_at <= '2026-11-23 12:00:00')",
+            datetime
+        ),
+        of("created_at <= '2026-11-23 12:00:00'", datetime)
+    );
+    assert_eq!(
+        of(
+            "('' IS NULL OR created_at <= '2026-11-23 12:00:00')",
+            datetime
+        ),
+        (None, None)
+    );
+    assert_eq!(
+        of(
+            "(NULL IS NULL OR created_at <= '2026-11-23 12:00:00')",
+            datetime
+        ),
+        (None, None)
+    );
+    assert_eq!(
         of("created_at <= '2026-11-23 12:00:00.5'", datetime),
         (None, None)
     );

@@ -68,6 +68,20 @@ fn authors_are_found_in_every_shape() {
             own(["1"]),
             own(["(2,3)"]),
         ),
+        // The reader by a subquery of one value, and as the value that a subquery has to have.
+        (
+            "m.user_id IN (SELECT users.id FROM users WHERE users.id IN (SELECT author FROM follower WHERE reader IN \
+             (SELECT users.id FROM users WHERE id = 5 AND users.id IS NOT NULL) AND author IS NOT NULL))",
+            own(["5"]),
+            none(),
+            none(),
+        ),
+        (
+            "5 IN (SELECT f.reader FROM follower f WHERE m.user_id = f.author)",
+            own(["5"]),
+            none(),
+            none(),
+        ),
         ("m.user_id = '7'", none(), own(["'7'"]), none()),
         ("m.user_id IN ('1','2')", none(), none(), own(["('1','2')"])),
     ] {
@@ -380,6 +394,13 @@ fn several_rows_a_message_are_refused() {
             "users.id = 1 OR message.user_id = 1",
             Err(NarrowingRefusal::Joins),
         ),
+        // A joined row that depends on which copy it is.
+        (
+            "message.*, users.name",
+            "message JOIN tag ON tag.message_id = message.id LEFT JOIN users ON users.id = message.user_id AND tag.name = 'x'",
+            by_list,
+            Err(NarrowingRefusal::Joins),
+        ),
         // Copies of a message are the same in any order.
         ("message.*", tag, by_list, Ok(())),
         (
@@ -433,6 +454,19 @@ fn authors_are_found_on_the_nullable_side() {
         page(both, "r.id = 5 OR a.id = 5", "GROUP BY m.user_id, m.body"),
         Err(NarrowingRefusal::Grouped)
     );
+    // One join rejects the NULL row of the next.
+    let chain = "message m LEFT JOIN users a ON a.id = m.user_id LEFT JOIN follower f ON f.author = a.id LEFT JOIN users r ON r.id = f.reader";
+    for filter in [
+        "f.reader = 5 OR m.user_id = 5",
+        "m.user_id = 5 OR r.id = 5",
+        "r.id = 5 OR a.id = 5",
+    ] {
+        assert_eq!(
+            page(chain, filter, "GROUP BY m.id"),
+            Ok((own(["5"]), own(["5"]), none())),
+            "{filter}"
+        );
+    }
     for filter in [
         "f.reader IS NULL",
         "f.reader = 5 OR m.hidden = 1",
@@ -444,6 +478,59 @@ fn authors_are_found_on_the_nullable_side() {
             "{filter}"
         );
     }
+}
+
+/// DISTINCT would make one row of two messages that show the same.
+#[test]
+fn distinct_groups_show_the_id() {
+    let page = |items: &str| {
+        let text = format!(
+            "SELECT DISTINCT {items} FROM message m WHERE m.user_id IN (1, 2) GROUP BY m.id ORDER BY m.id DESC LIMIT 9"
+        );
+        shaped(&text, false).map(|_| ())
+    };
+    assert_eq!(page("m.body"), Err(NarrowingRefusal::Grouped));
+    assert_eq!(page("m.id, m.body"), Ok(()));
+}
+
+/// An ON of several joins in a subquery sees fewer tables than its SELECT has.
+#[test]
+fn columns_of_joins_in_a_subquery_are_qualified() {
+    let page = |on: &str| {
+        of(&format!(
+            "EXISTS (SELECT 1 FROM follower f JOIN (users u JOIN block b ON b.who = u.id AND {on}) ON u.id = f.reader \
+             WHERE f.reader = 5 AND f.author = m.user_id)"
+        ))
+        .map(|_| ())
+    };
+    assert_eq!(page("b.whom = 3"), Ok(()));
+    assert_eq!(page("author = 3"), Err(NarrowingRefusal::Names));
+}
+
+/// A count beside a message is one of its group.
+#[test]
+fn counts_need_groups_of_the_id() {
+    let page = |items: &str, group: &str| {
+        let text = format!(
+            "SELECT {items} FROM message m LEFT JOIN tag t ON t.message_id = m.id WHERE m.user_id IN (1, 2) {group} ORDER BY m.id DESC LIMIT 9"
+        );
+        shaped(&text, false).map(|shape| shape.row_dependencies)
+    };
+    for count in ["COUNT(*)", "COUNT(t.name) AS n", "COUNT(DISTINCT t.name)"] {
+        assert_eq!(page(&format!("m.*, {count}"), "GROUP BY m.id"), Ok(None));
+        assert_eq!(
+            page(&format!("m.id, {count}"), ""),
+            Err(NarrowingRefusal::Grouped)
+        );
+        assert_eq!(
+            page(&format!("m.id, {count}"), "GROUP BY m.user_id"),
+            Err(NarrowingRefusal::Grouped)
+        );
+    }
+    assert_eq!(
+        page("COUNT(t.none)", "GROUP BY m.id"),
+        Err(NarrowingRefusal::Names)
+    );
 }
 
 #[test]
@@ -464,8 +551,16 @@ fn the_order_is_the_feeds_own() {
         Err(NarrowingRefusal::Order)
     );
     assert_eq!(order("m.id", false), Err(NarrowingRefusal::Order));
+    // What follows the key only orders messages with equal ones.
+    for others in ["m.id", "m.score DESC", "m.hidden, m.id DESC"] {
+        assert_eq!(
+            order(&format!("m.created_at DESC, {others}"), true),
+            Ok(true)
+        );
+    }
+    assert_eq!(order("m.id DESC, m.hidden", false), Ok(false));
     assert_eq!(
-        order("m.created_at DESC, m.id", true),
+        order("m.hidden DESC, m.created_at DESC", true),
         Err(NarrowingRefusal::Order)
     );
     // The server sorts by the column of the answer that is called so.

@@ -355,7 +355,11 @@ impl FeedStage {
                         context.now,
                     );
                 }
-                match context.is_reordered(&subject, bucket) {
+                let is_page = matches!(
+                    &transition,
+                    Ok((_, FeedAction::Reply(reply))) if matches!(reply.outcome, ReplyOutcome::Ok(_))
+                );
+                match is_page && context.is_reordered(&subject, bucket) {
                     true => {
                         *context.begun = None;
                         Ok(candidate_request(subject, query))

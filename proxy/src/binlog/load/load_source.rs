@@ -139,10 +139,12 @@ impl LoadSource<'_> {
         end: BinlogPosition,
         loaded: &mut BTreeMap<u64, Vec<u64>>,
     ) {
+        // A reply that is as long as its limit is cut off, whatever it repeats.
+        let is_too_long = authors.len() > self.timeline.max_follows();
         // The table may hold a pair twice.
         authors.sort_unstable();
         authors.dedup();
-        if authors.len() > self.timeline.max_follows() {
+        if is_too_long {
             index.cancel_load(ticket);
             self.timeline.mark_too_long(reader);
         } else {
