@@ -89,3 +89,47 @@ impl TableRoutes {
         own == other || self.caseless && own.eq_ignore_ascii_case(other)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use headwater_timeline::IdType;
+    use headwater_timeline::index::{TableId, TimelineId};
+
+    use super::*;
+
+    fn route(timeline: usize, name: &str, has_copies: bool) -> TableRoute {
+        let column = ColumnPosition {
+            at: 0,
+            kind: IdType::Int,
+        };
+        TableRoute {
+            table_id: TableId::Messages(TimelineId(timeline)),
+            table: TableRole::Follower,
+            database: "app".into(),
+            name: name.into(),
+            columns: None,
+            first: column,
+            second: column,
+            key: None,
+            has_copies,
+        }
+    }
+
+    /// A unique key was dropped after the first timeline was added: its rows prove nothing any more either.
+    #[test]
+    fn copies_of_a_table_are_those_of_each_timeline() {
+        for (caseless, expected) in [(false, [true, false, true]), (true, [true, true, true])] {
+            let mut routes = TableRoutes {
+                routes: vec![
+                    route(0, "follows", false),
+                    route(1, "FOLLOWS", false),
+                    route(2, "follows", true),
+                ],
+                caseless,
+            };
+            routes.spread_copies();
+            let copies: Vec<bool> = routes.routes.iter().map(|route| route.has_copies).collect();
+            assert_eq!(copies, expected);
+        }
+    }
+}
