@@ -3,8 +3,6 @@
 //! The search derives from a condition that the message's author is in a list, or is one whom a reader follows. Further conditions only
 //! remove rows, so they need not be understood.
 
-use std::collections::BTreeSet;
-
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::query::{
     ColumnReference, ConditionKind, Literal, LiteralList, Operand, SelectCondition, Subquery,
@@ -127,29 +125,12 @@ impl<'a> AuthorSearch<'a> {
         scope: &NameScope<'a>,
         mut equal: ColumnEqualities,
     ) -> Option<AuthorSelection> {
-        let tables = scope.innermost_tables();
-        let outer_join_of = |column: &ColumnReference| {
-            let of = scope.resolve(column).ok()?;
-            let mut tables = tables.iter();
-            tables
-                .find(|scoped| scoped.number == of.table)?
-                .source
-                .outer
-        };
-        // The ON of one join may reject the NULL row of another.
-        let mut joins = BTreeSet::new();
-        let mut holds = vec![condition];
-        while let Some(condition) = holds.pop() {
-            for join in condition.null_rejecting_columns().filter_map(outer_join_of) {
-                if joins.insert(join) {
-                    let on = scope.outer_join_conditions(join);
-                    equal.add_conditions(&on, scope);
-                    holds.extend(on);
-                }
-            }
-        }
+        let joins = scope.rejected_outer_joins(&[condition]);
         if joins.is_empty() {
             return None;
+        }
+        for join in &joins {
+            equal.add_conditions(&scope.outer_join_conditions(*join), scope);
         }
         if let Some(literal) = equal.literal(self.author) {
             return Some(AuthorSelection::of_literal(literal));
@@ -160,7 +141,7 @@ impl<'a> AuthorSearch<'a> {
                 .outer
                 .is_some_and(|join| joins.contains(&join))
         };
-        let mut joined = tables.iter().filter(is_joined);
+        let mut joined = scope.innermost_tables().iter().filter(is_joined);
         joined.find_map(|scoped| self.follows_in(scoped.number, scope, &equal))
     }
 

@@ -1,5 +1,7 @@
 //! Outer joins that are inner ones: WHERE, or the ON of an inner join, is true of no row of NULLs.
 
+use std::collections::BTreeSet;
+
 use crate::equalities::conditions_of_every_row;
 use crate::query::{
     ColumnReference, ComparisonOperator, ConditionKind, FeedSelect, Operand, SelectCondition,
@@ -11,32 +13,44 @@ impl FeedSelect {
     /// The same SELECT with inner joins in place of outer ones whose rows of NULLs no condition lets pass. `None`: there are none.
     #[must_use]
     pub fn with_inner_joins(&self, schema: &dyn Schema) -> Option<FeedSelect> {
-        let mut inner: Option<FeedSelect> = None;
-        loop {
-            let query = inner.as_ref().unwrap_or(self);
-            let rejected = query.rejected_outer_joins(schema);
-            if rejected.is_empty() {
-                return inner;
-            }
-            let mut changed = query.clone();
-            for source in &mut changed.sources {
-                source.outer = source.outer.filter(|join| !rejected.contains(join));
-            }
-            inner = Some(changed);
-        }
-    }
-
-    fn rejected_outer_joins(&self, schema: &dyn Schema) -> Vec<usize> {
-        let Ok(scope) = NameScope::default().within(&self.sources, schema) else {
-            return Vec::new();
-        };
+        let scope = NameScope::default().within(&self.sources, schema).ok()?;
         let filter = self.filter.as_ref().map(|(_, filter)| filter);
-        let holds = conditions_of_every_row(&self.sources, filter);
-        let columns = holds
-            .iter()
-            .flat_map(|condition| condition.null_rejecting_columns());
-        let tables = columns.filter_map(|column| scope.table(scope.resolve(column).ok()?.table));
-        tables.filter_map(|scoped| scoped.source.outer).collect()
+        let rejected = scope.rejected_outer_joins(&conditions_of_every_row(&self.sources, filter));
+        if rejected.is_empty() {
+            return None;
+        }
+        let mut inner = self.clone();
+        for source in &mut inner.sources {
+            source.outer = source.outer.filter(|join| !rejected.contains(join));
+        }
+        Some(inner)
+    }
+}
+
+impl<'a> NameScope<'a> {
+    /// The LEFT JOINs of the innermost SELECT that have found a row wherever these conditions hold: one of them rejects the row of NULLs,
+    /// or the ON of another such join does.
+    #[must_use]
+    pub fn rejected_outer_joins<'q>(&self, conditions: &[&'q SelectCondition]) -> BTreeSet<usize>
+    where
+        'a: 'q,
+    {
+        let outer_join_of = |column: &ColumnReference| {
+            let of = self.resolve(column).ok()?;
+            let mut tables = self.innermost_tables().iter();
+            let scoped = tables.find(|scoped| scoped.number == of.table)?;
+            scoped.source.outer
+        };
+        let mut rejected = BTreeSet::new();
+        let mut holds: Vec<&'q SelectCondition> = conditions.to_vec();
+        while let Some(condition) = holds.pop() {
+            for join in condition.null_rejecting_columns().filter_map(outer_join_of) {
+                if rejected.insert(join) {
+                    holds.extend(self.outer_join_conditions(join));
+                }
+            }
+        }
+        rejected
     }
 }
 

@@ -217,17 +217,12 @@ pub fn check(
         follow_table.check_index(&[&follow.reader], &mut obstacles);
         has_follow_copies = !follow_table.is_unique(&[&follow.reader, &follow.author]);
     }
-    match (id, key) {
-        (Some(id), Some(Some(key))) if obstacles.is_empty() => Ok(FeedColumnTypes {
+    match id {
+        Some(id) if obstacles.is_empty() => Ok(FeedColumnTypes {
             id,
             author: common_integer(&authors),
-            key: Some(key),
-            has_follow_copies,
-        }),
-        (Some(id), None) if obstacles.is_empty() => Ok(FeedColumnTypes {
-            id,
-            author: common_integer(&authors),
-            key: None,
+            // A key without a type is an obstacle.
+            key: key.flatten(),
             has_follow_copies,
         }),
         _ => Err(obstacles),

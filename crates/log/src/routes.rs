@@ -66,21 +66,13 @@ impl TableRoutes {
 
     /// A table that may hold a follow twice may do so for each timeline that it belongs to, also for one that was added before.
     pub fn spread_copies(&mut self) {
-        let copied: Vec<(String, String)> = self
-            .routes
-            .iter()
-            .filter(|route| route.has_copies)
-            .map(|route| (route.database.clone(), route.name.clone()))
-            .collect();
-        for (database, name) in copied {
-            let is_same = |own: &str, other: &str| match self.caseless {
-                true => own.eq_ignore_ascii_case(other),
-                false => own == other,
-            };
-            for route in &mut self.routes {
-                route.has_copies |=
-                    is_same(&route.database, &database) && is_same(&route.name, &name);
-            }
+        let has_copies = |route: &TableRoute| {
+            let mut same = self.matching(route.database.as_bytes(), route.name.as_bytes());
+            same.any(|other| other.has_copies)
+        };
+        let copies: Vec<bool> = self.routes.iter().map(has_copies).collect();
+        for (route, has_copies) in self.routes.iter_mut().zip(copies) {
+            route.has_copies = has_copies;
         }
     }
 

@@ -66,8 +66,12 @@ async fn process_tasks(
     every: Duration,
 ) {
     let FeedInbox(mut inbox) = inbox;
-    let mut worker = FeedWorker { feeds, catalogue };
-    let mut has_discovered = worker.discover().await;
+    let mut worker = FeedWorker {
+        feeds,
+        catalogue,
+        has_listed: false,
+    };
+    worker.refresh_all().await;
     worker.feeds.databases_checked.send_replace(true);
     let mut asides = worker.feeds.binlog.subscribe_suspension();
     let mut due = clock::now() + every;
@@ -98,12 +102,7 @@ async fn process_tasks(
                 if worker.feeds.has_feeds() {
                     worker.check_functions(true).await;
                 }
-                if !has_discovered {
-                    has_discovered = worker.discover().await;
-                }
-                for database in worker.feeds.databases() {
-                    worker.refresh(&database, true).await;
-                }
+                worker.refresh_all().await;
             }
         }
     }
@@ -112,12 +111,25 @@ async fn process_tasks(
 struct FeedWorker<'a> {
     feeds: Arc<FeedRegistry>,
     catalogue: &'a Catalogue,
+    /// The server has listed the databases that hold feeds' messages.
+    has_listed: bool,
 }
 
 impl FeedWorker<'_> {
-    /// Finds and checks every database that holds a feed's messages. False if the server did not list them.
-    async fn discover(&mut self) -> bool {
-        let mut is_complete = true;
+    /// Checks every known database, and until the server has listed them also those that hold a feed's messages.
+    async fn refresh_all(&mut self) {
+        let mut databases: BTreeSet<Vec<u8>> = self.feeds.databases().into_iter().collect();
+        if !self.has_listed {
+            databases.extend(self.list_databases().await);
+        }
+        for database in databases {
+            self.refresh(&database, true).await;
+        }
+    }
+
+    /// The databases that hold a feed's messages, as far as the server lists them.
+    async fn list_databases(&mut self) -> BTreeSet<Vec<u8>> {
+        self.has_listed = true;
         let mut databases = BTreeSet::new();
         for definition in self.definitions() {
             match &definition.database {
@@ -125,17 +137,14 @@ impl FeedWorker<'_> {
                 None => {
                     let query = databases_query(&definition, self.feeds.most_databases);
                     let replies = self.query_rows(&[query]).await;
-                    is_complete &= replies.is_some();
+                    self.has_listed &= replies.is_some();
                     let rows = replies.into_iter().flatten().flatten();
                     let names = rows.filter_map(|row| row.into_iter().next().flatten());
                     databases.extend(names);
                 }
             }
         }
-        for database in databases {
-            self.refresh(&database, true).await;
-        }
-        is_complete
+        databases
     }
 
     fn definitions(&self) -> Vec<Arc<FeedDefinition>> {

@@ -327,12 +327,6 @@ async fn recheck(current: Arc<CurrentGeneration>) {
         if shared.catalogue.service.is_none() || !shared.accelerate {
             continue;
         }
-        let unlisted = shared.catalogue.unlisted();
-        for (number, definition) in shared.catalogue.in_use() {
-            if unlisted.contains(&number) {
-                check_definition(&shared, number, definition).await;
-            }
-        }
         for (number, database) in shared.catalogue.checked_databases() {
             match shared.catalogue.check(number, &database).await {
                 Ok(_) => failing = false,
@@ -341,6 +335,13 @@ async fn recheck(current: Arc<CurrentGeneration>) {
                     tracing::warn!("definitions cannot be checked again: {error}");
                 }
                 Err(_) => {}
+            }
+        }
+        // After the others: it checks what it finds.
+        let unlisted = shared.catalogue.unlisted();
+        for (number, definition) in shared.catalogue.in_use() {
+            if unlisted.contains(&number) {
+                check_definition(&shared, number, definition).await;
             }
         }
     }

@@ -15,15 +15,15 @@ const ROTATE: u8 = 4;
 const FORMAT: u8 = 15;
 const XID: u8 = 16;
 const TABLE_MAP: u8 = 19;
-const WRITE: u8 = 30;
-const UPDATE: u8 = 31;
-const DELETE: u8 = 32;
+pub(super) const WRITE: u8 = 30;
+pub(super) const UPDATE: u8 = 31;
+pub(super) const DELETE: u8 = 32;
 const GTID: u8 = 33;
 const PARTIAL_UPDATE: u8 = 39;
 const PAYLOAD: u8 = 40;
 const MARIADB_GTID: u8 = 162;
 
-const INT: u8 = 3;
+pub(super) const INT: u8 = 3;
 const BIGINT: u8 = 8;
 const JSON: u8 = 245;
 

@@ -1,16 +1,11 @@
 //! Rows that are ordered by a sort key: what the log contains of it, and what it omits.
 
-use super::built_events::{assemble_changes, described, rows};
+use super::built_events::{DELETE, INT, UPDATE, WRITE, assemble_changes, described, rows};
 use super::captured_log::routes;
 use crate::routes::{KeyColumnPosition, TableRoutes};
 use headwater_timeline::KeyType;
 use headwater_timeline::index::TimelineChange;
 
-const WRITE: u8 = 30;
-const UPDATE: u8 = 31;
-const DELETE: u8 = 32;
-
-const INT: u8 = 3;
 const DATETIME: u8 = 18;
 /// The format without fractions.
 const OLD_DATETIME: u8 = 12;

@@ -1,14 +1,9 @@
 //! Rows of a follow table that may hold a pair twice: they say whose follows changed, and no more.
 
-use super::built_events::{assemble_changes, described, rows};
+use super::built_events::{DELETE, INT, UPDATE, WRITE, assemble_changes, described, rows};
 use super::captured_log::routes;
 use crate::routes::TableRoutes;
 use headwater_timeline::index::TimelineChange;
-
-const WRITE: u8 = 30;
-const UPDATE: u8 = 31;
-const DELETE: u8 = 32;
-const INT: u8 = 3;
 
 fn with_copies() -> TableRoutes {
     let mut routes = routes();
