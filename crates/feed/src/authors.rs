@@ -33,6 +33,7 @@ pub struct FollowNames {
 }
 
 /// Searches a statement for its authors.
+#[derive(Clone, Copy)]
 pub struct AuthorSearch<'a> {
     /// The tables that the statement may name.
     pub schema: &'a dyn Schema,
@@ -65,7 +66,7 @@ impl<'a> AuthorSearch<'a> {
     }
 
     /// The authors whose messages a condition lets pass. `None`: any author.
-    fn of_condition(
+    pub(crate) fn of_condition(
         &self,
         condition: &'a SelectCondition,
         scope: &NameScope<'a>,
@@ -146,7 +147,7 @@ impl<'a> AuthorSearch<'a> {
     }
 
     /// Adds the literals of columns that are in a subquery of one value: `reader IN (SELECT id FROM users WHERE id = 7)`.
-    fn add_subquery_literals(
+    pub(crate) fn add_subquery_literals(
         &self,
         holds: &[&'a SelectCondition],
         scope: &NameScope<'a>,
@@ -267,7 +268,7 @@ impl AuthorSelection {
         }
     }
 
-    fn union(mut self, other: AuthorSelection) -> AuthorSelection {
+    pub(crate) fn union(mut self, other: AuthorSelection) -> AuthorSelection {
         self.readers.extend(other.readers);
         self.single.extend(other.single);
         self.lists.extend(other.lists);

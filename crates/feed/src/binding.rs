@@ -5,7 +5,9 @@ use std::ops::Range;
 use headwater_timeline::datetime::MAX_FRACTION_DIGITS;
 use headwater_timeline::{DatetimeValue, IntegerColumnType, KeyType};
 
+use crate::authors::AuthorSelection;
 use crate::bounds::PageBound;
+use crate::definition::FeedId;
 use crate::plain_check::LiteralCheck;
 use crate::query::{Literal, LiteralList};
 use crate::refusal::NarrowingRefusal;
@@ -87,6 +89,17 @@ pub struct FeedPageRequest {
     pub offset: u64,
 }
 
+/// The values of another feed's column whose messages a statement requests, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostingRequest {
+    /// The feed.
+    pub feed: FeedId,
+    /// Readers, whose followed authors are requested.
+    pub readers: Vec<u64>,
+    /// Single authors, ascending.
+    pub authors: Vec<u64>,
+}
+
 impl StatementShape {
     /// True if a parameter is compared as text.
     #[must_use]
@@ -120,24 +133,7 @@ impl StatementShape {
         {
             return Err(NarrowingRefusal::Types);
         }
-        let number = |literal: &Literal| {
-            of.integer(*literal, types.author)
-                .ok_or(NarrowingRefusal::Types)
-        };
-        let lists = |lists: &[LiteralList], numbers: &mut Vec<u64>| {
-            let mut each = lists.iter();
-            each.try_for_each(|list| of.push_list_members(list, types.author, numbers))
-                .ok_or(NarrowingRefusal::Types)
-        };
-        let mut readers = Vec::new();
-        lists(&self.authors.readers, &mut readers)?;
-        let single = self.authors.single.iter().map(number);
-        let mut authors: Vec<u64> = single.collect::<Result<_, _>>()?;
-        lists(&self.authors.lists, &mut authors)?;
-        readers.sort_unstable();
-        readers.dedup();
-        authors.sort_unstable();
-        authors.dedup();
+        let (readers, authors) = self.authors.bind(of, types)?;
         let limit = of
             .row_count(self.limit)
             .filter(|limit| *limit > 0)
@@ -165,6 +161,38 @@ impl StatementShape {
     }
 }
 
+impl AuthorSelection {
+    /// Reads the readers and the authors, each ascending.
+    ///
+    /// # Errors
+    /// A value is not plain where it has to be.
+    pub fn bind(
+        &self,
+        of: FeedStatement<'_>,
+        types: FeedColumnTypes,
+    ) -> Result<(Vec<u64>, Vec<u64>), NarrowingRefusal> {
+        let number = |literal: &Literal| {
+            of.integer(*literal, types.author)
+                .ok_or(NarrowingRefusal::Types)
+        };
+        let lists = |lists: &[LiteralList], numbers: &mut Vec<u64>| {
+            let mut each = lists.iter();
+            each.try_for_each(|list| of.push_list_members(list, types.author, numbers))
+                .ok_or(NarrowingRefusal::Types)
+        };
+        let mut readers = Vec::new();
+        lists(&self.readers, &mut readers)?;
+        let single = self.single.iter().map(number);
+        let mut authors: Vec<u64> = single.collect::<Result<_, _>>()?;
+        lists(&self.lists, &mut authors)?;
+        readers.sort_unstable();
+        readers.dedup();
+        authors.sort_unstable();
+        authors.dedup();
+        Ok((readers, authors))
+    }
+}
+
 impl ParameterValue {
     /// The encoded integer, if the type holds it.
     fn integer(&self, of: IntegerColumnType) -> Option<u64> {
@@ -174,6 +202,19 @@ impl ParameterValue {
             _ => None,
         }
     }
+}
+
+/// Readers or authors in the index's numbers, which start at 0.
+///
+/// # Errors
+/// One is negative.
+pub fn index_numbers(
+    encoded: &[u64],
+    types: FeedColumnTypes,
+) -> Result<Vec<u64>, NarrowingRefusal> {
+    let number = |stored: &u64| u64::try_from(types.author.decode(*stored));
+    let numbers: Result<Vec<u64>, _> = encoded.iter().map(number).collect();
+    numbers.map_err(|_| NarrowingRefusal::Types)
 }
 
 /// Integers of so many digits are exact as doubles.

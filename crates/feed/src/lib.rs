@@ -28,6 +28,7 @@ pub mod outer_joins;
 pub mod parser;
 pub mod plain_check;
 pub mod plan_dependence;
+pub mod postings;
 pub mod query;
 pub mod refusal;
 pub mod result_metadata;
@@ -45,5 +46,5 @@ mod tests;
 
 pub use definition::{FeedDefinition, FeedId};
 pub use refusal::NarrowingRefusal;
-pub use shape::{FeedNames, StatementShape, shape};
+pub use shape::{FeedNames, StatementShape, shape, shape_of_postings};
 pub use template::Template;

@@ -9,6 +9,7 @@ use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::join_cardinality;
 use crate::plain_check::{LiteralCheck, PlainCheck};
 use crate::plan_dependence::{self, PlanDependence};
+use crate::postings::{PostingSearch, PostingSelection};
 use crate::query::{
     ColumnReference, ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, SelectCondition,
     SelectItem,
@@ -45,6 +46,8 @@ pub struct StatementShape {
     pub qualifier: usize,
     /// The authors.
     pub authors: AuthorSelection,
+    /// What it selects by the columns of other feeds over the same messages.
+    pub postings: Vec<PostingSelection>,
     /// The list of authors that the ids may replace: a condition of its own, which alone selects the authors.
     pub replaceable_list: Option<Range<usize>>,
     /// The page's bounds.
@@ -83,6 +86,20 @@ pub fn shape(
     query: &FeedSelect,
     words: &StatementWords,
     feed: &FeedNames,
+    schema: &dyn Schema,
+) -> Result<StatementShape, NarrowingRefusal> {
+    shape_of_postings(query, words, feed, &[], schema)
+}
+
+/// As [`shape`], where other feeds over the same messages may hold what this one does not.
+///
+/// # Errors
+/// As [`shape`].
+pub fn shape_of_postings(
+    query: &FeedSelect,
+    words: &StatementWords,
+    feed: &FeedNames,
+    others: &[FeedNames],
     schema: &dyn Schema,
 ) -> Result<StatementShape, NarrowingRefusal> {
     let (written, inner) = (query, query.with_inner_joins(schema));
@@ -139,8 +156,12 @@ pub fn shape(
         follow: feed.follow.as_ref(),
         database: feed.database.as_deref(),
     };
-    let authors = search.of_rows(&holds, &scope, &equal);
-    let authors = authors.ok_or(NarrowingRefusal::Authors)?;
+    let searches = PostingSearch {
+        own: search,
+        others: posting_searches(others, &search, message, &scope),
+    };
+    let selected = searches.of_rows(&holds, &scope, &equal);
+    let (authors, postings) = selected.ok_or(NarrowingRefusal::Authors)?;
     let order = match key {
         Some(key) => OrderColumns { key, id: Some(id) },
         None => OrderColumns { key: id, id: None },
@@ -153,7 +174,7 @@ pub fn shape(
     };
     let dependencies = analysis
         .row_dependencies(query, &holds)
-        .filter(|_| !ties && multiplicity == RowMultiplicity::One);
+        .filter(|_| !ties && postings.is_empty() && multiplicity == RowMultiplicity::One);
     // Plans are made of the joins as written.
     let written_scope = NameScope::default().within(&written.sources, schema)?;
     let written_holds = conditions_of_every_row(&written.sources, filter);
@@ -174,8 +195,10 @@ pub fn shape(
             Some(alias) => alias.word,
             None => message.source.table.word,
         },
-        replaceable_list: replaceable_list(&authors, filter, author, &scope),
+        replaceable_list: replaceable_list(&authors, filter, author, &scope)
+            .filter(|_| postings.is_empty()),
         authors,
+        postings,
         bounds: holds
             .iter()
             .flat_map(|condition| bounds::bounds_of(condition, order, &scope))
@@ -208,6 +231,28 @@ fn message_table<'s, 'a>(
         (None, _) => Err(NarrowingRefusal::Names),
         _ => Err(NarrowingRefusal::Joins),
     }
+}
+
+/// The searches by the columns of other feeds.
+fn posting_searches<'a>(
+    others: &'a [FeedNames],
+    own: &AuthorSearch<'a>,
+    message: &ScopedTable<'_>,
+    scope: &NameScope<'_>,
+) -> Vec<(usize, AuthorSearch<'a>)> {
+    let search = |(feed, names): (usize, &'a FeedNames)| {
+        let author = ScopedColumn {
+            table: message.number,
+            column: message.table.column_position(&names.author)?,
+        };
+        let search = AuthorSearch {
+            author,
+            follow: names.follow.as_ref(),
+            ..*own
+        };
+        (scope.class(author) == ComparisonClass::Integer).then_some((feed, search))
+    };
+    others.iter().enumerate().filter_map(search).collect()
 }
 
 /// What an order says about messages with equal keys.

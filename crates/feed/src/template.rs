@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use headwater_rows::template::CacheKeyTable;
 use headwater_timeline::index::TableId;
 
-use crate::binding::FeedColumnTypes;
+use crate::binding::{FeedColumnTypes, FeedStatement, PostingRequest, index_numbers};
 use crate::cost::{
     AuthorCountBucket, CACHED_PAGE_BATCH, CandidateRatio, PathCosts, PathDecision, StatementPath,
     WIDENING_FACTOR,
@@ -14,6 +14,7 @@ use crate::cost::{
 use crate::definition::FeedId;
 use crate::outcome_counts::OutcomeCounts;
 use crate::query::{ConditionKind, FeedSelect, SelectCondition, Subquery, TableReference};
+use crate::refusal::NarrowingRefusal;
 use crate::result_metadata::{
     self, ColumnFingerprint, PlanKnowledge, PlanSettings, PlanStatusFlags, ServerPlan,
     TemplateMetadata,
@@ -37,6 +38,8 @@ pub struct Template {
     pub tables: Vec<TableName>,
     /// The rows of its statements, where they are cached.
     pub row_cache: Arc<CacheKeyTable>,
+    /// The feeds of [`StatementShape::postings`], in the same order, and the types of their columns.
+    pub posting_feeds: Vec<(FeedId, FeedColumnTypes)>,
     /// The tables of joined rows, as [`crate::row_dependencies::RowDependencies::joined_rows`] orders them.
     pub joined_tables: Arc<[TableId]>,
     /// The tables of author lists, as [`crate::row_dependencies::RowDependencies::lists`] orders them.
@@ -141,6 +144,7 @@ impl Template {
             shape,
             tables,
             row_cache: Arc::default(),
+            posting_feeds: Vec::new(),
             joined_tables: Arc::default(),
             list_tables: Arc::default(),
             counters: OutcomeCounters::default(),
@@ -157,6 +161,35 @@ impl Template {
             list_tables: lists.into(),
             ..self
         }
+    }
+
+    /// Sets the feeds by whose columns its statements select messages, too.
+    #[must_use]
+    pub fn with_posting_feeds(self, feeds: Vec<(FeedId, FeedColumnTypes)>) -> Template {
+        Template {
+            posting_feeds: feeds,
+            ..self
+        }
+    }
+
+    /// Reads what a statement selects by the columns of other feeds.
+    ///
+    /// # Errors
+    /// A value is not plain where it has to be.
+    pub fn bind_postings(
+        &self,
+        statement: FeedStatement<'_>,
+    ) -> Result<Vec<PostingRequest>, NarrowingRefusal> {
+        let each = self.shape.postings.iter().zip(&self.posting_feeds);
+        let requests = each.map(|(posting, (feed, types))| {
+            let (readers, authors) = posting.authors.bind(statement, *types)?;
+            Ok(PostingRequest {
+                feed: *feed,
+                readers: index_numbers(&readers, *types)?,
+                authors: index_numbers(&authors, *types)?,
+            })
+        });
+        requests.collect()
     }
 
     /// Sets the counters.

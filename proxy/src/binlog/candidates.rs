@@ -28,7 +28,7 @@ pub struct CandidateSnapshot {
     pub messages: CandidateMessages,
     /// All authors whose messages were considered, ascending.
     pub authors: Vec<u64>,
-    /// The state of memory at that time, for [`Binlog::unchanged`].
+    /// The state of memory at that time, for [`Binlog::is_unchanged_since`].
     pub mark: ReplicationMark,
 }
 
@@ -37,6 +37,8 @@ pub struct CandidateSnapshot {
 pub struct CandidateMessages {
     /// Message ids.
     pub ids: Vec<u64>,
+    /// The key of each; 0 where the id alone orders.
+    pub keys: Vec<u64>,
     /// The author of each message.
     pub authors: Vec<u64>,
     /// There are no further messages.
@@ -60,6 +62,7 @@ impl CandidateMessages {
         newest.authors.truncate(most);
         CandidateMessages {
             authors: newest.authors,
+            keys: newest.items.iter().map(|item| item.key).collect(),
             ids: newest.items.into_iter().map(WindowItem::id).collect(),
             is_complete: all,
             ends_before_tie: tie.is_some(),
@@ -67,9 +70,36 @@ impl CandidateMessages {
     }
 }
 
+impl CandidateMessages {
+    /// The newest messages of several lists together, each once. `untied`: as [`CandidateRequest::untied`]; then each list has one message
+    /// more than the limit, if it has so many.
+    pub fn merge(lists: &[CandidateMessages], limit: usize, untied: bool) -> CandidateMessages {
+        let mut all: Vec<(u64, u64, u64)> = Vec::new();
+        for messages in lists {
+            let items = messages.keys.iter().zip(&messages.ids);
+            let each = items.zip(&messages.authors);
+            all.extend(each.map(|((key, id), author)| (*key, *id, *author)));
+        }
+        all.sort_unstable_by_key(|(key, id, _)| std::cmp::Reverse((*key, *id)));
+        all.dedup_by_key(|(key, id, _)| (*key, *id));
+        let mut pairs = all.iter().zip(all.iter().skip(1));
+        let tie = pairs.position(|((key, ..), (next, ..))| untied && key == next);
+        let most = tie.unwrap_or(limit);
+        let is_complete = all.len() <= most && lists.iter().all(|list| list.is_complete);
+        all.truncate(most);
+        CandidateMessages {
+            ids: all.iter().map(|(_, id, _)| *id).collect(),
+            keys: all.iter().map(|(key, ..)| *key).collect(),
+            authors: all.iter().map(|(.., author)| *author).collect(),
+            is_complete,
+            ends_before_tie: tie.is_some(),
+        }
+    }
+}
+
 impl CandidateRequest {
     /// How many messages must be known: where ties count, one more, to compare with the last.
-    pub(super) fn required_count(&self) -> usize {
+    pub fn required_count(&self) -> usize {
         self.range.limit.saturating_add(usize::from(self.untied))
     }
 
@@ -120,7 +150,7 @@ impl CandidateRequest {
 }
 
 impl Binlog {
-    /// Candidates as memory has them now, which may lag behind commits: see [`Self::unchanged`]. Loads what is missing. `None` if it does
+    /// Candidates as memory has them now, which may lag behind commits: see [`Self::is_unchanged_since`]. Loads what is missing. `None` if it does
     /// not arrive in time, or memory follows another server than the session's.
     pub async fn candidates(
         &self,
@@ -162,19 +192,8 @@ impl Binlog {
         self.request_load(load).await
     }
 
-    /// True if nothing about these readers and authors has changed from the mark to a moment after this call: what was read of them in
-    /// between is consistent with the candidates.
-    pub async fn unchanged(
-        &self,
-        timeline: &CachedTimeline,
-        mark: ReplicationMark,
-        readers: &[u64],
-        authors: &[u64],
-    ) -> bool {
-        self.prove().await && self.is_unchanged_since(timeline, mark, readers, authors)
-    }
-
-    /// True if no change received by now concerns these readers and authors since the mark.
+    /// True if no change received by now concerns these readers and authors since the mark. After a proof ([`Self::prove`]), what was read of
+    /// them between the two is consistent with the candidates.
     pub fn is_unchanged_since(
         &self,
         timeline: &CachedTimeline,
@@ -216,12 +235,47 @@ mod tests {
         };
         let CandidateMessages {
             ids,
+            keys,
             authors,
             is_complete: all,
             ends_before_tie: tied,
         } = CandidateMessages::from_newest(found, &wish);
-        assert_eq!(authors.len(), ids.len());
+        assert_eq!((authors.len(), keys.len()), (ids.len(), ids.len()));
         (ids, all, tied)
+    }
+
+    /// A list of messages `(key, id)` of one author.
+    fn list(items: &[(u64, u64)], is_complete: bool) -> CandidateMessages {
+        CandidateMessages {
+            ids: items.iter().map(|(_, id)| *id).collect(),
+            keys: items.iter().map(|(key, _)| *key).collect(),
+            authors: vec![7; items.len()],
+            is_complete,
+            ends_before_tie: false,
+        }
+    }
+
+    #[test]
+    fn lists_are_merged_with_each_message_once() {
+        let (one, other) = ([(9, 1), (7, 5), (7, 3)], [(8, 2), (7, 5), (6, 9)]);
+        let merged = |limit, complete, untied| {
+            let lists = [list(&one, complete), list(&other, true)];
+            let all = CandidateMessages::merge(&lists, limit, untied);
+            assert_eq!(
+                (all.keys.len(), all.authors.len()),
+                (all.ids.len(), all.ids.len())
+            );
+            (all.ids, all.is_complete, all.ends_before_tie)
+        };
+        assert_eq!(merged(9, true, false), (vec![1, 2, 5, 3, 9], true, false));
+        assert_eq!(merged(5, true, false), (vec![1, 2, 5, 3, 9], true, false));
+        assert_eq!(merged(4, true, false), (vec![1, 2, 5, 3], false, false));
+        assert_eq!(merged(9, false, false), (vec![1, 2, 5, 3, 9], false, false));
+        // Two messages share the third key.
+        assert_eq!(merged(9, true, true), (vec![1, 2], false, true));
+        assert_eq!(merged(2, true, true), (vec![1, 2], false, true));
+        let none = CandidateMessages::merge(&[list(&[], true), list(&[], true)], 3, false);
+        assert!(none.ids.is_empty() && none.is_complete);
     }
 
     #[test]

@@ -17,14 +17,19 @@ use super::{
 use crate::catalogue::{Catalogue, ServiceError};
 use crate::clock;
 use headwater_feed::author_lists::MOST_LISTS;
+use headwater_feed::binding::FeedColumnTypes;
 use headwater_feed::catalogue::{self, CatalogueRows, DatabaseCatalogue};
 use headwater_feed::feed_proposal::{self, ProposalOutcome as Proposed, propose};
 use headwater_feed::parser::parse_as;
+use headwater_feed::postings::PostingSelection;
 use headwater_feed::row_dependencies::RowDependencies;
 use headwater_feed::table_check;
 use headwater_feed::template::{OutcomeCounters, TableName};
 use headwater_feed::words::StatementWords;
-use headwater_feed::{FeedDefinition, FeedId, NarrowingRefusal, Template, shape};
+use headwater_feed::{
+    FeedDefinition, FeedId, FeedNames, NarrowingRefusal, StatementShape, Template, shape,
+    shape_of_postings,
+};
 use headwater_log::joined_table::JoinedTable;
 use headwater_timeline::index::TableId;
 
@@ -281,13 +286,35 @@ impl FeedWorker<'_> {
         let known = state.databases.get(database)?;
         let (version, tables) = (known.version(), known.tables());
         let counted = &state.templates.peek(key)?.counted;
+        let template = |at: usize, names: FeedNames, types, mut shape: StatementShape, others| {
+            let keeps = self
+                .feeds
+                .rows_section
+                .caches(&tables.database, &names.message);
+            let keep = shape.row_dependencies.as_ref().filter(|_| keeps);
+            let joined = keep.and_then(|keep| self.joined_tables(keep, &tables));
+            if joined.is_none() {
+                shape.row_dependencies = None;
+            }
+            let (joined, lists) = joined.unwrap_or_default();
+            let counted = OutcomeCounters {
+                template: Arc::clone(counted),
+                feed: state.feeds.get(at).map(|feed| Arc::clone(&feed.counted)),
+            };
+            let (number, named) = (FeedId(self.feeds.first_number + at), named.clone());
+            let database = tables.database.clone();
+            let template = Template::new(number, database, names, types, shape, named);
+            let template = template.with_posting_feeds(others);
+            Arc::new(template.with_tables(joined, lists).with_counters(counted))
+        };
         let mut summary = FeedMatchSummary::default();
+        // Feeds that hold a part of the messages at most.
+        let mut partial: Vec<(usize, FeedNames, FeedColumnTypes)> = Vec::new();
         for (at, feed) in state.feeds.iter().enumerate() {
             let names = refusal::names_messages(&named, &feed.definition, &tables.database);
             let shape = || {
-                let names = feed.definition.feed_names(&tables.database);
-                let shape = shape(&query, &words, &names, &*tables);
-                shape.map(|shape| (shape, names))
+                let feed = feed.definition.feed_names(&tables.database);
+                shape(&query, &words, &feed, &*tables)
             };
             let types = match known.availability(at) {
                 Some(FeedAvailability::Available {
@@ -305,29 +332,35 @@ impl FeedWorker<'_> {
                 }
             };
             match shape() {
-                Ok((mut shape, names)) => {
-                    let keeps = self
-                        .feeds
-                        .rows_section
-                        .caches(&tables.database, &names.message);
-                    let keep = shape.row_dependencies.as_ref().filter(|_| keeps);
-                    let others = keep.and_then(|keep| self.joined_tables(keep, &tables));
-                    if others.is_none() {
-                        shape.row_dependencies = None;
-                    }
-                    let (joined, lists) = others.unwrap_or_default();
-                    let number = FeedId(self.feeds.first_number + at);
-                    let template =
-                        Template::new(number, tables.database.clone(), names, types, shape, named);
-                    let template = template.with_tables(joined, lists);
-                    let template = template.with_counters(OutcomeCounters {
-                        template: Arc::clone(counted),
-                        feed: Some(Arc::clone(&feed.counted)),
-                    });
-                    return Some((version, Ok(Arc::new(template))));
+                Ok(shape) => {
+                    let names = feed.definition.feed_names(&tables.database);
+                    let template = template(at, names, types, shape, Vec::new());
+                    return Some((version, Ok(template)));
                 }
-                Err(why) => summary.add_served(at, why, names),
+                Err(why) => {
+                    if why == NarrowingRefusal::Authors {
+                        partial.push((at, feed.definition.feed_names(&tables.database), types));
+                    }
+                    summary.add_served(at, why, names);
+                }
             }
+        }
+        for (at, own, types) in &partial {
+            let shares = |(other, names, _): &&(usize, FeedNames, _)| {
+                other != at && own.shares_messages(names)
+            };
+            let others: Vec<_> = partial.iter().filter(shares).collect();
+            let names: Vec<FeedNames> = others.iter().map(|(_, names, _)| names.clone()).collect();
+            let Ok(shape) = shape_of_postings(&query, &words, own, &names, &*tables) else {
+                continue;
+            };
+            let feed = |posting: &PostingSelection| {
+                let (at, _, types) = others.get(posting.feed)?;
+                Some((FeedId(self.feeds.first_number + at), *types))
+            };
+            let feeds = shape.postings.iter().filter_map(feed).collect();
+            let template = template(*at, own.clone(), *types, shape, feeds);
+            return Some((version, Ok(template)));
         }
         let unseen = refusal::unseen_tables(&named, &tables);
         let refusal = summary.refusal(&unseen);

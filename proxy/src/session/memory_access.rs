@@ -8,7 +8,7 @@ use super::decision_driver::DecisionPurpose;
 use super::feed_statements::page_reply;
 use super::state::Session;
 use crate::binlog::{
-    CachedTimeline, CandidateMessages, CandidateRequest, PageResidency, ReplicationMark,
+    Binlog, CachedTimeline, CandidateMessages, CandidateRequest, PageResidency, ReplicationMark,
 };
 use crate::shadow::ComparedAnswer;
 use crate::spread::SpreadMemory;
@@ -62,13 +62,33 @@ pub(super) struct CalledTimeline {
     pub(super) timeline: Arc<CachedTimeline>,
 }
 
-/// The timeline, readers and authors of candidates, and the moment at which memory named them.
+/// What the candidates of an answer depend on.
 #[derive(Debug)]
 pub(super) struct CandidateScope {
+    own: CandidateSource,
+    /// The lists of other feeds.
+    others: Vec<CandidateSource>,
+}
+
+/// A timeline, the readers and authors whose messages are candidates, and the moment at which memory named them.
+#[derive(Debug)]
+struct CandidateSource {
     timeline: Arc<CachedTimeline>,
     readers: Vec<u64>,
     authors: Vec<u64>,
     mark: ReplicationMark,
+}
+
+impl CandidateSource {
+    fn is_unchanged(&self, binlog: &Binlog, mark: ReplicationMark) -> bool {
+        binlog.is_unchanged_since(&self.timeline, mark, &self.readers, &self.authors)
+    }
+}
+
+impl CandidateScope {
+    fn sources(&self) -> impl Iterator<Item = &CandidateSource> {
+        std::iter::once(&self.own).chain(&self.others)
+    }
 }
 
 /// The moment since which the candidates of an answer are proved unchanged.
@@ -259,63 +279,95 @@ impl Session {
         &mut self,
         request: &FeedCandidateRequest,
     ) -> Option<Result<(CandidateSet, CandidateScope), FeedRelayReason>> {
-        let feeds = self.shared.feeds.as_ref()?;
+        let feeds = Arc::clone(self.shared.feeds.as_ref()?);
         let binlog = Arc::clone(self.shared.binlog.as_ref()?);
-        let timeline = feeds.cached_timeline(request.template.feed, &request.template.database)?;
         let state = &self.machine.commands()?.state;
         let identity = state.server()?.to_vec();
         let snapshot = state.reads_a_snapshot();
-        let candidate_request = candidate_query(request);
-        let candidates = binlog
-            .candidates(&timeline, &identity, &candidate_request)
+        let database = &request.template.database;
+        let timeline = feeds.cached_timeline(request.template.feed, database)?;
+        let mut own_request = candidate_query(request);
+        let has_others = !request.postings.is_empty();
+        if has_others {
+            own_request.range.limit = own_request.required_count();
+            own_request.untied = false;
+        }
+        let mut candidates = binlog
+            .candidates(&timeline, &identity, &own_request)
             .await?;
+        let mut scope = CandidateScope {
+            own: CandidateSource {
+                timeline,
+                readers: own_request.readers,
+                authors: std::mem::take(&mut candidates.authors),
+                mark: candidates.mark,
+            },
+            others: Vec::new(),
+        };
+        if has_others {
+            let mut lists = vec![candidates.messages];
+            for posting in &request.postings {
+                let timeline = feeds.cached_timeline(posting.feed, database)?;
+                let list = CandidateRequest {
+                    readers: posting.readers.clone(),
+                    authors: posting.authors.clone(),
+                    range: own_request.range,
+                    untied: false,
+                };
+                let found = binlog.candidates(&timeline, &identity, &list).await?;
+                lists.push(found.messages);
+                scope.others.push(CandidateSource {
+                    timeline,
+                    readers: list.readers,
+                    authors: found.authors,
+                    mark: found.mark,
+                });
+            }
+            candidates.messages =
+                CandidateMessages::merge(&lists, request.range.limit, request.untied);
+        }
+        let generation = candidates.mark.generation();
         let candidate_set = CandidateSet {
             ids: candidates.messages.ids,
             exhaustive: candidates.messages.is_complete,
             tied: candidates.messages.ends_before_tie,
-            authors: candidates.authors.len(),
+            authors: scope.sources().map(|source| source.authors.len()).sum(),
             written_by: candidates.messages.authors,
             author_lists: request
                 .lists
                 .iter()
                 .map(|list| {
-                    let list = list.cache_key(&request.template, candidates.mark.generation());
+                    let list = list.cache_key(&request.template, generation);
                     list.lookup(binlog.row_cache()?)
                 })
                 .collect(),
-            generation: candidates.mark.generation(),
+            generation,
         };
-        let (readers, authors) = (candidate_request.readers, candidates.authors);
-        let mark = match snapshot {
+        if snapshot {
             // Current candidates are valid for the snapshot if nothing has changed since before it.
-            true => {
-                let opened = self.transaction_mark?;
-                if !binlog.is_unchanged_since(&timeline, opened, &readers, &authors) {
-                    return Some(Err(FeedRelayReason::Changed));
-                }
-                opened
+            let opened = self.transaction_mark?;
+            if !scope
+                .sources()
+                .all(|source| source.is_unchanged(&binlog, opened))
+            {
+                return Some(Err(FeedRelayReason::Changed));
             }
-            false => candidates.mark,
-        };
-        let scope = CandidateScope {
-            timeline,
-            readers,
-            authors,
-            mark,
-        };
+            scope.own.mark = opened;
+            for source in &mut scope.others {
+                source.mark = opened;
+            }
+        }
         Some(Ok((candidate_set, scope)))
     }
 
     /// Proves that nothing about the candidates has changed since memory named them. `None`: something has, or may have.
     pub(super) async fn prove_unchanged(&mut self, scope: CandidateScope) -> Option<ProofMoment> {
         let binlog = self.shared.binlog.clone()?;
-        let CandidateScope {
-            timeline,
-            readers,
-            authors,
-            mark,
-        } = scope;
-        let unchanged = binlog.unchanged(&timeline, mark, &readers, &authors).await;
+        let unchanged = binlog.prove().await
+            && scope
+                .sources()
+                .all(|source| source.is_unchanged(&binlog, source.mark));
+        let CandidateSource { timeline, mark, .. } = scope.own;
         (unchanged && self.confirm_no_functions(true)).then_some(ProofMoment { timeline, mark })
     }
 
@@ -327,7 +379,7 @@ impl Session {
     ) -> Option<CachedPage> {
         let binlog = Arc::clone(self.shared.binlog.as_ref()?);
         let rows = Arc::clone(binlog.row_cache()?);
-        let timeline = &scope.timeline;
+        let timeline = &scope.own.timeline;
         let identity = self.machine.commands()?.state.server()?.to_vec();
         let of = PageSource {
             timeline_id: timeline.id(),

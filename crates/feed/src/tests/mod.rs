@@ -4,6 +4,7 @@
 mod binding;
 mod cached_rows;
 mod narrowed_text;
+mod postings;
 mod shapes;
 
 use crate::authors::FollowNames;
@@ -58,6 +59,7 @@ fn app() -> TestSchema {
                     ("score", Number),
                     ("hidden", Integer),
                     ("kind", Text),
+                    ("group_id", Integer),
                 ],
                 &[&[0]],
             ),
@@ -84,6 +86,10 @@ fn app() -> TestSchema {
         (
             "tag",
             table(&[("message_id", Integer), ("name", Text)], &[&[0, 1]]),
+        ),
+        (
+            "membership",
+            table(&[("who", Integer), ("group_id", Integer)], &[&[0, 1]]),
         ),
         (
             "odd",

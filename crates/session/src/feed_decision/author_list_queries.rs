@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use headwater_feed::Template;
-use headwater_feed::binding::{FeedPageRequest, FeedStatement};
+use headwater_feed::binding::{FeedPageRequest, FeedStatement, index_numbers};
 use headwater_timeline::index::RowKey;
 use headwater_wire::resultset::QueryReply;
 
 use super::cached_page::FeedCacheScope;
-use super::{CandidateQuery, CandidateSet, index_numbers};
+use super::{CandidateQuery, CandidateSet};
 use crate::author_lists::{AuthorListKey, AuthorListRule, ListedAuthors, MAX_LISTED_AUTHORS};
 use crate::cached_rows::{AuthorListReply, QueriedAuthorList};
 
@@ -70,7 +70,7 @@ impl FeedCacheScope {
         if lists.len() != template.list_tables.len() {
             return None;
         }
-        let also = index_numbers(&request.authors, template).ok()?;
+        let also = index_numbers(&request.authors, template.types).ok()?;
         let each = lists
             .iter()
             .zip(&*template.list_tables)

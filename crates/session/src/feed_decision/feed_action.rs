@@ -57,6 +57,8 @@ pub struct FeedCandidateRequest {
     pub readers: Vec<u64>,
     /// Further authors, ascending.
     pub authors: Vec<u64>,
+    /// Messages by the columns of other feeds, too.
+    pub postings: Vec<PostingRequest>,
     /// The messages. Where the id alone orders them, keys are 0.
     pub range: MessageRange<KeyedMessage>,
     /// The key alone orders them: candidates may not share one.

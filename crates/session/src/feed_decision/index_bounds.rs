@@ -6,16 +6,6 @@ use headwater_timeline::index::{KeyedMessage, MessageRange};
 
 use super::FeedRelayReason;
 
-/// The readers and authors in the index's numbers, which start at 0.
-pub(super) fn index_numbers(
-    places: &[u64],
-    template: &Template,
-) -> Result<Vec<u64>, FeedRelayReason> {
-    let number = |stored: &u64| u64::try_from(template.types.author.decode(*stored));
-    let numbers: Result<Vec<u64>, _> = places.iter().map(number).collect();
-    Ok(numbers.map_err(|_| NarrowingRefusal::Types)?)
-}
-
 /// The bounds in the index's ids, which start at 0.
 pub(super) fn index_range(
     request: &FeedPageRequest,

@@ -30,7 +30,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
-use headwater_feed::binding::{FeedPageRequest, FeedStatement};
+use headwater_feed::binding::{FeedPageRequest, FeedStatement, PostingRequest, index_numbers};
 use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::narrowed_text::{CandidateCondition as Among, NarrowingForm};
 use headwater_feed::result_metadata::{PlanSettings, ServerPlan};
@@ -54,7 +54,7 @@ pub use feed_action::{
 };
 pub use feed_knowledge::{FeedKnowledge, FeedPolicy, TemplateLookup};
 pub use feed_relay_reason::FeedRelayReason;
-use index_bounds::{index_numbers, index_range};
+use index_bounds::index_range;
 pub use metadata_sample::MetadataSample;
 use metadata_samples::{SampleKey, SampleWait};
 use named_execution::NamedFeedExecution;
@@ -132,6 +132,7 @@ enum FeedStage {
 #[derive(Debug)]
 struct CandidateQuery {
     bound: FeedPageRequest,
+    postings: Vec<PostingRequest>,
     rows_needed: usize,
     range: MessageRange<KeyedMessage>,
     retakes: u32,
@@ -151,6 +152,7 @@ impl CandidateQuery {
             template: Arc::clone(&subject.template),
             readers: self.bound.readers.clone(),
             authors: self.bound.authors.clone(),
+            postings: self.postings.clone(),
             range: self.range,
             untied: subject.template.shape.ties,
             lists: self
@@ -468,7 +470,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
         let rows = request.limit.saturating_add(request.offset);
         let wanted = usize::try_from(rows).unwrap_or(usize::MAX);
-        let author_count = request.authors.len() + request.readers.len();
+        let postings = template.bind_postings(statement)?;
+        let each = postings
+            .iter()
+            .map(|posting| posting.authors.len() + posting.readers.len());
+        let author_count = request.authors.len() + request.readers.len() + each.sum::<usize>();
         if wanted > self.policy.candidates || author_count > self.policy.list_authors {
             return Err(FeedRelayReason::TooMany);
         }
@@ -477,12 +483,13 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let keeping = self.cache_scope(template, statement);
         let keeping = keeping.and_then(|it| it.with_author_lists(template, statement, &request));
         let request = FeedPageRequest {
-            readers: index_numbers(&request.readers, template)?,
-            authors: index_numbers(&request.authors, template)?,
+            readers: index_numbers(&request.readers, template.types)?,
+            authors: index_numbers(&request.authors, template.types)?,
             ..request
         };
         let query = CandidateQuery {
             bound: request,
+            postings,
             rows_needed: wanted,
             range,
             retakes: 0,
