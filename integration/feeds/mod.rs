@@ -29,6 +29,7 @@ pub(crate) mod narrowed;
 mod odd;
 mod opened;
 mod pair;
+mod plain;
 mod postings;
 mod prepared;
 mod prepared_kinds;

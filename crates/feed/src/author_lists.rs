@@ -355,6 +355,7 @@ pub(crate) fn uses_only(
             operands_use_only([operand, from, to], accepts)
         }
         ConditionKind::Null(operand, _)
+        | ConditionKind::IsTruth(operand, ..)
         | ConditionKind::Like(operand, ..)
         | ConditionKind::In(operand, ..) => operands_use_only([operand], accepts),
         ConditionKind::Truth(column) => accepts(column),
@@ -370,7 +371,12 @@ pub(crate) fn operands_use_only<'o>(
         Operand::Column(column) => accepts(column),
         Operand::Literal(_) => true,
         Operand::Coalesce(all) => operands_use_only(all, accepts),
-        Operand::Now | Operand::Count(_) => false,
+        Operand::Now
+        | Operand::Count(_)
+        | Operand::Function(..)
+        | Operand::Case(..)
+        | Operand::Subquery(_)
+        | Operand::Condition(_) => false,
     })
 }
 

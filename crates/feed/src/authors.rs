@@ -5,7 +5,8 @@
 
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::query::{
-    ColumnReference, ConditionKind, Literal, LiteralList, Operand, SelectCondition, Subquery,
+    ColumnReference, ConditionKind, Literal, LiteralList, Operand, ScalarValue, SelectCondition,
+    Subquery,
 };
 use crate::schema::{ComparisonClass, Schema};
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
@@ -108,6 +109,13 @@ impl<'a> AuthorSearch<'a> {
                 self.of_rows(&holds, &inner, &equal)
             }
             ConditionKind::Exists(rows) => self.of_subquery(rows, None, scope, equal),
+            // A value other than NULL is of a row.
+            ConditionKind::Null(Operand::Subquery(select), false) => match select.value {
+                ScalarValue::Row | ScalarValue::FirstRow => {
+                    self.of_subquery(&select.rows, None, scope, equal)
+                }
+                ScalarValue::Count | ScalarValue::Extreme | ScalarValue::Sum => None,
+            },
             _ => {
                 let mut with_condition = equal.clone();
                 with_condition.add_conditions(&[condition], scope);

@@ -163,7 +163,9 @@ fn direction(comparison: ComparisonOperator) -> Option<(bool, bool)> {
         ComparisonOperator::AtMost => Some((true, true)),
         ComparisonOperator::Greater => Some((false, false)),
         ComparisonOperator::AtLeast => Some((false, true)),
-        ComparisonOperator::Equal | ComparisonOperator::Unequal => None,
+        ComparisonOperator::Equal
+        | ComparisonOperator::Unequal
+        | ComparisonOperator::NullSafeEqual => None,
     }
 }
 

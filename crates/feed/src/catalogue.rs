@@ -260,7 +260,7 @@ fn comparison_class(sql: &str) -> ComparisonClass {
     let (name, rest) = split_type(sql);
     match name {
         _ if parse_integer_type(sql).is_some() => ComparisonClass::Integer,
-        "decimal" | "float" | "double" => ComparisonClass::Number,
+        "decimal" | "float" | "double" | "bit" => ComparisonClass::Number,
         "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" => {
             ComparisonClass::Text
         }

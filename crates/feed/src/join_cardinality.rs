@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::equalities::ColumnEqualities;
-use crate::joined_tables::visit_columns;
 use crate::plan_dependence::has_subquery;
-use crate::query::SelectCondition;
+use crate::query::{SelectCondition, visit_columns};
 use crate::scope::{NameScope, ScopedColumn};
 
 /// The tables that have at most one row per message: each column of a unique key equals a literal, or a column of a table that is already
@@ -16,7 +15,24 @@ pub fn single_row_tables(
     always: &ColumnEqualities,
     message: usize,
 ) -> BTreeSet<usize> {
-    let mut single = BTreeSet::from([message]);
+    with_single_rows(scope, always, BTreeSet::from([message]))
+}
+
+/// True if the innermost SELECT has one row at most for each row of the SELECTs around it.
+pub(crate) fn has_one_row(scope: &NameScope<'_>, always: &ColumnEqualities) -> bool {
+    let own = scope.innermost_tables().iter().map(|scoped| scoped.number);
+    let own: BTreeSet<usize> = own.collect();
+    let around = scope.all_tables().map(|scoped| scoped.number);
+    let around = around.filter(|number| !own.contains(number)).collect();
+    own.is_subset(&with_single_rows(scope, always, around))
+}
+
+/// Adds the tables that have at most one row for each row of these.
+fn with_single_rows(
+    scope: &NameScope<'_>,
+    always: &ColumnEqualities,
+    mut single: BTreeSet<usize>,
+) -> BTreeSet<usize> {
     let tables = scope.innermost_tables();
     loop {
         let before = single.len();

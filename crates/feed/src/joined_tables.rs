@@ -1,6 +1,6 @@
 //! Rows that a message refers to: rows of tables that are joined by a key, which a column of the message holds.
 
-use crate::query::{ColumnReference, ComparisonOperator, ConditionKind, Operand, SelectCondition};
+use crate::query::{ComparisonOperator, ConditionKind, Operand, SelectCondition, visit_columns};
 use crate::schema::ComparisonClass;
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 
@@ -149,32 +149,5 @@ impl<'a> JoinedTableSearch<'_, 'a> {
             ..refer
         });
         references.collect()
-    }
-}
-
-/// Visits every column of a condition, without its subqueries.
-pub(crate) fn visit_columns<'q>(
-    condition: &'q SelectCondition,
-    each: &mut impl FnMut(&'q ColumnReference),
-) {
-    let mut operands = |all: &[&'q Operand]| {
-        let columns = all.iter().flat_map(|operand| operand.columns());
-        columns.for_each(&mut *each);
-    };
-    match &condition.kind {
-        ConditionKind::And(all) | ConditionKind::Or(all) => {
-            all.iter().for_each(|one| visit_columns(one, each))
-        }
-        ConditionKind::Not(one) => visit_columns(one, each),
-        ConditionKind::Compare(left, _, right) => operands(&[left, right]),
-        ConditionKind::ComparePairs([a, b], _, [c, d]) => operands(&[a, b, c, d]),
-        ConditionKind::Between(operand, from, to, _) => operands(&[operand, from, to]),
-        ConditionKind::Null(operand, _)
-        | ConditionKind::Like(operand, ..)
-        | ConditionKind::In(operand, ..) => {
-            operands(&[operand]);
-        }
-        ConditionKind::Truth(column) => each(column),
-        ConditionKind::InSubquery(..) | ConditionKind::Exists(_) => {}
     }
 }

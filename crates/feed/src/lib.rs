@@ -27,6 +27,7 @@ pub mod outcome_counts;
 pub mod outer_joins;
 pub mod parser;
 pub mod plain_check;
+pub mod plain_functions;
 pub mod plan_dependence;
 pub mod postings;
 pub mod query;

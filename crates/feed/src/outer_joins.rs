@@ -98,6 +98,8 @@ fn rejecting_operands(kind: &ConditionKind) -> Vec<RejectingOperand<'_>> {
             kind => strict_operands(kind),
         },
         ConditionKind::Truth(column) => vec![Column(column)],
+        // `NULL IS NOT TRUE` is true.
+        ConditionKind::IsTruth(operand, _, true) => vec![Operand(operand)],
         kind => strict_operands(kind),
     }
 }
@@ -106,7 +108,11 @@ fn rejecting_operands(kind: &ConditionKind) -> Vec<RejectingOperand<'_>> {
 fn strict_operands(kind: &ConditionKind) -> Vec<RejectingOperand<'_>> {
     use RejectingOperand::{Column, Operand};
     match kind {
-        ConditionKind::Compare(left, _, right) => vec![Operand(left), Operand(right)],
+        ConditionKind::Compare(left, comparison, right)
+            if *comparison != ComparisonOperator::NullSafeEqual =>
+        {
+            vec![Operand(left), Operand(right)]
+        }
         // `5 NOT BETWEEN NULL AND 3` is true.
         ConditionKind::Between(operand, ..)
         | ConditionKind::Like(operand, ..)
@@ -118,6 +124,8 @@ fn strict_operands(kind: &ConditionKind) -> Vec<RejectingOperand<'_>> {
         | ConditionKind::ComparePairs(..)
         | ConditionKind::Null(..)
         | ConditionKind::InSubquery(..)
+        | ConditionKind::Compare(..)
+        | ConditionKind::IsTruth(..)
         | ConditionKind::Exists(_) => Vec::new(),
     }
 }

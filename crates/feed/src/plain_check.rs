@@ -1,9 +1,12 @@
 //! Checks that nothing in a statement may fail, warn or act: its operands are of one class each, and its literals plain.
 
-use crate::joined_tables::visit_columns;
+use crate::equalities::{ColumnEqualities, conditions_of_every_row};
+use crate::join_cardinality::has_one_row;
+use crate::plain_functions::{ArgumentKind, PlainFunction};
+use crate::query::visit_columns;
 use crate::query::{
-    ColumnReference, ConditionKind, Literal, LiteralList, Operand, SelectCondition, SelectItem,
-    Subquery,
+    ColumnReference, ConditionKind, Literal, LiteralList, Operand, ScalarSubquery, ScalarValue,
+    SelectCondition, SelectItem, Subquery,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::schema::{ComparisonClass, Schema};
@@ -45,8 +48,8 @@ impl<'a> PlainCheck<'a> {
     /// What is not plain about it.
     pub fn item(
         &mut self,
-        item: &SelectItem,
-        scope: &NameScope<'_>,
+        item: &'a SelectItem,
+        scope: &NameScope<'a>,
     ) -> Result<(), NarrowingRefusal> {
         if let SelectItem::Operand(operand, _) = item {
             return match operand {
@@ -88,7 +91,28 @@ impl<'a> PlainCheck<'a> {
                 self.compare(a, c, scope)?;
                 self.compare(b, d, scope)
             }
+            // Whether there is a first row does not depend on which it is.
+            ConditionKind::Null(Operand::Subquery(select), _)
+                if select.value == ScalarValue::FirstRow =>
+            {
+                self.subquery(&select.rows, scope)?;
+                let inner = scope.within(&select.rows.sources, self.schema)?;
+                let column = select
+                    .rows
+                    .columns
+                    .first()
+                    .map(|column| inner.resolve(column));
+                let column = column.transpose()?.and_then(|of| inner.column_schema(of));
+                match column {
+                    Some(column) if !column.is_nullable => Ok(()),
+                    _ => Err(NarrowingRefusal::NotPlain),
+                }
+            }
             ConditionKind::Null(operand, _) => self.operand(operand, scope).map(|_| ()),
+            ConditionKind::IsTruth(operand, ..) => match self.operand(operand, scope)? {
+                OperandKind::Of(ComparisonClass::Integer) => Ok(()),
+                _ => Err(NarrowingRefusal::Types),
+            },
             ConditionKind::Between(operand, from, to, _) => {
                 self.compare(operand, from, scope)?;
                 self.compare(operand, to, scope)
@@ -152,9 +176,9 @@ impl<'a> PlainCheck<'a> {
 
     fn list(
         &mut self,
-        operand: &Operand,
+        operand: &'a Operand,
         list: &LiteralList,
-        scope: &NameScope<'_>,
+        scope: &NameScope<'a>,
     ) -> Result<(), NarrowingRefusal> {
         let OperandKind::Of(class) = self.compared_operand(operand, scope)? else {
             return Err(NarrowingRefusal::Types);
@@ -186,9 +210,9 @@ impl<'a> PlainCheck<'a> {
 
     fn compare(
         &mut self,
-        left: &Operand,
-        right: &Operand,
-        scope: &NameScope<'_>,
+        left: &'a Operand,
+        right: &'a Operand,
+        scope: &NameScope<'a>,
     ) -> Result<(), NarrowingRefusal> {
         match (
             self.compared_operand(left, scope)?,
@@ -210,8 +234,8 @@ impl<'a> PlainCheck<'a> {
     /// Checks an operand of a comparison.
     fn compared_operand(
         &mut self,
-        operand: &Operand,
-        scope: &NameScope<'_>,
+        operand: &'a Operand,
+        scope: &NameScope<'a>,
     ) -> Result<OperandKind, NarrowingRefusal> {
         let zoned =
             |column: &&ColumnReference| scope.resolve(column).is_ok_and(|of| scope.is_zoned(of));
@@ -221,14 +245,31 @@ impl<'a> PlainCheck<'a> {
 
     fn operand(
         &mut self,
-        operand: &Operand,
-        scope: &NameScope<'_>,
+        operand: &'a Operand,
+        scope: &NameScope<'a>,
     ) -> Result<OperandKind, NarrowingRefusal> {
         match operand {
             Operand::Column(column) => Ok(OperandKind::Of(scope.class(scope.resolve(column)?))),
             Operand::Literal(literal) => Ok(OperandKind::Literal(*literal)),
             Operand::Now => Ok(OperandKind::Of(ComparisonClass::Moment(6))),
             Operand::Count(_) => Ok(OperandKind::Of(ComparisonClass::Integer)),
+            Operand::Function(function, arguments) => self.function(function, arguments, scope),
+            Operand::Case(branches, otherwise) => {
+                let mut class = None;
+                for (condition, value) in branches {
+                    self.condition(condition, scope)?;
+                    self.add_result(value, &mut class, scope)?;
+                }
+                if let Some(value) = otherwise {
+                    self.add_result(value, &mut class, scope)?;
+                }
+                Ok(OperandKind::Of(class.unwrap_or(ComparisonClass::Other)))
+            }
+            Operand::Condition(condition) => {
+                self.condition(condition, scope)?;
+                Ok(OperandKind::Of(ComparisonClass::Integer))
+            }
+            Operand::Subquery(select) => self.scalar_subquery(select, scope),
             Operand::Coalesce(all) => {
                 let mut class = None;
                 for one in all {
@@ -252,6 +293,121 @@ impl<'a> PlainCheck<'a> {
                 class.map(OperandKind::Of).ok_or(NarrowingRefusal::Types)
             }
         }
+    }
+
+    /// One of several results of a CASE: of one class each, or literals.
+    fn add_result(
+        &mut self,
+        value: &'a Operand,
+        class: &mut Option<ComparisonClass>,
+        scope: &NameScope<'a>,
+    ) -> Result<(), NarrowingRefusal> {
+        let own = match self.operand(value, scope)? {
+            OperandKind::Of(own) => own,
+            OperandKind::Literal(Literal::Null) => return Ok(()),
+            OperandKind::Literal(Literal::Number(_) | Literal::Negative(_) | Literal::Truth(_)) => {
+                ComparisonClass::Integer
+            }
+            OperandKind::Literal(Literal::Text(_)) => ComparisonClass::Text,
+            OperandKind::Literal(_) => return Err(NarrowingRefusal::Types),
+        };
+        match class {
+            Some(class) if !class.compares_with(own) => Err(NarrowingRefusal::Types),
+            _ => {
+                class.get_or_insert(own);
+                Ok(())
+            }
+        }
+    }
+
+    fn function(
+        &mut self,
+        function: &PlainFunction,
+        arguments: &'a [Operand],
+        scope: &NameScope<'a>,
+    ) -> Result<OperandKind, NarrowingRefusal> {
+        if !function.takes(arguments.len()) {
+            return Err(NarrowingRefusal::NotPlain);
+        }
+        let mut first = None;
+        for (at, argument) in arguments.iter().enumerate() {
+            let wanted = function.argument(at).ok_or(NarrowingRefusal::NotPlain)?;
+            let zoned = |column: &&ColumnReference| {
+                scope.resolve(column).is_ok_and(|of| scope.is_zoned(of))
+            };
+            self.zoned |= argument.columns().iter().any(zoned);
+            let kind = self.operand(argument, scope)?;
+            let fits = match (wanted, kind) {
+                (ArgumentKind::Number, OperandKind::Literal(literal)) => matches!(
+                    literal,
+                    Literal::Number(_) | Literal::Negative(_) | Literal::Truth(_)
+                ),
+                (ArgumentKind::Text, OperandKind::Of(ComparisonClass::Text))
+                | (
+                    ArgumentKind::Text | ArgumentKind::Pattern,
+                    OperandKind::Literal(Literal::Text(_)),
+                )
+                | (ArgumentKind::Moment, OperandKind::Of(ComparisonClass::Moment(_)))
+                | (
+                    ArgumentKind::Any,
+                    OperandKind::Literal(Literal::Text(_) | Literal::Number(_) | Literal::Null),
+                ) => true,
+                (ArgumentKind::Any, OperandKind::Of(class)) => class != ComparisonClass::Other,
+                (ArgumentKind::Undated, OperandKind::Of(class)) => {
+                    !matches!(class, ComparisonClass::Other | ComparisonClass::Moment(_))
+                }
+                (ArgumentKind::Same, OperandKind::Of(class)) => {
+                    first.is_some_and(|first: ComparisonClass| first.compares_with(class))
+                }
+                // The result would be a string.
+                (ArgumentKind::Same, OperandKind::Literal(Literal::Text(_)))
+                    if first == Some(ComparisonClass::Integer) =>
+                {
+                    false
+                }
+                (ArgumentKind::Same, OperandKind::Literal(literal)) => {
+                    first.is_some_and(|class| self.check_literal(literal, class).is_ok())
+                }
+                _ => false,
+            };
+            if !fits {
+                return Err(NarrowingRefusal::NotPlain);
+            }
+            if let (0, OperandKind::Of(class)) = (at, kind) {
+                first = Some(class);
+            }
+        }
+        let class = function.result_class(first.unwrap_or(ComparisonClass::Other));
+        Ok(OperandKind::Of(class))
+    }
+
+    /// Checks a SELECT of one value: it has one row for certain.
+    fn scalar_subquery(
+        &mut self,
+        select: &'a ScalarSubquery,
+        scope: &NameScope<'a>,
+    ) -> Result<OperandKind, NarrowingRefusal> {
+        let rows = &select.rows;
+        let class = self.subquery(rows, scope)?;
+        let class = match (select.value, class) {
+            (ScalarValue::Count, _) => ComparisonClass::Integer,
+            (ScalarValue::Sum, Some(ComparisonClass::Integer | ComparisonClass::Number)) => {
+                ComparisonClass::Number
+            }
+            (ScalarValue::Extreme, Some(class)) => class,
+            (ScalarValue::Row | ScalarValue::FirstRow, Some(class)) => {
+                let inner = scope.within(&rows.sources, self.schema)?;
+                let holds = conditions_of_every_row(&rows.sources, rows.filter.as_ref());
+                let mut equal = ColumnEqualities::default();
+                equal.add_conditions(&holds, &inner);
+                if !has_one_row(&inner, &equal) {
+                    return Err(NarrowingRefusal::NotPlain);
+                }
+                class
+            }
+            _ => return Err(NarrowingRefusal::Types),
+        };
+        Ok(OperandKind::Of(class))
     }
 
     /// Checks whether a literal's kind may be compared with a class. Its value is checked in each statement.

@@ -17,7 +17,7 @@
 use std::collections::BTreeSet;
 
 use crate::equalities::{ColumnEqualities, conjuncts};
-use crate::joined_tables::visit_columns;
+use crate::query::visit_columns;
 use crate::query::{
     ColumnReference, ConditionKind, FeedSelect, Operand, SelectCondition, SelectItem,
 };
@@ -62,7 +62,8 @@ impl SelectAnalysis<'_, '_> {
         let computes = |item: &SelectItem| {
             matches!(
                 item,
-                SelectItem::Operand(Operand::Coalesce(_) | Operand::Now | Operand::Count(_), _)
+                SelectItem::Operand(operand, _)
+                    if !matches!(operand, Operand::Column(_) | Operand::Literal(_))
             )
         };
         let mut items = query.items.iter().chain(&query.derived_items);
@@ -239,26 +240,25 @@ impl SelectAnalysis<'_, '_> {
         let mut selects = Vec::new();
         collect_subqueries(condition, &mut selects);
         for select in selects {
-            let (operand, rows) = match &select.kind {
-                ConditionKind::InSubquery(operand, rows, _) => (Some(operand), rows),
-                ConditionKind::Exists(rows) => (None, rows),
-                _ => continue,
-            };
-            let operand = operand.iter().flat_map(|operand| operand.columns());
-            operand
-                .filter_map(|column| resolve_own(scope, column))
-                .for_each(&mut *each);
-            let Ok(within) = scope.within(&rows.sources, self.schema) else {
-                continue;
-            };
-            let shown = rows.columns.iter();
-            shown
-                .filter_map(|column| resolve_own(&within, column))
-                .for_each(&mut *each);
-            let on = rows.sources.iter().filter_map(|source| source.on.as_ref());
-            for condition in on.chain(&rows.filter) {
-                self.visit_own_columns(condition, &within, each);
+            if let ConditionKind::InSubquery(operand, ..) = &select.kind {
+                let columns = operand.columns().into_iter();
+                columns
+                    .filter_map(|column| resolve_own(scope, column))
+                    .for_each(&mut *each);
             }
+            select.visit_subqueries(&mut |rows| {
+                let Ok(within) = scope.within(&rows.sources, self.schema) else {
+                    return;
+                };
+                let shown = rows.columns.iter();
+                shown
+                    .filter_map(|column| resolve_own(&within, column))
+                    .for_each(&mut *each);
+                let on = rows.sources.iter().filter_map(|source| source.on.as_ref());
+                for condition in on.chain(&rows.filter) {
+                    self.visit_own_columns(condition, &within, each);
+                }
+            });
         }
     }
 
@@ -296,26 +296,16 @@ impl SelectAnalysis<'_, '_> {
 
 /// True if a part of the condition has a subquery.
 pub(crate) fn has_subquery(condition: &SelectCondition) -> bool {
-    let mut selects = Vec::new();
-    collect_subqueries(condition, &mut selects);
-    !selects.is_empty()
+    let mut has = false;
+    condition.visit_subqueries(&mut |_| has = true);
+    has
 }
 
-/// The parts of a condition that have a subquery.
+/// The parts of a condition, undivided, that have a subquery.
 fn collect_subqueries<'q>(condition: &'q SelectCondition, all: &mut Vec<&'q SelectCondition>) {
-    match &condition.kind {
-        ConditionKind::And(parts) | ConditionKind::Or(parts) => {
-            parts.iter().for_each(|part| collect_subqueries(part, all))
-        }
-        ConditionKind::Not(one) => collect_subqueries(one, all),
-        ConditionKind::InSubquery(..) | ConditionKind::Exists(_) => all.push(condition),
-        ConditionKind::Compare(..)
-        | ConditionKind::ComparePairs(..)
-        | ConditionKind::Null(..)
-        | ConditionKind::Between(..)
-        | ConditionKind::Like(..)
-        | ConditionKind::In(..)
-        | ConditionKind::Truth(_) => {}
+    match condition.parts() {
+        [] if has_subquery(condition) => all.push(condition),
+        parts => parts.iter().for_each(|part| collect_subqueries(part, all)),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::plain_functions::PlainFunction;
+
 /// A SELECT with an order and a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedSelect {
@@ -95,6 +97,38 @@ pub enum Operand {
     Now,
     /// COUNT of the rows of a group, or of those with a value in this column.
     Count(Option<ColumnReference>),
+    /// A function of [`crate::plain_functions`].
+    Function(&'static PlainFunction, Vec<Operand>),
+    /// CASE WHEN: its branches, and ELSE.
+    Case(Vec<(SelectCondition, Operand)>, Option<Box<Operand>>),
+    /// A SELECT of one value.
+    Subquery(Box<ScalarSubquery>),
+    /// A condition as a value: 1, 0 or NULL.
+    Condition(Box<SelectCondition>),
+}
+
+/// A SELECT of one value in parentheses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalarSubquery {
+    /// What it makes of its rows.
+    pub value: ScalarValue,
+    /// Its rows. The first column, if there is one, is what the value is made of.
+    pub rows: Subquery,
+}
+
+/// What a SELECT of one value makes of its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScalarValue {
+    /// Their number.
+    Count,
+    /// MIN or MAX of the column.
+    Extreme,
+    /// SUM of the column.
+    Sum,
+    /// The column of the only row.
+    Row,
+    /// The column of the first row: LIMIT 1.
+    FirstRow,
 }
 
 impl Operand {
@@ -104,9 +138,55 @@ impl Operand {
         match self {
             Operand::Column(column) => vec![column],
             Operand::Coalesce(all) => all.iter().flat_map(Operand::columns).collect(),
-            // What a count reads is in no row of the reply.
-            Operand::Literal(_) | Operand::Now | Operand::Count(_) => Vec::new(),
+            Operand::Function(_, arguments) => {
+                arguments.iter().flat_map(Operand::columns).collect()
+            }
+            Operand::Case(branches, otherwise) => {
+                let mut columns = Vec::new();
+                for (condition, value) in branches {
+                    visit_columns(condition, &mut |column| columns.push(column));
+                    columns.extend(value.columns());
+                }
+                columns.extend(otherwise.iter().flat_map(|value| value.columns()));
+                columns
+            }
+            Operand::Condition(condition) => {
+                let mut columns = Vec::new();
+                visit_columns(condition, &mut |column| columns.push(column));
+                columns
+            }
+            // What a count or a subquery reads is in no row of the reply.
+            Operand::Literal(_) | Operand::Now | Operand::Count(_) | Operand::Subquery(_) => {
+                Vec::new()
+            }
         }
+    }
+
+    /// Visits every subquery that the operand has, without those within them.
+    pub fn visit_subqueries<'q>(&'q self, each: &mut dyn FnMut(&'q Subquery)) {
+        match self {
+            Operand::Coalesce(all) | Operand::Function(_, all) => {
+                all.iter().for_each(|one| one.visit_subqueries(each))
+            }
+            Operand::Case(branches, otherwise) => {
+                for (condition, value) in branches {
+                    condition.visit_subqueries(each);
+                    value.visit_subqueries(each);
+                }
+                otherwise.iter().for_each(|one| one.visit_subqueries(each));
+            }
+            Operand::Condition(condition) => condition.visit_subqueries(each),
+            Operand::Subquery(select) => each(&select.rows),
+            Operand::Column(_) | Operand::Literal(_) | Operand::Now | Operand::Count(_) => {}
+        }
+    }
+
+    /// True if it has a subquery.
+    #[must_use]
+    pub fn has_subquery(&self) -> bool {
+        let mut has = false;
+        self.visit_subqueries(&mut |_| has = true);
+        has
     }
 }
 
@@ -146,6 +226,8 @@ pub enum ComparisonOperator {
     Greater,
     /// `>=`
     AtLeast,
+    /// `<=>`
+    NullSafeEqual,
 }
 
 /// A condition and its words.
@@ -184,6 +266,8 @@ pub enum ConditionKind {
     Exists(Box<Subquery>),
     /// A column that is not 0.
     Truth(ColumnReference),
+    /// IS TRUE, IS FALSE; the last: IS, or IS NOT.
+    IsTruth(Operand, bool, bool),
 }
 
 /// A list of literals.
@@ -204,4 +288,68 @@ pub struct Subquery {
     pub sources: Vec<TableReference>,
     /// WHERE.
     pub filter: Option<SelectCondition>,
+}
+
+impl SelectCondition {
+    /// The operands that it compares, without those of its parts.
+    #[must_use]
+    pub fn operands(&self) -> Vec<&Operand> {
+        match &self.kind {
+            ConditionKind::Compare(left, _, right) => vec![left, right],
+            ConditionKind::ComparePairs([a, b], _, [c, d]) => vec![a, b, c, d],
+            ConditionKind::Between(operand, from, to, _) => vec![operand, from, to],
+            ConditionKind::Null(operand, _)
+            | ConditionKind::IsTruth(operand, ..)
+            | ConditionKind::Like(operand, ..)
+            | ConditionKind::InSubquery(operand, ..)
+            | ConditionKind::In(operand, ..) => vec![operand],
+            ConditionKind::And(_)
+            | ConditionKind::Or(_)
+            | ConditionKind::Not(_)
+            | ConditionKind::Truth(_)
+            | ConditionKind::Exists(_) => Vec::new(),
+        }
+    }
+
+    /// The conditions that it is made of.
+    #[must_use]
+    pub fn parts(&self) -> &[SelectCondition] {
+        match &self.kind {
+            ConditionKind::And(parts) | ConditionKind::Or(parts) => parts,
+            ConditionKind::Not(part) => std::slice::from_ref(part),
+            _ => &[],
+        }
+    }
+
+    /// Visits every subquery of the condition, without those within them.
+    pub fn visit_subqueries<'q>(&'q self, each: &mut dyn FnMut(&'q Subquery)) {
+        self.parts()
+            .iter()
+            .for_each(|part| part.visit_subqueries(each));
+        self.operands()
+            .into_iter()
+            .for_each(|operand| operand.visit_subqueries(each));
+        if let ConditionKind::InSubquery(_, rows, _) | ConditionKind::Exists(rows) = &self.kind {
+            each(rows);
+        }
+    }
+}
+
+/// Visits every column of a condition, without its subqueries.
+pub(crate) fn visit_columns<'q>(
+    condition: &'q SelectCondition,
+    each: &mut impl FnMut(&'q ColumnReference),
+) {
+    for part in condition.parts() {
+        visit_columns(part, each);
+    }
+    match &condition.kind {
+        ConditionKind::Truth(column) => each(column),
+        // Its operand belongs to the subquery's test.
+        ConditionKind::InSubquery(..) => {}
+        _ => {
+            let operands = condition.operands().into_iter();
+            operands.flat_map(Operand::columns).for_each(each);
+        }
+    }
 }

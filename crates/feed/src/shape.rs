@@ -350,7 +350,9 @@ fn row_multiplicity(
             .is_ok_and(|of| single.contains(&of.table))
     };
     let of_single = |item: &SelectItem| match item {
-        SelectItem::Operand(operand, _) => operand.columns().into_iter().all(only),
+        SelectItem::Operand(operand, _) => {
+            !operand.has_subquery() && operand.columns().into_iter().all(only)
+        }
         SelectItem::All | SelectItem::AllOf(_) => scope
             .shown_tables(item)
             .all(|scoped| single.contains(&scoped.number)),

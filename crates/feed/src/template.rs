@@ -13,7 +13,7 @@ use crate::cost::{
 };
 use crate::definition::FeedId;
 use crate::outcome_counts::OutcomeCounts;
-use crate::query::{ConditionKind, FeedSelect, SelectCondition, Subquery, TableReference};
+use crate::query::{FeedSelect, SelectCondition, SelectItem, Subquery, TableReference};
 use crate::refusal::NarrowingRefusal;
 use crate::result_metadata::{
     self, ColumnFingerprint, PlanKnowledge, PlanSettings, PlanStatusFlags, ServerPlan,
@@ -415,6 +415,11 @@ impl FeedSelect {
     pub fn tables(&self) -> Vec<TableName> {
         let mut named = Vec::new();
         collect_sources(&self.sources, &mut named);
+        for item in self.items.iter().chain(&self.derived_items) {
+            if let SelectItem::Operand(operand, _) = item {
+                operand.visit_subqueries(&mut |rows| collect_subquery(rows, &mut named));
+            }
+        }
         if let Some((_, filter)) = &self.filter {
             collect_condition(filter, &mut named);
         }
@@ -437,22 +442,7 @@ fn collect_sources(sources: &[TableReference], named: &mut Vec<TableName>) {
 }
 
 fn collect_condition(condition: &SelectCondition, named: &mut Vec<TableName>) {
-    match &condition.kind {
-        ConditionKind::And(all) | ConditionKind::Or(all) => {
-            all.iter().for_each(|one| collect_condition(one, named))
-        }
-        ConditionKind::Not(one) => collect_condition(one, named),
-        ConditionKind::InSubquery(_, rows, _) | ConditionKind::Exists(rows) => {
-            collect_subquery(rows, named)
-        }
-        ConditionKind::Compare(..)
-        | ConditionKind::ComparePairs(..)
-        | ConditionKind::Null(..)
-        | ConditionKind::Between(..)
-        | ConditionKind::Like(..)
-        | ConditionKind::In(..)
-        | ConditionKind::Truth(_) => {}
-    }
+    condition.visit_subqueries(&mut |rows| collect_subquery(rows, named));
 }
 
 fn collect_subquery(rows: &Subquery, named: &mut Vec<TableName>) {

@@ -83,6 +83,7 @@ impl ColumnMentions {
             | ConditionKind::Like(..)
             | ConditionKind::In(..)
             | ConditionKind::InSubquery(..)
+            | ConditionKind::IsTruth(..)
             | ConditionKind::Truth(_) => {}
         }
     }

@@ -1,9 +1,10 @@
 //! Conditions and operands.
 
 use super::word_reader::WordReader;
+use crate::plain_functions::{PlainFunction, plain_function};
 use crate::query::{
     ColumnReference, ComparisonOperator, ConditionKind, Literal, LiteralList, Operand,
-    SelectCondition, Subquery,
+    ScalarSubquery, ScalarValue, SelectCondition, Subquery,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::words::WordKind;
@@ -128,10 +129,11 @@ impl WordReader<'_> {
     }
 
     /// An operand in any number of parentheses.
-    fn operand_in_parentheses(&mut self) -> Result<Operand, NarrowingRefusal> {
-        if !self.take_punct(b'(') {
+    pub(super) fn operand_in_parentheses(&mut self) -> Result<Operand, NarrowingRefusal> {
+        if !self.is_next_punct(b'(') || self.begins_select() {
             return self.operand();
         }
+        self.advance();
         let operand = self.nested(WordReader::operand_in_parentheses)?;
         self.expect_punct(b')')?;
         Ok(operand)
@@ -166,6 +168,11 @@ impl WordReader<'_> {
         }
         if self.take_keyword("IS") {
             let is = !self.take_keyword("NOT");
+            for (word, truth) in [("TRUE", true), ("FALSE", false)] {
+                if self.take_keyword(word) {
+                    return Ok(ConditionKind::IsTruth(left, truth, is));
+                }
+            }
             self.expect_keyword("NULL")?;
             return Ok(ConditionKind::Null(left, is));
         }
@@ -268,9 +275,9 @@ impl WordReader<'_> {
 
     /// After a predicate no further operator may follow: `a = b = c`, `a BETWEEN 0 AND b IN (1)`.
     fn expect_predicate_end(&self) -> Result<(), NarrowingRefusal> {
-        const NEXT: [&str; 12] = [
+        const NEXT: [&str; 18] = [
             "AND", "OR", "GROUP", "ORDER", "LIMIT", "JOIN", "INNER", "LEFT", "CROSS", "WHERE",
-            "HAVING", "FOR",
+            "HAVING", "FOR", "FROM", "AS", "WHEN", "THEN", "ELSE", "END",
         ];
         let ends = self.is_at_end()
             || self.is_next_punct(b')')
@@ -283,12 +290,10 @@ impl WordReader<'_> {
     }
 
     fn comparison(&mut self) -> Option<ComparisonOperator> {
-        // First exclude `<=>`, which is none of these.
-        let start = self.position();
         if self.take_punct_pair(b'<', b'=') {
             if self.is_next_punct(b'>') && self.is_adjacent() {
-                self.rewind(start);
-                return None;
+                self.advance();
+                return Some(ComparisonOperator::NullSafeEqual);
             }
             return Some(ComparisonOperator::AtMost);
         }
@@ -339,7 +344,125 @@ impl WordReader<'_> {
         if calls(self, "NOW") || self.is_next("CURRENT_TIMESTAMP") {
             return self.now();
         }
+        if self.is_next_punct(b'(') && self.begins_select() {
+            return self.nested(WordReader::scalar_subquery);
+        }
+        if self.is_next("CASE") {
+            return self.nested(WordReader::case);
+        }
+        if calls(self, "IF") {
+            return self.nested(WordReader::if_function);
+        }
+        if let Some(function) = self.next_plain_function() {
+            self.advance();
+            self.advance();
+            let arguments = self.separated(|reader| reader.nested(WordReader::operand))?;
+            self.expect_punct(b')')?;
+            return Ok(Operand::Function(function, arguments));
+        }
         self.column().map(Operand::Column)
+    }
+
+    /// `(SELECT`.
+    fn begins_select(&self) -> bool {
+        self.is_next_punct(b'(') && self.is_word(self.position() + 1, "SELECT")
+    }
+
+    fn next_plain_function(&self) -> Option<&'static PlainFunction> {
+        let is_name = self.peek() == Some(WordKind::Name) && self.is_call();
+        is_name.then(|| plain_function(self.word_text(self.position())))?
+    }
+
+    /// `IF(condition, operand, operand)`.
+    fn if_function(&mut self) -> Result<Operand, NarrowingRefusal> {
+        self.advance();
+        self.advance();
+        let condition = self.condition()?;
+        self.expect_punct(b',')?;
+        let value = self.operand()?;
+        self.expect_punct(b',')?;
+        let otherwise = self.operand()?;
+        self.expect_punct(b')')?;
+        Ok(Operand::Case(
+            vec![(condition, value)],
+            Some(Box::new(otherwise)),
+        ))
+    }
+
+    /// `CASE WHEN condition THEN operand ... ELSE operand END`.
+    fn case(&mut self) -> Result<Operand, NarrowingRefusal> {
+        self.expect_keyword("CASE")?;
+        let mut branches = Vec::new();
+        while self.take_keyword("WHEN") {
+            let condition = self.condition()?;
+            self.expect_keyword("THEN")?;
+            branches.push((condition, self.operand()?));
+        }
+        let otherwise = match self.take_keyword("ELSE") {
+            true => Some(Box::new(self.operand()?)),
+            false => None,
+        };
+        self.expect_keyword("END")?;
+        match branches.is_empty() {
+            true => Err(NarrowingRefusal::NotUnderstood),
+            false => Ok(Operand::Case(branches, otherwise)),
+        }
+    }
+
+    /// A SELECT of one value: `(SELECT COUNT(*) FROM ...)`.
+    fn scalar_subquery(&mut self) -> Result<Operand, NarrowingRefusal> {
+        self.expect_punct(b'(')?;
+        self.expect_keyword("SELECT")?;
+        let (mut value, column) = self.scalar_value()?;
+        self.optional_alias()?;
+        self.expect_keyword("FROM")?;
+        let sources = self.table_references()?;
+        let filter = self.filter()?.map(|(_, filter)| filter);
+        if self.take_keyword("LIMIT") {
+            if self.verbatim_number() != Some(b"1") {
+                return Err(NarrowingRefusal::NotUnderstood);
+            }
+            if value == ScalarValue::Row {
+                value = ScalarValue::FirstRow;
+            }
+        }
+        self.expect_punct(b')')?;
+        Ok(Operand::Subquery(Box::new(ScalarSubquery {
+            value,
+            rows: Subquery {
+                columns: column.into_iter().collect(),
+                sources,
+                filter,
+            },
+        })))
+    }
+
+    fn scalar_value(&mut self) -> Result<(ScalarValue, Option<ColumnReference>), NarrowingRefusal> {
+        const AGGREGATES: [(&str, ScalarValue); 4] = [
+            ("COUNT", ScalarValue::Count),
+            ("MAX", ScalarValue::Extreme),
+            ("MIN", ScalarValue::Extreme),
+            ("SUM", ScalarValue::Sum),
+        ];
+        let mut aggregates = AGGREGATES.iter();
+        let aggregate = aggregates.find(|(name, _)| self.is_next(name) && self.is_call());
+        let Some((_, value)) = aggregate else {
+            return Ok((ScalarValue::Row, Some(self.column()?)));
+        };
+        self.advance();
+        self.advance();
+        let is_count = *value == ScalarValue::Count;
+        let column = if is_count && self.take_punct(b'*') {
+            None
+        } else if is_count && self.peek() == Some(WordKind::Number) {
+            self.advance();
+            None
+        } else {
+            self.take_keyword("DISTINCT");
+            Some(self.column()?)
+        };
+        self.expect_punct(b')')?;
+        Ok((*value, column))
     }
 
     /// NOW() or CURRENT_TIMESTAMP, with an optional precision and INTERVAL.

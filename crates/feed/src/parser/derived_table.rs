@@ -66,6 +66,7 @@ impl WordReader<'_> {
 fn derived_column(item: SelectItem) -> Option<(String, Operand)> {
     match item {
         SelectItem::Operand(Operand::Literal(Literal::Parameter(_)) | Operand::Count(_), _) => None,
+        SelectItem::Operand(operand, _) if operand.has_subquery() => None,
         SelectItem::Operand(operand, Some(name)) => Some((name.text, operand)),
         SelectItem::Operand(Operand::Column(column), None) => {
             Some((column.name.text.clone(), Operand::Column(column)))

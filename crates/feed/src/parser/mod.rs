@@ -131,9 +131,36 @@ impl WordReader<'_> {
         }
         let operand = match self.count()? {
             Some(count) => count,
-            None => self.operand()?,
+            None => self.value()?,
         };
         Ok(SelectItem::Operand(operand, self.optional_alias()?))
+    }
+
+    /// An operand, or a condition as a value: `a IS NULL`, `EXISTS (...)`.
+    fn value(&mut self) -> Result<Operand, NarrowingRefusal> {
+        let start = self.position();
+        let operand = self.operand_in_parentheses();
+        if operand.is_ok() && !self.continues_condition() {
+            return operand;
+        }
+        self.rewind(start);
+        let is_condition = self.is_next_punct(b'(')
+            || self.is_next("EXISTS")
+            || self.is_next("NOT")
+            || operand.is_ok();
+        if !is_condition {
+            return operand;
+        }
+        let condition = self.condition()?;
+        Ok(Operand::Condition(Box::new(condition)))
+    }
+
+    /// True if what was read is the left side of a predicate.
+    fn continues_condition(&self) -> bool {
+        const WORDS: [&str; 7] = ["IS", "IN", "NOT", "BETWEEN", "LIKE", "AND", "OR"];
+        const SIGNS: [u8; 4] = [b'=', b'<', b'>', b'!'];
+        WORDS.iter().any(|word| self.is_next(word))
+            || SIGNS.iter().any(|sign| self.is_next_punct(*sign))
     }
 
     /// `COUNT(*)`, `COUNT(a)` or `COUNT(DISTINCT a)`, if it is next.

@@ -59,7 +59,7 @@ impl<'a> WordReader<'a> {
         self.is_word(self.at, keyword)
     }
 
-    fn is_word(&self, at: usize, keyword: &str) -> bool {
+    pub(super) fn is_word(&self, at: usize, keyword: &str) -> bool {
         let is_name = self.words.words.get(at).map(|word| word.kind) == Some(WordKind::Name);
         is_name
             && self

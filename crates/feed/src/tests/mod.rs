@@ -6,6 +6,7 @@ mod cached_rows;
 mod narrowed_text;
 mod postings;
 mod shapes;
+mod values;
 
 use crate::authors::FollowNames;
 use crate::definition::TieOrder;
