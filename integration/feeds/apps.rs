@@ -36,6 +36,8 @@ struct Statement {
     #[allow(dead_code, reason = "for readers of the file")]
     why: String,
     text: String,
+    /// The same with the id behind the key, where another text than the outermost ORDER BY has to say it.
+    ordered: Option<String>,
     /// It is answered from memory, narrowed or from cached rows, on both servers.
     #[serde(default)]
     answered: bool,
@@ -294,7 +296,8 @@ fn run(server: &'static Server, app: &App, turns: u64) -> Vec<String> {
             statement.text = Values::new(&mut random).replace(&statement.text);
         }
         let mut ordered = statement.clone();
-        if let Some(text) = with_id(&statement.text, &app.feed) {
+        let with_id = || with_id(&statement.text, &app.feed);
+        if let Some(text) = statement.ordered.clone().or_else(with_id) {
             ordered.text = text;
         }
         let mut direct = Reader::new(database.connect(), &ordered);

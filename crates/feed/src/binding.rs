@@ -146,15 +146,33 @@ impl StatementShape {
         if of.parameters.contains(&ParameterValue::Other) {
             return Err(NarrowingRefusal::Types);
         }
-        let ends = |upper| {
-            let matching = self.bounds.iter().filter(move |bound| bound.upper == upper);
-            matching.filter_map(|bound| of.bound_position(bound, types))
+        let is_whole = |at: &usize| {
+            let own = of.row_count(*at);
+            own.is_some_and(|own| own >= limit.saturating_add(offset))
         };
+        if !self.branch_limits.iter().all(is_whole) {
+            return Err(NarrowingRefusal::Limit);
+        }
+        let ends = |bounds: &[PageBound], upper| -> Vec<FeedPosition> {
+            let matching = bounds.iter().filter(|bound| bound.upper == upper);
+            matching
+                .filter_map(|bound| of.bound_position(bound, types))
+                .collect()
+        };
+        // The widest bounds of several SELECTs.
+        let each = self.bounds.iter();
+        let uppers: Option<Vec<FeedPosition>> = each
+            .clone()
+            .map(|bounds| ends(bounds, true).into_iter().min())
+            .collect();
+        let lowers: Option<Vec<FeedPosition>> = each
+            .map(|bounds| ends(bounds, false).into_iter().max())
+            .collect();
         Ok(FeedPageRequest {
             readers,
             authors,
-            upper: ends(true).min(),
-            lower: ends(false).max(),
+            upper: uppers.and_then(|all| all.into_iter().max()),
+            lower: lowers.and_then(|all| all.into_iter().min()),
             limit,
             offset,
         })

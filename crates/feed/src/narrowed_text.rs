@@ -1,10 +1,11 @@
 //! The client's own text with one more condition: the message is one of the candidates.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use headwater_sql::{push_list, quoted};
 
-use crate::shape::{FeedNames, StatementShape};
+use crate::shape::{FeedNames, NarrowingSite, StatementShape, TieBreak, TieColumn};
 use crate::words::StatementWords;
 
 /// A narrowed text to prepare: each id is a parameter.
@@ -87,30 +88,44 @@ fn one_of<I: Display>(column: &str, ids: &[I]) -> String {
 }
 
 impl StatementShape {
-    /// Narrows the text. At least two different ids are needed: with fewer, the server plans otherwise.
+    /// Narrows the text. At least two different ids are needed: with fewer, the server plans otherwise. `whole_page`: of a page within
+    /// another SELECT, the number of rows without which it is to be empty.
     ///
-    /// `None`: there are fewer, or the words are not of this text, or a list is missing that has to be replaced by a list.
+    /// `None`: there are fewer ids, or the words are not of this text, or a list is missing that has to be replaced by a list.
     pub fn narrow<I: Display + PartialEq>(
         &self,
         text: &[u8],
         words: &StatementWords,
         feed: &FeedNames,
-        candidates: CandidateCondition<'_, I>,
+        (candidates, whole_page): (CandidateCondition<'_, I>, Option<u64>),
         form: NarrowingForm,
     ) -> Option<Vec<u8>> {
-        let column = self.id_column(text, words, feed)?;
-        let condition = match candidates {
+        let condition = |column: &str| match &candidates {
             CandidateCondition::Ids(ids) => {
                 let first = ids.first()?;
-                if !ids.iter().any(|id| id != first) {
-                    return None;
-                }
-                one_of(&column, ids)
+                ids.iter()
+                    .any(|id| id != first)
+                    .then(|| one_of(column, ids))
             }
-            CandidateCondition::From(_) if form.replaces_list => return None,
-            CandidateCondition::From(oldest) => format!("{column} >= {oldest}"),
+            CandidateCondition::From(_) if form.replaces_list => None,
+            CandidateCondition::From(oldest) => Some(format!("{column} >= {oldest}")),
         };
-        self.with_condition(text, words, (&column, &condition), form)
+        let mut edits = self.edits(text, words, feed, &condition, form)?;
+        if let (Some((_, from)), Some(rows)) = (&self.page_in_outer, whole_page) {
+            let site = self.sites.first()?;
+            let page = words.words.get(*from)?.start..words.words.get(site.filter_end)?.start;
+            let own = |edit: &&TextEdit| page.start <= edit.at.start && edit.at.end <= page.end;
+            let own: Vec<TextEdit> = edits.iter().filter(own).cloned().collect();
+            let rest = apply(text, page, &own)?;
+            let id = self.id_column(text, words, feed)?;
+            let mut check =
+                format!(" AND (SELECT COUNT(*) FROM (SELECT DISTINCT {id} ").into_bytes();
+            check.extend_from_slice(&rest);
+            check.extend_from_slice(format!("LIMIT {rows}) headwater_page) >= {rows} ").as_bytes());
+            let at = words.words.get(site.filter_end)?.start;
+            edits.push(TextEdit::insert(at, check));
+        }
+        apply(text, 0..text.len(), &edits)
     }
 
     /// The text itself, with the id as the last key of its order, where the feed orders messages of one key by it. `None`: elsewhere.
@@ -121,39 +136,100 @@ impl StatementShape {
         words: &StatementWords,
         feed: &FeedNames,
     ) -> Option<Vec<u8>> {
-        self.tie_break?;
-        let column = self.id_column(text, words, feed)?;
-        let mut ordered = Vec::with_capacity(text.len() + column.len() + 10);
-        self.push_rest(text, words, &column, 0, &mut ordered)?;
-        Some(ordered)
+        if !self.orders_ties() {
+            return None;
+        }
+        apply(text, 0..text.len(), &self.tie_edits(text, words, feed)?)
     }
 
-    /// Appends the text from this byte on, which is before its order's end.
-    fn push_rest(
+    /// The id behind the key in each ORDER BY.
+    fn tie_edits(
         &self,
         text: &[u8],
         words: &StatementWords,
-        id_column: &str,
-        from: usize,
-        to: &mut Vec<u8>,
-    ) -> Option<()> {
-        let Some(at) = self.tie_break else {
-            to.extend_from_slice(text.get(from..)?);
-            return Some(());
+        feed: &FeedNames,
+    ) -> Option<Vec<TextEdit>> {
+        let edit = |tie: &TieBreak| {
+            let column = match &tie.column {
+                TieColumn::Id => self.id_before(text, words, feed, tie.at)?,
+                TieColumn::Derived(None, name) => quoted(name),
+                TieColumn::Derived(Some(alias), name) => {
+                    let alias = std::str::from_utf8(words.text(*alias, text)).ok()?;
+                    format!("{alias}.{}", quoted(name))
+                }
+            };
+            // Before the space or comment in front of the next word: a comment to the end of its line would hide what follows.
+            let order_end = words.words.get(tie.at.checked_sub(1)?)?.end;
+            let next = text.get(order_end).is_some_and(u8::is_ascii_alphabetic);
+            // A name in back quotes may end right before LIMIT.
+            let space = if next { " " } else { "" };
+            let added = format!(", {column} DESC{space}");
+            Some(TextEdit::insert(order_end, added.into_bytes()))
         };
-        // Before the space or comment in front of LIMIT: a comment to the end of its line would hide what follows.
-        let order_end = words.words.get(at.checked_sub(1)?)?.end;
-        to.extend_from_slice(text.get(from..order_end)?);
-        to.extend_from_slice(b", ");
-        to.extend_from_slice(id_column.as_bytes());
-        to.extend_from_slice(b" DESC");
-        let rest = text.get(order_end..)?;
-        // A name in back quotes may end right before LIMIT.
-        if rest.first().is_some_and(u8::is_ascii_alphabetic) {
-            to.push(b' ');
+        self.tie_breaks.iter().map(edit).collect()
+    }
+
+    /// The id of the last site before a word.
+    fn id_before(
+        &self,
+        text: &[u8],
+        words: &StatementWords,
+        feed: &FeedNames,
+        at: usize,
+    ) -> Option<String> {
+        let mut sites = self.sites.iter().rev();
+        let site = sites.find(|site| site.filter_end <= at)?;
+        id_at(site, text, words, feed)
+    }
+
+    /// What makes the text a narrowed one. `condition`: that the column of this name is a candidate.
+    fn edits(
+        &self,
+        text: &[u8],
+        words: &StatementWords,
+        feed: &FeedNames,
+        condition: &impl Fn(&str) -> Option<String>,
+        form: NarrowingForm,
+    ) -> Option<Vec<TextEdit>> {
+        let word = |at: usize| words.words.get(at);
+        let mut edits = self.tie_edits(text, words, feed)?;
+        if form.buffered {
+            words
+                .text(0, text)
+                .eq_ignore_ascii_case(b"SELECT")
+                .then_some(())?;
+            edits.push(TextEdit::insert(
+                word(0)?.end,
+                b" SQL_BUFFER_RESULT".to_vec(),
+            ));
         }
-        to.extend_from_slice(rest);
-        Some(())
+        if form.replaces_list {
+            let list = self.replaceable_list.as_ref()?;
+            let (start, end) = (word(list.start)?.start, word(list.end.checked_sub(1)?)?.end);
+            let column = self.id_column(text, words, feed)?;
+            // After `WHERE(`, whose parenthesis goes with the list, the condition would merge with the word before it.
+            let is_apart = text.get(..start)?.ends_with(b" ");
+            let space = if is_apart { "" } else { " " };
+            edits.push(TextEdit {
+                at: start..end,
+                new: format!("{space}{}", condition(&column)?).into_bytes(),
+            });
+            return Some(edits);
+        }
+        for site in &self.sites {
+            let column = id_at(site, text, words, feed)?;
+            let condition = condition(&column)?;
+            let clause_start = word(site.filter_end)?.start;
+            let added = match site.filter {
+                Some(filter) => {
+                    edits.push(TextEdit::insert(word(filter)?.end, b" (".to_vec()));
+                    format!(") AND {condition} ")
+                }
+                None => format!(" WHERE {condition} "),
+            };
+            edits.push(TextEdit::insert(clause_start, added.into_bytes()));
+        }
+        Some(edits)
     }
 
     /// Narrows the text with so many parameters for ids. At least two of their values have to differ.
@@ -171,18 +247,24 @@ impl StatementShape {
         if count < 2 {
             return None;
         }
+        let [site] = self.sites.as_slice() else {
+            return None;
+        };
+        if self.page_in_outer.is_some() {
+            return None;
+        }
         let before = |at: usize| words.words.get(at).map(|word| word.parameters_before);
         let (from, to) = match form.replaces_list {
             true => {
                 let list = self.replaceable_list.as_ref()?;
                 (before(list.start)?, before(list.end)?)
             }
-            false => (before(self.filter_end)?, before(self.filter_end)?),
+            false => (before(site.filter_end)?, before(site.filter_end)?),
         };
-        let column = self.id_column(text, words, feed)?;
-        let condition = one_of(&column, &vec!['?'; count]);
+        let condition = |column: &str| Some(one_of(column, &vec!['?'; count]));
+        let edits = self.edits(text, words, feed, &condition, form)?;
         Some(PreparedNarrowedText {
-            text: self.with_condition(text, words, (&column, &condition), form)?,
+            text: apply(text, 0..text.len(), &edits)?,
             parameters_before: from,
             parameters_replaced: to.checked_sub(from)?,
         })
@@ -195,54 +277,46 @@ impl StatementShape {
         words: &StatementWords,
         feed: &FeedNames,
     ) -> Option<String> {
-        let qualifier = std::str::from_utf8(words.text(self.qualifier, text)).ok()?;
-        Some(format!("{qualifier}.{}", quoted(&feed.id)))
+        id_at(self.sites.first()?, text, words, feed)
     }
+}
 
-    fn with_condition(
-        &self,
-        text: &[u8],
-        words: &StatementWords,
-        (id_column, condition): (&str, &str),
-        form: NarrowingForm,
-    ) -> Option<Vec<u8>> {
-        let word = |at: usize| words.words.get(at);
-        let mut narrowed = Vec::with_capacity(text.len() + condition.len() + 40);
-        let select = word(0)?.end;
-        narrowed.extend_from_slice(text.get(..select)?);
-        if form.buffered {
-            narrowed.extend_from_slice(b" SQL_BUFFER_RESULT");
-        }
-        if form.replaces_list {
-            let list = self.replaceable_list.as_ref()?;
-            let (start, end) = (word(list.start)?.start, word(list.end.checked_sub(1)?)?.end);
-            let before = text.get(select..start)?;
-            narrowed.extend_from_slice(before);
-            // After `WHERE(`, whose parenthesis goes with the list, the condition would merge with the word before it.
-            if !before.ends_with(b" ") {
-                narrowed.push(b' ');
-            }
-            narrowed.extend_from_slice(condition.as_bytes());
-            self.push_rest(text, words, id_column, end, &mut narrowed)?;
-            return Some(narrowed);
-        }
-        let clause_start = word(self.filter_end)?.start;
-        match self.filter {
-            Some(at) => {
-                let filter = word(at)?.end;
-                narrowed.extend_from_slice(text.get(select..filter)?);
-                narrowed.extend_from_slice(b" (");
-                narrowed.extend_from_slice(text.get(filter..clause_start)?);
-                narrowed.extend_from_slice(b") AND ");
-            }
-            None => {
-                narrowed.extend_from_slice(text.get(select..clause_start)?);
-                narrowed.extend_from_slice(b" WHERE ");
-            }
-        }
-        narrowed.extend_from_slice(condition.as_bytes());
-        narrowed.push(b' ');
-        self.push_rest(text, words, id_column, clause_start, &mut narrowed)?;
-        Some(narrowed)
+/// The message's id column, as the text can name it at a site.
+fn id_at(
+    site: &NarrowingSite,
+    text: &[u8],
+    words: &StatementWords,
+    feed: &FeedNames,
+) -> Option<String> {
+    let qualifier = std::str::from_utf8(words.text(site.qualifier, text)).ok()?;
+    Some(format!("{qualifier}.{}", quoted(&feed.id)))
+}
+
+/// A change of a text.
+#[derive(Clone, Debug)]
+struct TextEdit {
+    at: Range<usize>,
+    new: Vec<u8>,
+}
+
+impl TextEdit {
+    fn insert(at: usize, new: Vec<u8>) -> TextEdit {
+        TextEdit { at: at..at, new }
     }
+}
+
+/// A part of a text with these changes, which do not overlap. Of several at one place the first comes first.
+fn apply(text: &[u8], part: Range<usize>, edits: &[TextEdit]) -> Option<Vec<u8>> {
+    let mut edits: Vec<&TextEdit> = edits.iter().collect();
+    edits.sort_by_key(|edit| edit.at.start);
+    let added: usize = edits.iter().map(|edit| edit.new.len()).sum();
+    let mut edited = Vec::with_capacity(part.len() + added);
+    let mut from = part.start;
+    for edit in edits {
+        edited.extend_from_slice(text.get(from..edit.at.start)?);
+        edited.extend_from_slice(&edit.new);
+        from = edit.at.end;
+    }
+    edited.extend_from_slice(text.get(from..part.end)?);
+    Some(edited)
 }

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use crate::equalities::{ColumnEqualities, conjuncts};
 use crate::query::visit_columns;
 use crate::query::{
-    ColumnReference, ConditionKind, FeedSelect, Operand, SelectCondition, SelectItem,
+    ColumnReference, ConditionKind, FeedSelect, Operand, OuterSelect, SelectCondition, SelectItem,
 };
 use crate::schema::Schema;
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
@@ -44,6 +44,20 @@ impl PlanDependence {
             PlanDependence::ByPlanOnMariadb => mariadb,
             PlanDependence::ByPlan => true,
         }
+    }
+}
+
+/// What plans change in the column definitions of a SELECT around a page. The page itself is a temporary table under every plan.
+pub(crate) fn of_outer(outer: &OuterSelect) -> PlanDependence {
+    let computes = |item: &SelectItem| {
+        matches!(item, SelectItem::Operand(operand, _)
+            if !matches!(operand, Operand::Column(_) | Operand::Literal(_)))
+    };
+    let has_outer_join = outer.sources.iter().any(|source| source.outer.is_some());
+    match (outer.items.iter().any(computes), has_outer_join) {
+        (true, _) => PlanDependence::ByPlan,
+        (false, true) => PlanDependence::ByPlanOnMariadb,
+        (false, false) => PlanDependence::Alike,
     }
 }
 

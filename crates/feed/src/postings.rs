@@ -54,6 +54,17 @@ impl<'a> PostingSearch<'a> {
         if let Some(authors) = self.own.of_rows(holds, scope, equal) {
             return Some((authors, Vec::new()));
         }
+        let mut others = self.others.iter();
+        let other = others.find_map(|(feed, search)| {
+            let authors = search.of_rows(holds, scope, equal)?;
+            Some(PostingSelection {
+                feed: *feed,
+                authors,
+            })
+        });
+        if let Some(other) = other {
+            return Some((AuthorSelection::default(), vec![other]));
+        }
         if self.others.is_empty() {
             return None;
         }
@@ -114,7 +125,7 @@ impl<'a> PostingSearch<'a> {
     }
 }
 
-fn add_posting(all: &mut Vec<PostingSelection>, one: PostingSelection) {
+pub(crate) fn add_posting(all: &mut Vec<PostingSelection>, one: PostingSelection) {
     match all.iter_mut().find(|known| known.feed == one.feed) {
         Some(known) => known.authors = std::mem::take(&mut known.authors).union(one.authors),
         None => all.push(one),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::plain_functions::PlainFunction;
 
 /// A SELECT with an order and a limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedSelect {
     /// DISTINCT.
     pub distinct: bool,
@@ -29,6 +29,57 @@ pub struct FeedSelect {
     pub offset: Option<usize>,
     /// The columns of the SELECT in FROM, where there is one; `items` is resolved to them.
     pub derived_items: Vec<SelectItem>,
+    /// The names that an outer ORDER BY has for the columns of that SELECT, or of a UNION.
+    pub derived_names: Option<DerivedNames>,
+    /// The other SELECTs of a UNION: with the same columns, order and limit.
+    pub union: Vec<FeedSelect>,
+    /// The order and limit of its own that a SELECT of a UNION has.
+    pub branch_page: Option<BranchPage>,
+    /// The SELECT around it.
+    pub outer: Option<Box<OuterSelect>>,
+}
+
+/// The names of a derived table's columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DerivedNames {
+    /// The word of its alias; the SELECTs of a UNION have none.
+    pub alias: Option<usize>,
+    /// The names of its columns. `None`: those of the tables that it shows whole.
+    pub columns: Option<Vec<String>>,
+}
+
+/// The order and limit of one SELECT of a UNION.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchPage {
+    /// ORDER BY.
+    pub order: Vec<OrderKey>,
+    /// The word LIMIT.
+    pub order_end: usize,
+    /// The number of LIMIT.
+    pub limit: usize,
+}
+
+/// A SELECT that reads a page of a feed: in FROM, in IN, or by WITH. It has a row only if the page has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OuterSelect {
+    /// DISTINCT, or GROUP BY.
+    pub is_grouped: bool,
+    /// The columns.
+    pub items: Vec<SelectItem>,
+    /// FROM.
+    pub sources: Vec<TableReference>,
+    /// WHERE.
+    pub filter: Option<SelectCondition>,
+    /// ORDER BY.
+    pub order: Vec<OrderKey>,
+    /// The word after ORDER BY.
+    pub order_end: usize,
+    /// The word of the page's name.
+    pub page_name: usize,
+    /// The words of the page, from SELECT to the number of LIMIT or OFFSET.
+    pub page_words: Range<usize>,
+    /// The page's word FROM.
+    pub page_from: usize,
 }
 
 /// A column of the reply.
@@ -51,6 +102,8 @@ pub struct TableReference {
     pub table: SqlIdentifier,
     /// The alias.
     pub alias: Option<SqlIdentifier>,
+    /// It is the page of a feed, a SELECT of its own.
+    pub is_page: bool,
     /// The LEFT JOIN on whose nullable side it is: the position in FROM of the first table there.
     pub outer: Option<usize>,
     /// ON. The one of a LEFT JOIN stands at the first table of its nullable side.
@@ -82,6 +135,8 @@ pub struct OrderKey {
     pub column: ColumnReference,
     /// DESC.
     pub descending: bool,
+    /// MIN or MAX of the column, in the group of a row.
+    pub is_extreme: bool,
 }
 
 /// An operand of a comparison, or a column of the reply.

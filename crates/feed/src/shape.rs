@@ -9,15 +9,16 @@ use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::join_cardinality;
 use crate::plain_check::{LiteralCheck, PlainCheck};
 use crate::plan_dependence::{self, PlanDependence};
-use crate::postings::{PostingSearch, PostingSelection};
+use crate::postings::{self, PostingSearch, PostingSelection};
 use crate::query::{
-    ColumnReference, ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, SelectCondition,
-    SelectItem,
+    ColumnReference, ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, OuterSelect,
+    SelectCondition, SelectItem, TableReference,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::row_dependencies::{self, RowDependencies};
 use crate::schema::{ComparisonClass, Schema};
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
+use crate::template::TableName;
 use crate::words::StatementWords;
 
 /// The names of a feed's tables and columns.
@@ -42,28 +43,28 @@ pub struct FeedNames {
 /// A feed's statement by its template. Positions are indexes of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementShape {
-    /// The word by which the statement refers to the table of messages.
-    pub qualifier: usize,
+    /// Where the table of messages is read: once in each SELECT of a UNION.
+    pub sites: Vec<NarrowingSite>,
     /// The authors.
     pub authors: AuthorSelection,
     /// What it selects by the columns of other feeds over the same messages.
     pub postings: Vec<PostingSelection>,
     /// The list of authors that the ids may replace: a condition of its own, which alone selects the authors.
     pub replaceable_list: Option<Range<usize>>,
-    /// The page's bounds.
-    pub bounds: Vec<PageBound>,
+    /// The page's bounds in each SELECT of a UNION.
+    pub bounds: Vec<Vec<PageBound>>,
     /// The position of LIMIT's number.
     pub limit: usize,
     /// The position of OFFSET's number.
     pub offset: Option<usize>,
-    /// The position of the word WHERE, if there is one.
-    pub filter: Option<usize>,
-    /// The position of the clause after it.
-    pub filter_end: usize,
+    /// The positions of LIMIT's numbers of the SELECTs of a UNION: each is to have a whole page.
+    pub branch_limits: Vec<usize>,
     /// Only the key orders, so the server alone knows the order of messages with one key.
     pub ties: bool,
-    /// The word before which the id is added as the last key of ORDER BY, where the feed orders messages of one key by it.
-    pub tie_break: Option<usize>,
+    /// Where the id is added as the last key of ORDER BY, where the feed orders messages of one key by it.
+    pub tie_breaks: Vec<TieBreak>,
+    /// The words of the page and its word FROM, where another SELECT is around it.
+    pub page_in_outer: Option<(Range<usize>, usize)>,
     /// Values to check in each statement.
     pub literal_checks: Vec<LiteralCheck>,
     /// A TIMESTAMP is compared.
@@ -76,6 +77,35 @@ pub struct StatementShape {
     pub has_constant_subquery: bool,
     /// What rows depend on, if they can be cached.
     pub row_dependencies: Option<RowDependencies>,
+}
+
+/// A place in the statement that reads the table of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NarrowingSite {
+    /// The word by which it refers to the table.
+    pub qualifier: usize,
+    /// The position of the word WHERE, if there is one.
+    pub filter: Option<usize>,
+    /// The position of the clause after it.
+    pub filter_end: usize,
+}
+
+/// A place where the id is added to an ORDER BY.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TieBreak {
+    /// The word after ORDER BY.
+    pub at: usize,
+    /// What the id is called there.
+    pub column: TieColumn,
+}
+
+/// The name of the id in an ORDER BY.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TieColumn {
+    /// The column of the table of messages.
+    Id,
+    /// A column of a derived table, with the word of its name.
+    Derived(Option<usize>, String),
 }
 
 /// Finds the shape of a SELECT that reads a feed.
@@ -102,6 +132,68 @@ pub fn shape_of_postings(
     others: &[FeedNames],
     schema: &dyn Schema,
 ) -> Result<StatementShape, NarrowingRefusal> {
+    let known = |table: &TableName| {
+        schema
+            .table(table.database.as_deref(), &table.table)
+            .is_some()
+    };
+    if query.outer.is_some() && !query.tables().iter().all(known) {
+        return Err(NarrowingRefusal::Names);
+    }
+    let (mut shape, shown) = select_shape(query, words, feed, others, schema)?;
+    for branch in &query.union {
+        let (other, also_shown) = select_shape(branch, words, feed, others, schema)?;
+        // Equal rows of two SELECTs cannot be told apart.
+        if !query.distinct && (shown.is_none() || shown != also_shown) {
+            return Err(NarrowingRefusal::Structure);
+        }
+        shape.join(other);
+    }
+    Ok(shape)
+}
+
+impl StatementShape {
+    /// Adds another SELECT of a UNION.
+    fn join(&mut self, other: StatementShape) {
+        self.ties |= other.ties || self.id_of_ties() != other.id_of_ties();
+        self.authors = std::mem::take(&mut self.authors).union(other.authors);
+        for posting in other.postings {
+            postings::add_posting(&mut self.postings, posting);
+        }
+        self.sites.extend(other.sites);
+        self.bounds.extend(other.bounds);
+        self.branch_limits.extend(other.branch_limits);
+        let own = other.tie_breaks.into_iter();
+        self.tie_breaks
+            .extend(own.filter(|one| one.column == TieColumn::Id));
+        self.literal_checks.extend(other.literal_checks);
+        self.zoned |= other.zoned;
+        self.has_constant_subquery |= other.has_constant_subquery;
+        self.replaceable_list = None;
+        self.row_dependencies = None;
+    }
+
+    /// What the id is called outside of a derived table.
+    fn id_of_ties(&self) -> Option<&TieColumn> {
+        let mut columns = self.tie_breaks.iter().map(|one| &one.column);
+        columns.find(|column| **column != TieColumn::Id)
+    }
+
+    /// True where the feed, not the server, orders messages of one key.
+    #[must_use]
+    pub fn orders_ties(&self) -> bool {
+        !self.tie_breaks.is_empty()
+    }
+}
+
+/// The shape of one SELECT, and the positions of the message's columns that it shows, if it shows nothing else.
+fn select_shape(
+    query: &FeedSelect,
+    words: &StatementWords,
+    feed: &FeedNames,
+    others: &[FeedNames],
+    schema: &dyn Schema,
+) -> Result<(StatementShape, Option<Vec<usize>>), NarrowingRefusal> {
     let (written, inner) = (query, query.with_inner_joins(schema));
     let query = inner.as_ref().unwrap_or(written);
     let scope = NameScope::default().within(&query.sources, schema)?;
@@ -124,12 +216,34 @@ pub fn shape_of_postings(
         return Err(NarrowingRefusal::Types);
     }
     let precision = order_precision(query, &scope, key, id)?;
-    // The columns of a SELECT in FROM need not include the id.
-    let adds_id = precision == OrderPrecision::KeyAlone
+    let mut ties = precision != OrderPrecision::Total;
+    let mut tie_breaks = Vec::new();
+    if precision == OrderPrecision::KeyAlone
         && feed.ties == TieOrder::Id
-        && query.derived_items.is_empty();
-    let ties = precision != OrderPrecision::Total && !adds_id;
-    let tie_break = adds_id.then_some(query.order_end);
+        && let Some(column) = tie_column(query, &scope, id, feed)
+    {
+        ties = false;
+        let at = query.order_end;
+        tie_breaks.push(TieBreak { at, column });
+    }
+    if let Some(page) = &query.branch_page {
+        let branch = FeedSelect {
+            items: query.derived_items.clone(),
+            order: page.order.clone(),
+            ..FeedSelect::default()
+        };
+        match order_precision(&branch, &scope, key, id)? {
+            OrderPrecision::Total => {}
+            OrderPrecision::KeyAlone if feed.ties == TieOrder::Id => tie_breaks.push(TieBreak {
+                at: page.order_end,
+                column: TieColumn::Id,
+            }),
+            OrderPrecision::KeyAlone | OrderPrecision::KeyAndOthers => ties = true,
+        }
+    }
+    if let (Some(outer), Some(key), TieOrder::Id) = (&query.outer, key, feed.ties) {
+        tie_breaks.extend(outer_tie_break(outer, query, &scope, (key, id), feed));
+    }
 
     let mut plain = PlainCheck {
         words,
@@ -172,9 +286,12 @@ pub fn shape_of_postings(
         authors: &authors,
         order,
     };
-    let dependencies = analysis
-        .row_dependencies(query, &holds)
-        .filter(|_| !ties && postings.is_empty() && multiplicity == RowMultiplicity::One);
+    let dependencies = analysis.row_dependencies(query, &holds).filter(|_| {
+        !ties
+            && postings.is_empty()
+            && query.outer.is_none()
+            && multiplicity == RowMultiplicity::One
+    });
     // Plans are made of the joins as written.
     let written_scope = NameScope::default().within(&written.sources, schema)?;
     let written_holds = conditions_of_every_row(&written.sources, filter);
@@ -187,32 +304,145 @@ pub fn shape_of_postings(
         equal: &written_equal,
         holds: &written_holds,
     };
-    Ok(StatementShape {
-        plan_dependence: statement.plan_dependence(),
+    let shown = shown_columns(query, &scope, message);
+    let outer = query.outer.as_deref();
+    let shape = StatementShape {
+        plan_dependence: match outer {
+            Some(outer) => plan_dependence::of_outer(outer),
+            None => statement.plan_dependence(),
+        },
         has_constant_subquery: statement.has_constant_subquery(),
         row_dependencies: dependencies,
-        qualifier: match &message.source.alias {
-            Some(alias) => alias.word,
-            None => message.source.table.word,
-        },
+        sites: vec![NarrowingSite {
+            qualifier: match &message.source.alias {
+                Some(alias) => alias.word,
+                None => message.source.table.word,
+            },
+            filter: query.filter.as_ref().map(|(at, _)| *at),
+            filter_end: query.filter_end,
+        }],
         replaceable_list: replaceable_list(&authors, filter, author, &scope)
-            .filter(|_| postings.is_empty()),
+            .filter(|_| postings.is_empty() && outer.is_none()),
         authors,
         postings,
-        bounds: holds
-            .iter()
-            .flat_map(|condition| bounds::bounds_of(condition, order, &scope))
-            .collect(),
+        bounds: vec![
+            holds
+                .iter()
+                .flat_map(|condition| bounds::bounds_of(condition, order, &scope))
+                .collect(),
+        ],
         limit: query.limit,
         offset: query.offset,
-        filter: query.filter.as_ref().map(|(at, _)| *at),
-        filter_end: query.filter_end,
+        branch_limits: query.branch_page.iter().map(|page| page.limit).collect(),
         ties,
-        tie_break,
+        tie_breaks,
+        page_in_outer: outer.map(|outer| (outer.page_words.clone(), outer.page_from)),
         literal_checks: plain.literal_checks,
         zoned: plain.zoned,
-        derived: !query.derived_items.is_empty(),
+        derived: query.derived_names.is_some() || outer.is_some(),
+    };
+    Ok((shape, shown))
+}
+
+/// What an ORDER BY calls the id; `None`: it has no name there.
+fn tie_column(
+    query: &FeedSelect,
+    scope: &NameScope<'_>,
+    id: ScopedColumn,
+    feed: &FeedNames,
+) -> Option<TieColumn> {
+    let Some(names) = &query.derived_names else {
+        return Some(TieColumn::Id);
+    };
+    let name = match &names.columns {
+        Some(columns) => {
+            let is_id = |item: &SelectItem| match item {
+                SelectItem::Operand(Operand::Column(column), _) => scope.resolve(column) == Ok(id),
+                _ => false,
+            };
+            columns.get(query.derived_items.iter().position(is_id)?)?
+        }
+        None => shown_name(&query.derived_items, scope, id).map(|_| &feed.id)?,
+    };
+    Some(TieColumn::Derived(names.alias, name.clone()))
+}
+
+/// The name under which one of these columns of the reply shows a column.
+fn shown_name(items: &[SelectItem], scope: &NameScope<'_>, of: ScopedColumn) -> Option<String> {
+    let name = |item: &SelectItem| match item {
+        SelectItem::Operand(Operand::Column(column), alias) => {
+            let name = alias.as_ref().unwrap_or(&column.name);
+            (scope.resolve(column) == Ok(of)).then(|| name.text.clone())
+        }
+        SelectItem::Operand(..) => None,
+        SelectItem::All | SelectItem::AllOf(_) => {
+            let facts = scope.column_schema(of).filter(|facts| !facts.is_hidden)?;
+            let mut shown = scope.shown_tables(item);
+            shown
+                .any(|scoped| scoped.number == of.table)
+                .then(|| facts.name.clone())
+        }
+    };
+    items.iter().find_map(name)
+}
+
+/// The id behind the key in the ORDER BY of the SELECT around a page, where both have names there and each row is one of its own.
+fn outer_tie_break(
+    outer: &OuterSelect,
+    query: &FeedSelect,
+    scope: &NameScope<'_>,
+    (key, id): (ScopedColumn, ScopedColumn),
+    feed: &FeedNames,
+) -> Option<TieBreak> {
+    let [by] = outer.order.as_slice() else {
+        return None;
+    };
+    let [qualifier] = by.column.qualifier.as_slice() else {
+        return None;
+    };
+    if by.is_extreme {
+        return None;
+    }
+    let is_named = |source: &&TableReference| source.reference_name() == qualifier.text;
+    let source = outer.sources.iter().find(is_named)?;
+    let (key, id) = match source.is_page {
+        true => (
+            shown_name(&query.items, scope, key)?,
+            shown_name(&query.items, scope, id)?,
+        ),
+        false if source.table.text == feed.message => (feed.key.clone()?, feed.id.clone()),
+        false => return None,
+    };
+    let is_key = by.column.name.text.eq_ignore_ascii_case(&key);
+    (is_key && by.descending && !outer.is_grouped).then(|| TieBreak {
+        at: outer.order_end,
+        column: TieColumn::Derived(Some(qualifier.word), id),
     })
+}
+
+/// The positions of the message's columns that a SELECT of a UNION shows. `None`: it shows something else.
+fn shown_columns(
+    query: &FeedSelect,
+    scope: &NameScope<'_>,
+    message: &ScopedTable<'_>,
+) -> Option<Vec<usize>> {
+    let mut shown = Vec::new();
+    for item in &query.derived_items {
+        match item {
+            SelectItem::Operand(Operand::Column(column), _) => {
+                let of = scope.resolve(column).ok()?;
+                shown.push((of.table == message.number).then_some(of.column)?);
+            }
+            SelectItem::Operand(..) => return None,
+            SelectItem::All | SelectItem::AllOf(_) => {
+                let mut tables = scope.shown_tables(item);
+                let only = tables.all(|scoped| scoped.number == message.number);
+                only.then_some(())?;
+                shown.extend(0..message.table.columns.len());
+            }
+        }
+    }
+    Some(shown)
 }
 
 /// Finds the table of messages: it is in FROM once, and on no nullable side.
@@ -276,6 +506,10 @@ fn order_precision(
     let mut order: Vec<(ScopedColumn, bool)> = Vec::with_capacity(query.order.len());
     for one in &query.order {
         let of = sort_column(one, query, scope)?;
+        // Of a group of one message, an extreme is the message's own.
+        if one.is_extreme && (query.group.is_empty() || of.table != id.table) {
+            return Err(NarrowingRefusal::Order);
+        }
         // A column that repeats sorts nothing more.
         if !order.iter().any(|(before, _)| *before == of) {
             order.push((of, one.descending));

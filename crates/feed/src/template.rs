@@ -415,22 +415,35 @@ impl FeedSelect {
     pub fn tables(&self) -> Vec<TableName> {
         let mut named = Vec::new();
         collect_sources(&self.sources, &mut named);
-        for item in self.items.iter().chain(&self.derived_items) {
-            if let SelectItem::Operand(operand, _) = item {
-                operand.visit_subqueries(&mut |rows| collect_subquery(rows, &mut named));
-            }
-        }
+        collect_items(&self.items, &mut named);
+        collect_items(&self.derived_items, &mut named);
         if let Some((_, filter)) = &self.filter {
             collect_condition(filter, &mut named);
         }
+        if let Some(outer) = &self.outer {
+            collect_sources(&outer.sources, &mut named);
+            collect_items(&outer.items, &mut named);
+            let filter = outer.filter.iter();
+            filter.for_each(|filter| collect_condition(filter, &mut named));
+        }
+        let others = self.union.iter().flat_map(FeedSelect::tables);
+        named.extend(others);
         named.sort();
         named.dedup();
         named
     }
 }
 
+fn collect_items(items: &[SelectItem], named: &mut Vec<TableName>) {
+    for item in items {
+        if let SelectItem::Operand(operand, _) = item {
+            operand.visit_subqueries(&mut |rows| collect_subquery(rows, named));
+        }
+    }
+}
+
 fn collect_sources(sources: &[TableReference], named: &mut Vec<TableName>) {
-    for source in sources {
+    for source in sources.iter().filter(|source| !source.is_page) {
         named.push(TableName {
             database: source.database.as_ref().map(|name| name.text.clone()),
             table: source.table.text.clone(),

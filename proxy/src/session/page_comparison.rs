@@ -57,7 +57,7 @@ fn comparable_payload(
     template: &Template,
 ) -> Option<Vec<u8>> {
     let shape = &template.shape;
-    if shape.tie_break.is_none() {
+    if !shape.orders_ties() {
         return Some(payload);
     }
     let text = payload.get(command::query_text_range(&payload, capabilities)?)?;

@@ -130,14 +130,15 @@ fn assert_narrowing(text: &[u8]) {
         .unwrap_or_default();
     let one = CandidateCondition::Ids(&[9, 9]);
     assert_eq!(
-        original_shape.narrow(text, &words, &feed, one, NarrowingForm::PLAIN),
+        original_shape.narrow(text, &words, &feed, (one, None), NarrowingForm::PLAIN),
         None
     );
     for (form, candidates) in NarrowingForm::ALL
         .into_iter()
         .flat_map(|form| [(form, ids), (form, oldest)])
     {
-        let Some(narrowed) = original_shape.narrow(text, &words, &feed, candidates, form) else {
+        let Some(narrowed) = original_shape.narrow(text, &words, &feed, (candidates, None), form)
+        else {
             // Only a missing list cannot be replaced, and no list by a mere bound.
             assert!(
                 form.replaces_list
@@ -179,7 +180,13 @@ fn assert_narrowing(text: &[u8]) {
         };
         // `m.id IN (9,7)` is 5 words, `m.id >= 7` is one more; WHERE, or AND and parentheses, are added.
         let own_words = if candidates == oldest { 6 } else { 5 };
-        let expected = match (form.replaces_list, original_shape.filter.is_some()) {
+        let expected = match (
+            form.replaces_list,
+            original_shape
+                .sites
+                .first()
+                .is_some_and(|site| site.filter.is_some()),
+        ) {
             (true, _) => own_words,
             (false, true) => own_words + 3,
             (false, false) => own_words + 1,

@@ -275,9 +275,9 @@ impl WordReader<'_> {
 
     /// After a predicate no further operator may follow: `a = b = c`, `a BETWEEN 0 AND b IN (1)`.
     fn expect_predicate_end(&self) -> Result<(), NarrowingRefusal> {
-        const NEXT: [&str; 18] = [
+        const NEXT: [&str; 19] = [
             "AND", "OR", "GROUP", "ORDER", "LIMIT", "JOIN", "INNER", "LEFT", "CROSS", "WHERE",
-            "HAVING", "FOR", "FROM", "AS", "WHEN", "THEN", "ELSE", "END",
+            "HAVING", "FOR", "FROM", "AS", "WHEN", "THEN", "ELSE", "END", "UNION",
         ];
         let ends = self.is_at_end()
             || self.is_next_punct(b')')
@@ -361,11 +361,6 @@ impl WordReader<'_> {
             return Ok(Operand::Function(function, arguments));
         }
         self.column().map(Operand::Column)
-    }
-
-    /// `(SELECT`.
-    fn begins_select(&self) -> bool {
-        self.is_next_punct(b'(') && self.is_word(self.position() + 1, "SELECT")
     }
 
     fn next_plain_function(&self) -> Option<&'static PlainFunction> {

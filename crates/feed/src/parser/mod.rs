@@ -5,6 +5,7 @@
 
 mod condition;
 mod derived_table;
+mod outer_select;
 mod word_reader;
 
 #[cfg(test)]
@@ -38,15 +39,42 @@ pub fn parse_as(
     case: NameCase,
 ) -> Result<FeedSelect, NarrowingRefusal> {
     let mut reader = WordReader::new(text, words, case);
-    let query = reader.query()?;
-    match reader.is_at_end() {
-        true => Ok(query),
-        false => Err(reader.refusal()),
+    let query = reader.query().and_then(|query| reader.at_end(query));
+    match query {
+        Ok(query) => Ok(query),
+        Err(why) => {
+            let mut reader = WordReader::new(text, words, case);
+            // A page may be within another SELECT.
+            let outer = reader.outer_select();
+            outer
+                .and_then(|query| reader.at_end(query))
+                .map_err(|_| why)
+        }
     }
 }
 
 impl WordReader<'_> {
+    fn at_end(&self, query: FeedSelect) -> Result<FeedSelect, NarrowingRefusal> {
+        match self.is_at_end() {
+            true => Ok(query),
+            false => Err(self.refusal()),
+        }
+    }
+
     fn query(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
+        let Some(union) = self.union()? else {
+            return self.select();
+        };
+        let end = self.position();
+        let query = self.order_and_limit(FeedSelect {
+            items: vec![SelectItem::All],
+            filter_end: end,
+            ..FeedSelect::default()
+        })?;
+        union.read_through(query)
+    }
+
+    fn select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
         self.expect_keyword("SELECT")?;
         let distinct = self.take_keyword("DISTINCT") || self.take_keyword("DISTINCTROW");
         if !distinct {
@@ -65,13 +93,31 @@ impl WordReader<'_> {
             self.expect_keyword("BY")?;
             group = self.separated(WordReader::column)?;
         }
+        let query = self.order_and_limit(FeedSelect {
+            distinct,
+            items,
+            sources,
+            filter,
+            filter_end,
+            group,
+            ..FeedSelect::default()
+        })?;
+        match derived {
+            Some(derived) => derived.read_through(query),
+            None => Ok(query),
+        }
+    }
+
+    /// Reads ORDER BY and LIMIT of a SELECT.
+    fn order_and_limit(&mut self, query: FeedSelect) -> Result<FeedSelect, NarrowingRefusal> {
+        let items = &query.items;
         if self.is_at_end() || self.is_next("LIMIT") {
             return Err(NarrowingRefusal::Order);
         }
         self.expect_keyword("ORDER")?;
         self.expect_keyword("BY")?;
         let order = self.separated(WordReader::order_key)?;
-        if order.iter().any(|key| self.may_sort_by_string(key, &items)) {
+        if order.iter().any(|key| self.may_sort_by_string(key, items)) {
             return Err(NarrowingRefusal::Order);
         }
         if self.is_at_end() {
@@ -87,23 +133,13 @@ impl WordReader<'_> {
         } else {
             (first, None)
         };
-        let query = FeedSelect {
-            distinct,
-            items,
-            sources,
-            filter,
-            filter_end,
-            group,
+        Ok(FeedSelect {
             order,
             order_end,
             limit,
             offset,
-            derived_items: Vec::new(),
-        };
-        match derived {
-            Some(derived) => derived.read_through(query),
-            None => Ok(query),
-        }
+            ..query
+        })
     }
 
     /// WHERE, if it is next: the position of the word, and the condition.
@@ -237,8 +273,9 @@ impl WordReader<'_> {
 
     /// A table with its joins. Parentheses around the first ones of a chain of joins change nothing.
     fn join_chain(&mut self, sources: &mut Vec<TableReference>) -> Result<(), NarrowingRefusal> {
-        if self.take_punct(b'(') {
-            if self.is_next("SELECT") || self.is_next("WITH") || self.is_next("VALUES") {
+        if self.is_next_punct(b'(') && !self.begins_select() {
+            self.advance();
+            if self.is_next("WITH") || self.is_next("VALUES") {
                 return Err(NarrowingRefusal::Structure);
             }
             self.nested(|reader| reader.join_chain(sources))?;
@@ -260,7 +297,7 @@ impl WordReader<'_> {
                 };
             }
             let first = sources.len();
-            match self.is_next_punct(b'(') {
+            match self.is_next_punct(b'(') && !self.begins_select() {
                 true => self.tables_in_parentheses(outer, sources)?,
                 false => sources.push(self.table_reference()?),
             }
@@ -308,7 +345,7 @@ impl WordReader<'_> {
 
     fn table_reference(&mut self) -> Result<TableReference, NarrowingRefusal> {
         if self.is_next_punct(b'(') {
-            return Err(NarrowingRefusal::Structure);
+            return self.page_in_from();
         }
         let first = self.name()?;
         let (database, table) = match self.take_punct(b'.') {
@@ -319,25 +356,40 @@ impl WordReader<'_> {
         if self.is_next_punct(b'(') {
             return Err(NarrowingRefusal::Structure);
         }
+        let alias = self.optional_alias()?;
+        let is_page = database.is_none() && self.note_page_name(&table, alias.as_ref())?;
         Ok(TableReference {
             database,
             table,
-            alias: self.optional_alias()?,
+            alias,
+            is_page,
             outer: None,
             on: None,
         })
     }
 
     fn order_key(&mut self) -> Result<OrderKey, NarrowingRefusal> {
+        let is_extreme = (self.is_next("MIN") || self.is_next("MAX")) && self.is_call();
+        if is_extreme {
+            self.advance();
+            self.advance();
+        }
         let column = match self.peek() {
             Some(WordKind::Name | WordKind::Quoted) => self.column()?,
             _ => return Err(NarrowingRefusal::Order),
         };
+        if is_extreme {
+            self.expect_punct(b')')?;
+        }
         let descending = self.take_keyword("DESC");
         if !descending {
             self.take_keyword("ASC");
         }
-        Ok(OrderKey { column, descending })
+        Ok(OrderKey {
+            column,
+            descending,
+            is_extreme,
+        })
     }
 
     /// A column, with or without its table and database.

@@ -135,7 +135,7 @@ fn each_refusal_has_its_reason() {
             NarrowingRefusal::Hints,
         ),
         (
-            "SELECT a FROM m UNION SELECT a FROM n ORDER BY a DESC LIMIT 5",
+            "SELECT a FROM m UNION SELECT a FROM n UNION ALL SELECT a FROM n ORDER BY a DESC LIMIT 5",
             NarrowingRefusal::Structure,
         ),
         (

@@ -6,7 +6,7 @@ use headwater_sql::NameCase;
 use headwater_sql::keyword::is_reserved;
 use headwater_sql::lexer::Lexer;
 
-use crate::query::SqlIdentifier;
+use crate::query::{FeedSelect, SqlIdentifier};
 use crate::refusal::NarrowingRefusal;
 use crate::words::{StatementWords, WordKind};
 
@@ -19,6 +19,34 @@ pub(super) struct WordReader<'a> {
     at: usize,
     depth: usize,
     case: NameCase,
+    /// Whether FROM may hold the page of a feed.
+    pub(super) page: PageSearch,
+}
+
+/// The page of a feed that a SELECT around it reads.
+#[derive(Debug, Default)]
+pub(super) enum PageSearch {
+    /// None is read.
+    #[default]
+    Off,
+    /// The first SELECT in FROM is taken for it.
+    Wanted,
+    /// The page, and the word of its name.
+    Read(Box<PageOfFeed>),
+}
+
+/// A page in parentheses.
+#[derive(Debug)]
+pub(super) struct PageOfFeed {
+    pub(super) select: FeedSelect,
+    /// Its words, from SELECT on.
+    pub(super) words: Range<usize>,
+    /// Its word FROM.
+    pub(super) from: usize,
+    /// The name that WITH gives it.
+    pub(super) with_name: Option<String>,
+    /// The word of the name in FROM.
+    pub(super) name: Option<usize>,
 }
 
 impl<'a> WordReader<'a> {
@@ -29,6 +57,7 @@ impl<'a> WordReader<'a> {
             at: 0,
             depth: 0,
             case,
+            page: PageSearch::Off,
         }
     }
 
@@ -154,6 +183,30 @@ impl<'a> WordReader<'a> {
             (next.kind == WordKind::Number && next.is_verbatim).then(|| self.next_word_text())?;
         self.advance();
         Some(digits)
+    }
+
+    /// True if a word of the statement is this keyword.
+    pub(super) fn has_keyword(&self, keyword: &str) -> bool {
+        (0..self.words.words.len()).any(|at| self.is_word(at, keyword))
+    }
+
+    /// The word FROM of the SELECT that begins at a word.
+    pub(super) fn from_of_select(&self, select: usize) -> Option<usize> {
+        let mut depth = 0usize;
+        for at in select..self.words.words.len() {
+            match self.words.words.get(at).map(|word| word.kind) {
+                Some(WordKind::Punct(b'(')) => depth += 1,
+                Some(WordKind::Punct(b')')) => depth = depth.checked_sub(1)?,
+                _ if depth == 0 && self.is_word(at, "FROM") => return Some(at),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// `(SELECT`.
+    pub(super) fn begins_select(&self) -> bool {
+        self.is_next_punct(b'(') && self.is_word(self.position() + 1, "SELECT")
     }
 
     fn next_word_text(&self) -> &'a [u8] {

@@ -4,6 +4,7 @@
 mod binding;
 mod cached_rows;
 mod narrowed_text;
+mod nested;
 mod postings;
 mod shapes;
 mod values;

@@ -10,7 +10,7 @@ fn narrow(text: &str, ids: &[u64], form: NarrowingForm) -> Option<String> {
     let shape = shaped(text, false).unwrap();
     let (words, _) = read(text);
     let ids = CandidateCondition::Ids(ids);
-    let narrowed = shape.narrow(text.as_bytes(), &words, &feed(false), ids, form);
+    let narrowed = shape.narrow(text.as_bytes(), &words, &feed(false), (ids, None), form);
     narrowed.map(|text| String::from_utf8(text).unwrap())
 }
 
@@ -48,7 +48,7 @@ fn the_id_breaks_ties_where_the_feed_orders_them() {
         let shape = shape(&query.unwrap(), &words, &by_id, &app()).unwrap();
         assert!(!shape.ties);
         let ids = CandidateCondition::Ids(&[7, 5]);
-        let narrowed = shape.narrow(text.as_bytes(), &words, &by_id, ids, form);
+        let narrowed = shape.narrow(text.as_bytes(), &words, &by_id, (ids, None), form);
         let ordered = shape.with_tie_break(text.as_bytes(), &words, &by_id);
         (
             String::from_utf8(narrowed.unwrap()).unwrap(),
@@ -213,7 +213,7 @@ fn many_ids_are_several_lists_or_the_oldest_one() {
             text.as_bytes(),
             &words,
             &feed(false),
-            CandidateCondition::From(7),
+            (CandidateCondition::From(7), None),
             form,
         )
     };

@@ -188,7 +188,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let id = MessageColumn {
             database: &template.database,
             table: &names.message,
-            alias: words.text(template.shape.qualifier, self.text()?),
+            alias: words.text(template.shape.sites.first()?.qualifier, self.text()?),
             name: &names.id,
         };
         // Messages of authors who do not pass a list are not shown, whatever else holds.

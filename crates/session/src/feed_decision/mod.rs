@@ -504,13 +504,13 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     /// True if the statement is narrowed whatever it costs. A page with the server's order of ties between others would repeat or omit
     /// messages.
     fn always_narrows(&self, template: &Template) -> bool {
-        self.policy.always || template.shape.tie_break.is_some()
+        self.policy.always || template.shape.orders_ties()
     }
 
     /// True if the client gets the narrowed reply after the server's own was sampled: only that has the feed's order of ties.
     fn is_reordered(&self, subject: &ServedStatement, bucket: AuthorCountBucket) -> bool {
         let template = &subject.template;
-        template.shape.tie_break.is_some()
+        template.shape.orders_ties()
             && template.has_sampled(bucket, self.plan_settings())
             && !template.is_retired()
     }
@@ -650,7 +650,10 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             ids.len() > MAX_LISTED_CANDIDATES && !replaces_list && names.key.is_none()
         });
         let selected = oldest.map_or(Among::Ids(&ids), |oldest| Among::From(*oldest));
-        let narrowed = shape.narrow(text, words, names, selected, form);
+        // Without enough candidates, a page within another SELECT is empty.
+        let whole_page = (shape.page_in_outer.is_some() && !candidate_set.exhaustive)
+            .then_some(query.rows_needed as u64);
+        let narrowed = shape.narrow(text, words, names, (selected, whole_page), form);
         let narrowed = narrowed.ok_or(NarrowingRefusal::NotUnderstood)?;
         let payload = self.query(&narrowed)?;
         Ok((

@@ -89,7 +89,10 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             }
         }
         let rows = usize::try_from(reply.rows).unwrap_or(usize::MAX);
-        let limit = usize::try_from(query.bound.limit).unwrap_or(usize::MAX);
+        let limit = match template.shape.page_in_outer {
+            Some(_) => 1,
+            None => usize::try_from(query.bound.limit).unwrap_or(usize::MAX),
+        };
         if rows < limit && !candidates.exhaustive {
             template.record_shortfall(candidates.count, query.passed_filter(rows));
             if candidates.tied {

@@ -1,0 +1,146 @@
+//! A SELECT around the page of a feed: `SELECT ... FROM (SELECT ... ORDER BY ... LIMIT 20) p LEFT JOIN ...`, `id IN (SELECT id FROM (page) p)`,
+//! `WITH p AS (page) SELECT ... FROM p`.
+//!
+//! What it makes of the page's rows is left to the server: they are the same rows. It has to have no row where the page has none, which
+//! tells a page without enough candidates from others.
+
+use super::word_reader::{PageOfFeed, PageSearch, WordReader};
+use crate::equalities::conjuncts;
+use crate::query::{
+    ConditionKind, FeedSelect, Operand, OuterSelect, SelectCondition, SelectItem, SqlIdentifier,
+    TableReference,
+};
+use crate::refusal::NarrowingRefusal;
+
+impl WordReader<'_> {
+    /// A SELECT with one page of a feed in it.
+    pub(super) fn outer_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
+        if self.take_keyword("WITH") {
+            let name = self.name()?;
+            self.expect_keyword("AS")?;
+            self.read_page(Some(name.text))?;
+        } else {
+            self.page = PageSearch::Wanted;
+        }
+        self.expect_keyword("SELECT")?;
+        let is_distinct = self.take_keyword("DISTINCT");
+        let items = self.separated(WordReader::item)?;
+        self.expect_keyword("FROM")?;
+        let sources = self.table_references()?;
+        let filter = self.filter()?.map(|(_, filter)| filter);
+        let is_grouped = self.take_keyword("GROUP");
+        let counts = |item: &SelectItem| matches!(item, SelectItem::Operand(Operand::Count(_), _));
+        // Without groups it has a row of a page without any.
+        if !is_grouped && items.iter().any(counts) {
+            return Err(NarrowingRefusal::Grouped);
+        }
+        if is_grouped {
+            self.expect_keyword("BY")?;
+            self.separated(WordReader::column)?;
+        }
+        let mut order = Vec::new();
+        if self.take_keyword("ORDER") {
+            self.expect_keyword("BY")?;
+            order = self.separated(WordReader::order_key)?;
+        }
+        let order_end = self.position();
+        let PageSearch::Read(page) = std::mem::take(&mut self.page) else {
+            return Err(NarrowingRefusal::Structure);
+        };
+        let page_name = page.name.ok_or(NarrowingRefusal::Structure)?;
+        if !is_read_by_every_row(&sources, filter.as_ref()) {
+            return Err(NarrowingRefusal::Structure);
+        }
+        let outer = OuterSelect {
+            is_grouped: is_grouped || is_distinct,
+            items,
+            sources,
+            filter,
+            order,
+            order_end,
+            page_name,
+            page_words: page.words,
+            page_from: page.from,
+        };
+        Ok(FeedSelect {
+            outer: Some(Box::new(outer)),
+            ..page.select
+        })
+    }
+
+    /// `(page) name` in FROM.
+    pub(super) fn page_in_from(&mut self) -> Result<TableReference, NarrowingRefusal> {
+        if !matches!(self.page, PageSearch::Wanted) {
+            return Err(NarrowingRefusal::Structure);
+        }
+        self.read_page(None)?;
+        let table = self.optional_alias()?.ok_or(NarrowingRefusal::Structure)?;
+        if let PageSearch::Read(page) = &mut self.page {
+            page.name = Some(table.word);
+        }
+        Ok(TableReference {
+            database: None,
+            table,
+            alias: None,
+            is_page: true,
+            outer: None,
+            on: None,
+        })
+    }
+
+    /// A page in parentheses.
+    fn read_page(&mut self, with_name: Option<String>) -> Result<(), NarrowingRefusal> {
+        self.expect_punct(b'(')?;
+        self.page = PageSearch::Off;
+        let start = self.position();
+        let from = self
+            .from_of_select(start)
+            .ok_or(NarrowingRefusal::Structure)?;
+        let select = self.nested(WordReader::select)?;
+        let words = start..self.position();
+        self.expect_punct(b')')?;
+        // Of a SELECT in FROM, the columns are elsewhere.
+        if select.derived_names.is_some() {
+            return Err(NarrowingRefusal::Structure);
+        }
+        self.page = PageSearch::Read(Box::new(PageOfFeed {
+            select,
+            words,
+            from,
+            with_name,
+            name: None,
+        }));
+        Ok(())
+    }
+
+    /// True if a table's name is the one that WITH gave the page. It may be read once.
+    pub(super) fn note_page_name(
+        &mut self,
+        table: &SqlIdentifier,
+        alias: Option<&SqlIdentifier>,
+    ) -> Result<bool, NarrowingRefusal> {
+        let PageSearch::Read(page) = &mut self.page else {
+            return Ok(false);
+        };
+        let is_name = |name: &String| name.eq_ignore_ascii_case(&table.text);
+        if !page.with_name.as_ref().is_some_and(is_name) {
+            return Ok(false);
+        }
+        match page.name.replace(alias.unwrap_or(table).word) {
+            None => Ok(true),
+            Some(_) => Err(NarrowingRefusal::Structure),
+        }
+    }
+}
+
+/// True if the SELECT has no row where the page has none: it joins the page, or requires a value of it.
+fn is_read_by_every_row(sources: &[TableReference], filter: Option<&SelectCondition>) -> bool {
+    let has_page =
+        |sources: &[TableReference]| sources.iter().any(|one| one.is_page && one.outer.is_none());
+    let mut conditions = Vec::new();
+    filter
+        .into_iter()
+        .for_each(|filter| conjuncts(filter, &mut conditions));
+    let requires = |condition: &&SelectCondition| matches!(&condition.kind, ConditionKind::InSubquery(_, rows, true) if has_page(&rows.sources));
+    has_page(sources) || conditions.iter().any(requires)
+}
