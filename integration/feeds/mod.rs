@@ -26,6 +26,7 @@ mod moved;
 mod name_case;
 mod named;
 pub(crate) mod narrowed;
+mod nested;
 mod odd;
 mod opened;
 mod pair;

@@ -223,7 +223,11 @@ impl StatementEffects {
 struct StatementOutline<'a> {
     start: [Option<SqlToken<'a>>; 3],
     tokens: usize,
+    /// It begins with a parenthesis.
+    is_in_parentheses: bool,
     parenthesis: bool,
+    /// It names a statement that writes.
+    writes: bool,
     from: bool,
     temporary: bool,
     transaction: bool,
@@ -254,6 +258,11 @@ impl<'a> StatementOutline<'a> {
     }
 
     fn add(&mut self, token: SqlToken<'a>) {
+        // The verb of `(SELECT ...) UNION ...` is behind its parentheses.
+        if self.tokens == 0 && token.is_punct(b'(') {
+            (self.is_in_parentheses, self.parenthesis) = (true, true);
+            return;
+        }
         if let Some(slot) = self.start.get_mut(self.tokens) {
             *slot = Some(token);
         }
@@ -285,9 +294,10 @@ impl<'a> StatementOutline<'a> {
 
     fn add_word(&mut self, token: &SqlToken<'_>) {
         self.has_side_effects |= is_one_of(token.text, SIDE_EFFECT_WORDS);
-        self.session_values |= token.is_word("INTO") && self.word(0, &["SELECT"]);
+        self.session_values |= token.is_word("INTO") && self.word(0, &["SELECT", "WITH"]);
         // MySQL also reads a whole table by TABLE: SELECT 1 UNION TABLE t.
         self.from |= token.is_word("FROM") || token.is_word("TABLE");
+        self.writes |= is_one_of(token.text, &["UPDATE", "DELETE", "INSERT"]);
         self.temporary |= token.is_word("TEMPORARY");
         self.statement |= token.is_word("STATEMENT");
     }
@@ -309,8 +319,13 @@ impl<'a> StatementOutline<'a> {
         else {
             return StatementEffects::ALL;
         };
+        let is_read = matches!(verb, StatementVerb::Read | StatementVerb::With);
+        if self.is_in_parentheses && !is_read {
+            return StatementEffects::ALL;
+        }
         match verb {
-            StatementVerb::Read => StatementEffects {
+            StatementVerb::With if self.writes => StatementEffects::STORED_CODE,
+            StatementVerb::Read | StatementVerb::With => StatementEffects {
                 stored_code: (self.parenthesis || self.from) && !no_functions,
                 assumes_no_functions: (self.parenthesis || self.from) && no_functions,
                 is_pure_read: !self.has_side_effects,
@@ -389,6 +404,8 @@ fn is_one_of(name: &[u8], words: &[&str]) -> bool {
 #[derive(Clone, Copy)]
 enum StatementVerb {
     Read,
+    /// SELECT, UPDATE or DELETE.
+    With,
     Work,
     Set,
     Use,
@@ -404,9 +421,10 @@ enum StatementVerb {
 /// The statements that are understood. All others (CALL, EXECUTE, PREPARE, XA, FLUSH, MariaDB's compound ones, ...) may do anything.
 const VERBS: &[(&[&str], StatementVerb)] = &[
     (&["SELECT"], StatementVerb::Read),
+    (&["WITH"], StatementVerb::With),
     (
         &[
-            "INSERT", "REPLACE", "UPDATE", "DELETE", "DO", "LOAD", "WITH", "VALUES", "TABLE",
+            "INSERT", "REPLACE", "UPDATE", "DELETE", "DO", "LOAD", "VALUES", "TABLE",
         ],
         StatementVerb::Work,
     ),
@@ -466,7 +484,7 @@ const PURE_BEFORE_PARENTHESIS: &[&[u8]] = &[
     b"CHAR_LENGTH", b"COALESCE", b"CONCAT", b"CONCAT_WS", b"CONVERT", b"COUNT", b"CURDATE", b"CURRENT_TIMESTAMP", b"DATE",
     b"DATEDIFF", b"DATE_ADD", b"DATE_FORMAT", b"DATE_SUB", b"DAY", b"DISTINCT", b"ELSE", b"EXISTS", b"FLOOR", b"FROM",
     b"FROM_UNIXTIME", b"GREATEST", b"GROUP_CONCAT", b"HAVING", b"HOUR", b"IF", b"IFNULL", b"IN", b"INTERVAL", b"JOIN",
-    b"LEAST", b"LEFT", b"LENGTH", b"LIKE", b"LOWER", b"MATCH", b"MAX", b"MD5", b"MIN", b"MINUTE", b"MOD", b"MONTH", b"NOT",
+    b"LEAST", b"LEFT", b"LENGTH", b"LIKE", b"LOWER", b"MATCH", b"MAX", b"MIN", b"MINUTE", b"MOD", b"MONTH", b"NOT",
     b"NOW", b"NULLIF", b"ON", b"OR", b"OVER", b"REPLACE", b"RIGHT", b"ROUND", b"SECOND", b"SELECT", b"SOME", b"SUBSTR",
     b"SUBSTRING", b"SUM", b"THEN", b"TRIM", b"UNION", b"UNIX_TIMESTAMP", b"UPPER", b"USING", b"VALUES", b"WHEN", b"WHERE",
     b"YEAR",

@@ -94,12 +94,12 @@ pub(super) fn classify_other(
     StatementClass::Other(StatementEffects::of(text, definitions, no_functions))
 }
 
-/// True for a SELECT that seems to name one of these tables (with `any_table`: any), and to have an order and a limit.
+/// True for a SELECT, maybe in parentheses or behind WITH, that seems to name one of these tables (with `any_table`: any), and to have an order and a limit.
 pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], any_table: bool) -> bool {
     (any_table || !messages.is_empty())
         && Lexer::new(text)
-            .next()
-            .is_some_and(|verb| verb.is_word("SELECT"))
+            .find(|token| !token.is_punct(b'('))
+            .is_some_and(|verb| verb.is_word("SELECT") || verb.is_word("WITH"))
         && has_feed_words(text, messages, any_table)
 }
 

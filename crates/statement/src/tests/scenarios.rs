@@ -135,6 +135,8 @@ fn without_stored_functions_a_select_of_other_tables_leaves_all_as_it_is() {
         "SELECT body FROM message WHERE id = 5",
         "SELECT COUNT(*), MAX(id) FROM a JOIN v USING (id) WHERE x IN (1,2) AND (a > 5)",
         "SELECT 1 UNION TABLE v",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "(SELECT a FROM t) UNION ALL (SELECT b FROM u ORDER BY b LIMIT 5) ORDER BY a",
     ] {
         assert_eq!(effects(text), spares, "{text}");
     }
@@ -146,6 +148,9 @@ fn without_stored_functions_a_select_of_other_tables_leaves_all_as_it_is() {
         "SELECT 'a\\' FROM t",
         "INSERT INTO message VALUES (1)",
         "WITH a AS (SELECT 1) DELETE FROM t",
+        "WITH a AS (SELECT 1) SELECT f() FROM a",
+        "(SELECT MD5(a) FROM t)",
+        "(DELETE FROM t)",
         "CALL other()",
         "SHOW TABLES",
         "BEGIN",
