@@ -74,9 +74,16 @@ impl<'a> AuthorSearch<'a> {
         equal: &ColumnEqualities,
     ) -> Option<AuthorSelection> {
         match &condition.kind {
-            ConditionKind::And(all) => all
-                .iter()
-                .find_map(|one| self.of_condition(one, scope, equal)),
+            ConditionKind::And(all) => {
+                // What one part says of a LEFT JOIN's row helps to read the others.
+                let parts: Vec<&SelectCondition> = all.iter().collect();
+                let mut equal = equal.clone();
+                for join in scope.rejected_outer_joins(&parts) {
+                    equal.add_conditions(&scope.outer_join_conditions(join), scope);
+                }
+                all.iter()
+                    .find_map(|one| self.of_condition(one, scope, &equal))
+            }
             ConditionKind::Or(all) => {
                 let each: Option<Vec<_>> = all
                     .iter()

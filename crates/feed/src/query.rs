@@ -104,6 +104,8 @@ pub struct TableReference {
     pub alias: Option<SqlIdentifier>,
     /// It is the page of a feed, a SELECT of its own.
     pub is_page: bool,
+    /// It is joined by USING, which is read as ON.
+    pub is_using: bool,
     /// The LEFT JOIN on whose nullable side it is: the position in FROM of the first table there.
     pub outer: Option<usize>,
     /// ON. The one of a LEFT JOIN stands at the first table of its nullable side.
@@ -137,6 +139,8 @@ pub struct OrderKey {
     pub descending: bool,
     /// MIN or MAX of the column, in the group of a row.
     pub is_extreme: bool,
+    /// Whether the column is NULL.
+    pub is_null: bool,
 }
 
 /// An operand of a comparison, or a column of the reply.

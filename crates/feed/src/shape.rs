@@ -12,7 +12,7 @@ use crate::plan_dependence::{self, PlanDependence};
 use crate::postings::{self, PostingSearch, PostingSelection};
 use crate::query::{
     ColumnReference, ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, OuterSelect,
-    SelectCondition, SelectItem, TableReference,
+    SelectCondition, SelectItem, SqlIdentifier, TableReference,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::row_dependencies::{self, RowDependencies};
@@ -61,6 +61,8 @@ pub struct StatementShape {
     pub branch_limits: Vec<usize>,
     /// Only the key orders, so the server alone knows the order of messages with one key.
     pub ties: bool,
+    /// Other columns order messages of one key: candidates have to be all of a key's, or none.
+    pub whole_keys: bool,
     /// Where the id is added as the last key of ORDER BY, where the feed orders messages of one key by it.
     pub tie_breaks: Vec<TieBreak>,
     /// The words of the page and its word FROM, where another SELECT is around it.
@@ -156,6 +158,7 @@ impl StatementShape {
     /// Adds another SELECT of a UNION.
     fn join(&mut self, other: StatementShape) {
         self.ties |= other.ties || self.id_of_ties() != other.id_of_ties();
+        self.whole_keys |= other.whole_keys;
         self.authors = std::mem::take(&mut self.authors).union(other.authors);
         for posting in other.postings {
             postings::add_posting(&mut self.postings, posting);
@@ -196,6 +199,13 @@ fn select_shape(
 ) -> Result<(StatementShape, Option<Vec<usize>>), NarrowingRefusal> {
     let (written, inner) = (query, query.with_inner_joins(schema));
     let query = inner.as_ref().unwrap_or(written);
+    // USING makes two columns one, which `*` shows once.
+    let shows_all = query.items.iter().chain(&query.derived_items);
+    if query.sources.iter().any(|source| source.is_using)
+        && shows_all.into_iter().any(|item| *item == SelectItem::All)
+    {
+        return Err(NarrowingRefusal::NotUnderstood);
+    }
     let scope = NameScope::default().within(&query.sources, schema)?;
     let message = message_table(feed, &scope)?;
     let column = |name: &str| {
@@ -216,9 +226,13 @@ fn select_shape(
         return Err(NarrowingRefusal::Types);
     }
     let precision = order_precision(query, &scope, key, id)?;
-    let mut ties = precision != OrderPrecision::Total;
+    let lacks_id = matches!(
+        precision,
+        OrderPrecision::KeyAlone | OrderPrecision::KeyAndOthers
+    );
+    let mut ties = lacks_id;
     let mut tie_breaks = Vec::new();
-    if precision == OrderPrecision::KeyAlone
+    if lacks_id
         && feed.ties == TieOrder::Id
         && let Some(column) = tie_column(query, &scope, id, feed)
     {
@@ -226,6 +240,11 @@ fn select_shape(
         let at = query.order_end;
         tie_breaks.push(TieBreak { at, column });
     }
+    let orders_by_others = matches!(
+        precision,
+        OrderPrecision::KeyAndOthers | OrderPrecision::KeyOthersAndId
+    );
+    let whole_keys = orders_by_others && !ties;
     if let Some(page) = &query.branch_page {
         let branch = FeedSelect {
             items: query.derived_items.clone(),
@@ -238,7 +257,9 @@ fn select_shape(
                 at: page.order_end,
                 column: TieColumn::Id,
             }),
-            OrderPrecision::KeyAlone | OrderPrecision::KeyAndOthers => ties = true,
+            OrderPrecision::KeyAlone
+            | OrderPrecision::KeyAndOthers
+            | OrderPrecision::KeyOthersAndId => ties = true,
         }
     }
     if let (Some(outer), Some(key), TieOrder::Id) = (&query.outer, key, feed.ties) {
@@ -288,7 +309,9 @@ fn select_shape(
     };
     let dependencies = analysis.row_dependencies(query, &holds).filter(|_| {
         !ties
+            && !whole_keys
             && postings.is_empty()
+            && !query.sources.iter().any(|source| source.is_using)
             && query.outer.is_none()
             && multiplicity == RowMultiplicity::One
     });
@@ -335,6 +358,7 @@ fn select_shape(
         offset: query.offset,
         branch_limits: query.branch_page.iter().map(|page| page.limit).collect(),
         ties,
+        whole_keys,
         tie_breaks,
         page_in_outer: outer.map(|outer| (outer.page_words.clone(), outer.page_from)),
         literal_checks: plain.literal_checks,
@@ -400,7 +424,7 @@ fn outer_tie_break(
     let [qualifier] = by.column.qualifier.as_slice() else {
         return None;
     };
-    if by.is_extreme {
+    if by.is_extreme || by.is_null {
         return None;
     }
     let is_named = |source: &&TableReference| source.reference_name() == qualifier.text;
@@ -494,6 +518,8 @@ enum OrderPrecision {
     KeyAlone,
     /// Other columns order them, or some of them.
     KeyAndOthers,
+    /// Other columns order them, and the id is one of these.
+    KeyOthersAndId,
 }
 
 /// Checks that the order is the feed's, newest first.
@@ -510,6 +536,17 @@ fn order_precision(
         if one.is_extreme && (query.group.is_empty() || of.table != id.table) {
             return Err(NarrowingRefusal::Order);
         }
+        // NULL comes last where the newest come first, and a column without it sorts nothing by it.
+        if one.is_null {
+            let is_nullable = scope
+                .column_schema(of)
+                .is_none_or(|facts| facts.is_nullable);
+            let leads = order.is_empty() && Some(of) == key && !one.descending;
+            match is_nullable && !leads {
+                true => return Err(NarrowingRefusal::Order),
+                false => continue,
+            }
+        }
         // A column that repeats sorts nothing more.
         if !order.iter().any(|(before, _)| *before == of) {
             order.push((of, one.descending));
@@ -520,7 +557,10 @@ fn order_precision(
         None if newest_first(id, 0) => Ok(OrderPrecision::Total),
         Some(key) if newest_first(key, 0) && newest_first(id, 1) => Ok(OrderPrecision::Total),
         Some(key) if newest_first(key, 0) && order.len() == 1 => Ok(OrderPrecision::KeyAlone),
-        Some(key) if newest_first(key, 0) => Ok(OrderPrecision::KeyAndOthers),
+        Some(key) if newest_first(key, 0) => match order.iter().any(|(of, _)| *of == id) {
+            true => Ok(OrderPrecision::KeyOthersAndId),
+            false => Ok(OrderPrecision::KeyAndOthers),
+        },
         _ => Err(NarrowingRefusal::Order),
     }
 }
@@ -541,12 +581,14 @@ fn sort_column(
         }
         _ => None,
     });
-    // If a table has a column of this name, the alias has to mean that column.
-    let is_column = scope
-        .innermost_tables()
-        .iter()
-        .any(|scoped| scoped.table.column_position(name).is_some());
-    let mut resolved = is_column.then(|| scope.resolve(&key.column)).transpose()?;
+    // If a table has a column of this name, the alias has to mean that column. Of several, it is the one that the reply shows.
+    let tables = scope.innermost_tables().iter();
+    let named = tables.filter(|scoped| scoped.table.column_position(name).is_some());
+    let mut resolved = match named.count() {
+        0 => None,
+        1 => Some(scope.resolve(&key.column)?),
+        _ => Some(shown_column(name, query, scope).ok_or(NarrowingRefusal::Names)?),
+    };
     for operand in aliased {
         let Operand::Column(column) = operand else {
             return Err(NarrowingRefusal::Order);
@@ -558,6 +600,43 @@ fn sort_column(
         resolved = Some(of);
     }
     resolved.ok_or(NarrowingRefusal::Names)
+}
+
+/// The only column of this name that a reply of whole tables shows.
+fn shown_column(name: &str, query: &FeedSelect, scope: &NameScope<'_>) -> Option<ScopedColumn> {
+    let mut columns = Vec::new();
+    for item in &query.items {
+        match item {
+            SelectItem::Operand(Operand::Column(column), alias) => {
+                let shown = alias.as_ref().unwrap_or(&column.name);
+                if shown.text.eq_ignore_ascii_case(name) {
+                    let is_own = column.name.text.eq_ignore_ascii_case(name);
+                    is_own.then_some(())?;
+                    columns.push(scope.resolve(column).ok()?);
+                }
+            }
+            SelectItem::Operand(_, alias) => {
+                let is_named = |alias: &SqlIdentifier| alias.text.eq_ignore_ascii_case(name);
+                alias
+                    .as_ref()
+                    .is_none_or(|alias| !is_named(alias))
+                    .then_some(())?;
+            }
+            SelectItem::All | SelectItem::AllOf(_) => {
+                columns.extend(scope.shown_tables(item).filter_map(|scoped| {
+                    let column = scoped.table.column_position(name)?;
+                    let facts = scoped.table.columns.get(column)?;
+                    let table = scoped.number;
+                    (!facts.is_hidden && !facts.is_virtual)
+                        .then_some(ScopedColumn { table, column })
+                }));
+            }
+        }
+    }
+    match columns.as_slice() {
+        [only] => Some(*only),
+        _ => None,
+    }
 }
 
 /// How many rows a message may have.
@@ -578,11 +657,14 @@ fn row_multiplicity(
     id: ScopedColumn,
 ) -> Result<RowMultiplicity, NarrowingRefusal> {
     let single = join_cardinality::single_row_tables(scope, equal, id.table);
-    let only = |column: &ColumnReference| {
-        scope
-            .resolve(column)
-            .is_ok_and(|of| single.contains(&of.table))
+    // A number that equals a literal, or a column of such a table, is alike in all rows of a message. Equal texts may differ in case.
+    let is_alike = |of: ScopedColumn| {
+        let mut equals = equal.equal_columns(of);
+        single.contains(&of.table)
+            || scope.class(of) == ComparisonClass::Integer && equal.literal(of).is_some()
+            || equals.any(|other| single.contains(&other.table))
     };
+    let only = |column: &ColumnReference| scope.resolve(column).is_ok_and(is_alike);
     let of_single = |item: &SelectItem| match item {
         SelectItem::Operand(operand, _) => {
             !operand.has_subquery() && operand.columns().into_iter().all(only)

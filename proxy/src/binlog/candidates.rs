@@ -19,6 +19,8 @@ pub struct CandidateRequest {
     pub range: MessageRange<KeyedMessage>,
     /// The key alone orders the page: no two messages may share one.
     pub untied: bool,
+    /// All messages of a key are candidates, or none.
+    pub whole_keys: bool,
 }
 
 /// Candidates from memory.
@@ -54,9 +56,8 @@ impl CandidateMessages {
         mut newest: NewestMessages<KeyedMessage>,
         request: &CandidateRequest,
     ) -> CandidateMessages {
-        let mut pairs = newest.items.iter().zip(newest.items.iter().skip(1));
-        let tie = pairs.position(|(one, next)| request.untied && one.key == next.key);
-        let most = tie.unwrap_or(request.range.limit);
+        let keys: Vec<u64> = newest.items.iter().map(|item| item.key).collect();
+        let (most, ends_before_tie) = request.end(&keys);
         let all = newest.complete && newest.items.len() <= most;
         newest.items.truncate(most);
         newest.authors.truncate(most);
@@ -65,15 +66,14 @@ impl CandidateMessages {
             keys: newest.items.iter().map(|item| item.key).collect(),
             ids: newest.items.into_iter().map(WindowItem::id).collect(),
             is_complete: all,
-            ends_before_tie: tie.is_some(),
+            ends_before_tie,
         }
     }
 }
 
 impl CandidateMessages {
-    /// The newest messages of several lists together, each once. `untied`: as [`CandidateRequest::untied`]; then each list has one message
-    /// more than the limit, if it has so many.
-    pub fn merge(lists: &[CandidateMessages], limit: usize, untied: bool) -> CandidateMessages {
+    /// The newest messages of several lists together, each once. Each list has as many as the request requires, if it has so many.
+    pub fn merge(lists: &[CandidateMessages], request: &CandidateRequest) -> CandidateMessages {
         let mut all: Vec<(u64, u64, u64)> = Vec::new();
         for messages in lists {
             let items = messages.keys.iter().zip(&messages.ids);
@@ -82,9 +82,8 @@ impl CandidateMessages {
         }
         all.sort_unstable_by_key(|(key, id, _)| std::cmp::Reverse((*key, *id)));
         all.dedup_by_key(|(key, id, _)| (*key, *id));
-        let mut pairs = all.iter().zip(all.iter().skip(1));
-        let tie = pairs.position(|((key, ..), (next, ..))| untied && key == next);
-        let most = tie.unwrap_or(limit);
+        let keys: Vec<u64> = all.iter().map(|(key, ..)| *key).collect();
+        let (most, ends_before_tie) = request.end(&keys);
         let is_complete = all.len() <= most && lists.iter().all(|list| list.is_complete);
         all.truncate(most);
         CandidateMessages {
@@ -92,7 +91,7 @@ impl CandidateMessages {
             keys: all.iter().map(|(key, ..)| *key).collect(),
             authors: all.iter().map(|(.., author)| *author).collect(),
             is_complete,
-            ends_before_tie: tie.is_some(),
+            ends_before_tie,
         }
     }
 }
@@ -100,7 +99,23 @@ impl CandidateMessages {
 impl CandidateRequest {
     /// How many messages must be known: where ties count, one more, to compare with the last.
     pub fn required_count(&self) -> usize {
-        self.range.limit.saturating_add(usize::from(self.untied))
+        let compares_next = self.untied || self.whole_keys;
+        self.range.limit.saturating_add(usize::from(compares_next))
+    }
+
+    /// How many of the messages with these keys are candidates; true if they end before messages that share a key, where none may.
+    fn end(&self, keys: &[u64]) -> (usize, bool) {
+        let limit = self.range.limit;
+        let mut pairs = keys.iter().zip(keys.iter().skip(1));
+        if self.untied {
+            let tie = pairs.position(|(one, next)| one == next);
+            return (tie.unwrap_or(limit), tie.is_some());
+        }
+        let (Some(cut), true) = (keys.get(limit), self.whole_keys) else {
+            return (limit, false);
+        };
+        let whole = keys.iter().take(limit).rposition(|key| key != cut);
+        (whole.map_or(0, |last| last + 1), false)
     }
 
     fn range(&self) -> MessageRange<KeyedMessage> {
@@ -214,6 +229,14 @@ mod tests {
 
     /// The candidates among messages with these keys, whose ids count from 1 on, with this limit.
     fn named(keys: &[u64], most: usize, untied: bool) -> (Vec<u64>, bool, bool) {
+        candidates(keys, most, (untied, false))
+    }
+
+    fn candidates(
+        keys: &[u64],
+        most: usize,
+        (untied, whole_keys): (bool, bool),
+    ) -> (Vec<u64>, bool, bool) {
         let wish = CandidateRequest {
             readers: Vec::new(),
             authors: Vec::new(),
@@ -223,6 +246,7 @@ mod tests {
                 limit: most,
             },
             untied,
+            whole_keys,
         };
         let all = (1..)
             .zip(keys)
@@ -255,12 +279,36 @@ mod tests {
         }
     }
 
+    fn request(limit: usize, untied: bool) -> CandidateRequest {
+        CandidateRequest {
+            readers: Vec::new(),
+            authors: Vec::new(),
+            range: MessageRange {
+                upper: None,
+                lower: KeyedMessage::LEAST,
+                limit,
+            },
+            untied,
+            whole_keys: false,
+        }
+    }
+
+    #[test]
+    fn where_other_columns_order_a_keys_messages_it_is_whole() {
+        let whole = |keys: &[u64], most| candidates(keys, most, (false, true));
+        assert_eq!(whole(&[9, 8, 8, 7], 2), (vec![1], false, false));
+        assert_eq!(whole(&[9, 8, 8, 7], 3), (vec![1, 2, 3], false, false));
+        assert_eq!(whole(&[9, 8, 8, 7], 4), (vec![1, 2, 3, 4], true, false));
+        assert_eq!(whole(&[9, 9, 9, 9], 3), (vec![], false, false));
+        assert_eq!(whole(&[9, 9, 9], 3), (vec![1, 2, 3], true, false));
+    }
+
     #[test]
     fn lists_are_merged_with_each_message_once() {
         let (one, other) = ([(9, 1), (7, 5), (7, 3)], [(8, 2), (7, 5), (6, 9)]);
         let merged = |limit, complete, untied| {
             let lists = [list(&one, complete), list(&other, true)];
-            let all = CandidateMessages::merge(&lists, limit, untied);
+            let all = CandidateMessages::merge(&lists, &request(limit, untied));
             assert_eq!(
                 (all.keys.len(), all.authors.len()),
                 (all.ids.len(), all.ids.len())
@@ -274,7 +322,8 @@ mod tests {
         // Two messages share the third key.
         assert_eq!(merged(9, true, true), (vec![1, 2], false, true));
         assert_eq!(merged(2, true, true), (vec![1, 2], false, true));
-        let none = CandidateMessages::merge(&[list(&[], true), list(&[], true)], 3, false);
+        let none =
+            CandidateMessages::merge(&[list(&[], true), list(&[], true)], &request(3, false));
         assert!(none.ids.is_empty() && none.is_complete);
     }
 

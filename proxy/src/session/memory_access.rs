@@ -104,6 +104,7 @@ fn candidate_query(request: &FeedCandidateRequest) -> CandidateRequest {
         authors: request.authors.clone(),
         range: request.range,
         untied: request.untied,
+        whole_keys: request.whole_keys,
     }
 }
 
@@ -286,11 +287,12 @@ impl Session {
         let snapshot = state.reads_a_snapshot();
         let database = &request.template.database;
         let timeline = feeds.cached_timeline(request.template.feed, database)?;
-        let mut own_request = candidate_query(request);
+        let whole_request = candidate_query(request);
         let has_others = !request.postings.is_empty();
+        let mut own_request = whole_request.clone();
         if has_others {
-            own_request.range.limit = own_request.required_count();
-            own_request.untied = false;
+            own_request.range.limit = whole_request.required_count();
+            (own_request.untied, own_request.whole_keys) = (false, false);
         }
         let mut candidates = binlog
             .candidates(&timeline, &identity, &own_request)
@@ -313,6 +315,7 @@ impl Session {
                     authors: posting.authors.clone(),
                     range: own_request.range,
                     untied: false,
+                    whole_keys: false,
                 };
                 let found = binlog.candidates(&timeline, &identity, &list).await?;
                 lists.push(found.messages);
@@ -323,8 +326,7 @@ impl Session {
                     mark: found.mark,
                 });
             }
-            candidates.messages =
-                CandidateMessages::merge(&lists, request.range.limit, request.untied);
+            candidates.messages = CandidateMessages::merge(&lists, &whole_request);
         }
         let generation = candidates.mark.generation();
         let candidate_set = CandidateSet {

@@ -156,6 +156,10 @@ impl WordReader<'_> {
             }
             LeftOperand::Single(operand) => operand,
         };
+        // `AND true`, as generated texts end.
+        if matches!(left, Operand::Literal(Literal::Truth(true))) && self.ends_predicate() {
+            return Ok(ConditionKind::And(Vec::new()));
+        }
         if let Some(comparison) = self.comparison() {
             if self.is_next("ALL") || self.is_next("ANY") || self.is_next("SOME") {
                 return Err(NarrowingRefusal::NotPlain);
@@ -230,6 +234,9 @@ impl WordReader<'_> {
                 false => vec![Some(reader.aliased_column()?)],
             };
             reader.expect_keyword("FROM")?;
+            if !exists && reader.begins_select() && !reader.wants_page() {
+                return reader.subquery_in_from(columns.into_iter().flatten().next());
+            }
             let sources = reader.table_references()?;
             let filter = match reader.take_keyword("WHERE") {
                 true => Some(reader.condition()?),
@@ -255,6 +262,38 @@ impl WordReader<'_> {
         })
     }
 
+    /// `SELECT a FROM (SELECT a FROM t WHERE ...) d`: the inner SELECT alone.
+    fn subquery_in_from(
+        &mut self,
+        column: Option<ColumnReference>,
+    ) -> Result<Subquery, NarrowingRefusal> {
+        self.expect_punct(b'(')?;
+        self.expect_keyword("SELECT")?;
+        if !self.take_keyword("DISTINCT") {
+            self.take_keyword("ALL");
+        }
+        let inner = self.column()?;
+        let name = self.optional_alias()?.unwrap_or_else(|| inner.name.clone());
+        self.expect_keyword("FROM")?;
+        let sources = self.table_references()?;
+        let filter = self.filter()?.map(|(_, filter)| filter);
+        self.expect_punct(b')')?;
+        let alias = self.optional_alias()?.ok_or(NarrowingRefusal::Structure)?;
+        let column = column.ok_or(NarrowingRefusal::Structure)?;
+        let is_of_alias = column.qualifier.iter().all(|name| name.text == alias.text);
+        let is_same = is_of_alias
+            && column.qualifier.len() < 2
+            && column.name.text.eq_ignore_ascii_case(&name.text);
+        match is_same && self.is_next_punct(b')') {
+            true => Ok(Subquery {
+                columns: vec![inner],
+                sources,
+                filter,
+            }),
+            false => Err(NarrowingRefusal::Structure),
+        }
+    }
+
     /// A column of a SELECT in EXISTS.
     fn exists_column(&mut self) -> Result<Option<ColumnReference>, NarrowingRefusal> {
         if self.take_punct(b'*') || self.all_of().is_some() {
@@ -275,18 +314,21 @@ impl WordReader<'_> {
 
     /// After a predicate no further operator may follow: `a = b = c`, `a BETWEEN 0 AND b IN (1)`.
     fn expect_predicate_end(&self) -> Result<(), NarrowingRefusal> {
+        match self.ends_predicate() {
+            true => Ok(()),
+            false => Err(self.refusal()),
+        }
+    }
+
+    fn ends_predicate(&self) -> bool {
         const NEXT: [&str; 19] = [
             "AND", "OR", "GROUP", "ORDER", "LIMIT", "JOIN", "INNER", "LEFT", "CROSS", "WHERE",
             "HAVING", "FOR", "FROM", "AS", "WHEN", "THEN", "ELSE", "END", "UNION",
         ];
-        let ends = self.is_at_end()
+        self.is_at_end()
             || self.is_next_punct(b')')
             || self.is_next_punct(b',')
-            || NEXT.iter().any(|word| self.is_next(word));
-        match ends {
-            true => Ok(()),
-            false => Err(self.refusal()),
-        }
+            || NEXT.iter().any(|word| self.is_next(word))
     }
 
     fn comparison(&mut self) -> Option<ComparisonOperator> {

@@ -292,6 +292,7 @@ impl DerivedColumns<'_> {
                         column: first.clone(),
                         descending: key.descending,
                         is_extreme: key.is_extreme,
+                        is_null: key.is_null,
                     })
                 }
                 _ => Err(NarrowingRefusal::Order),

@@ -14,8 +14,8 @@ mod tests;
 use headwater_sql::NameCase;
 
 use crate::query::{
-    ColumnReference, FeedSelect, Literal, Operand, OrderKey, SelectCondition, SelectItem,
-    SqlIdentifier, TableReference,
+    ColumnReference, ComparisonOperator, ConditionKind, FeedSelect, Literal, Operand, OrderKey,
+    SelectCondition, SelectItem, SqlIdentifier, TableReference,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::words::{StatementWords, WordKind};
@@ -301,11 +301,11 @@ impl WordReader<'_> {
                 true => self.tables_in_parentheses(outer, sources)?,
                 false => sources.push(self.table_reference()?),
             }
+            let is_using = self.is_next("USING");
             let on = match self.take_keyword("ON") {
                 true => Some(self.condition()?),
-                false if outer || self.is_next("USING") => {
-                    return Err(NarrowingRefusal::NotUnderstood);
-                }
+                false if is_using => Some(self.using(sources)?),
+                false if outer => return Err(NarrowingRefusal::NotUnderstood),
                 false => None,
             };
             for source in sources.iter_mut().skip(first).filter(|_| outer) {
@@ -313,8 +313,32 @@ impl WordReader<'_> {
             }
             if let Some(source) = sources.get_mut(first) {
                 source.on = on;
+                source.is_using = is_using;
             }
         }
+    }
+
+    /// `USING (a)` between the first two tables.
+    fn using(&mut self, sources: &[TableReference]) -> Result<SelectCondition, NarrowingRefusal> {
+        let start = self.position();
+        self.expect_keyword("USING")?;
+        self.expect_punct(b'(')?;
+        let name = self.name()?;
+        self.expect_punct(b')')?;
+        let [left, right] = sources else {
+            return Err(NarrowingRefusal::NotUnderstood);
+        };
+        let of = |source: &TableReference| {
+            let qualifier = source.alias.as_ref().unwrap_or(&source.table).clone();
+            Operand::Column(ColumnReference {
+                qualifier: vec![qualifier],
+                name: name.clone(),
+            })
+        };
+        Ok(SelectCondition {
+            kind: ConditionKind::Compare(of(left), ComparisonOperator::Equal, of(right)),
+            words: start..self.position(),
+        })
     }
 
     /// `JOIN (a JOIN b ON ...)`, `LEFT JOIN (a JOIN b ON ...)`: a chain of joins in parentheses, with inner ones on a nullable side.
@@ -363,6 +387,7 @@ impl WordReader<'_> {
             table,
             alias,
             is_page,
+            is_using: false,
             outer: None,
             on: None,
         })
@@ -370,7 +395,9 @@ impl WordReader<'_> {
 
     fn order_key(&mut self) -> Result<OrderKey, NarrowingRefusal> {
         let is_extreme = (self.is_next("MIN") || self.is_next("MAX")) && self.is_call();
-        if is_extreme {
+        let mut is_null = self.is_next("ISNULL") && self.is_call();
+        let is_call = is_extreme || is_null;
+        if is_call {
             self.advance();
             self.advance();
         }
@@ -378,8 +405,11 @@ impl WordReader<'_> {
             Some(WordKind::Name | WordKind::Quoted) => self.column()?,
             _ => return Err(NarrowingRefusal::Order),
         };
-        if is_extreme {
+        if is_call {
             self.expect_punct(b')')?;
+        } else if self.take_keyword("IS") {
+            self.expect_keyword("NULL")?;
+            is_null = true;
         }
         let descending = self.take_keyword("DESC");
         if !descending {
@@ -389,6 +419,7 @@ impl WordReader<'_> {
             column,
             descending,
             is_extreme,
+            is_null,
         })
     }
 

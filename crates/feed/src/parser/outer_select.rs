@@ -68,9 +68,14 @@ impl WordReader<'_> {
         })
     }
 
+    /// True where the next SELECT in FROM is taken for a page.
+    pub(super) fn wants_page(&self) -> bool {
+        matches!(self.page, PageSearch::Wanted)
+    }
+
     /// `(page) name` in FROM.
     pub(super) fn page_in_from(&mut self) -> Result<TableReference, NarrowingRefusal> {
-        if !matches!(self.page, PageSearch::Wanted) {
+        if !self.wants_page() {
             return Err(NarrowingRefusal::Structure);
         }
         self.read_page(None)?;
@@ -83,6 +88,7 @@ impl WordReader<'_> {
             table,
             alias: None,
             is_page: true,
+            is_using: false,
             outer: None,
             on: None,
         })

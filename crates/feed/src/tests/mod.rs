@@ -5,6 +5,7 @@ mod binding;
 mod cached_rows;
 mod narrowed_text;
 mod nested;
+mod orders;
 mod postings;
 mod shapes;
 mod values;

@@ -63,6 +63,8 @@ pub struct FeedCandidateRequest {
     pub range: MessageRange<KeyedMessage>,
     /// The key alone orders them: candidates may not share one.
     pub untied: bool,
+    /// Other columns order messages of one key: candidates are all of its messages, or none.
+    pub whole_keys: bool,
     /// Author lists besides the readers' follows.
     pub lists: Vec<AuthorListQuery>,
 }

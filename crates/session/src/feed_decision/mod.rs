@@ -155,6 +155,7 @@ impl CandidateQuery {
             postings: self.postings.clone(),
             range: self.range,
             untied: subject.template.shape.ties,
+            whole_keys: subject.template.shape.whole_keys,
             lists: self
                 .cache_scope
                 .as_ref()

@@ -1,0 +1,143 @@
+//! Orders and joins that say the same in other words.
+
+use super::{app, feed, read};
+use crate::definition::TieOrder;
+use crate::refusal::NarrowingRefusal;
+use crate::shape::{FeedNames, StatementShape, TieColumn, shape};
+
+fn by_time() -> FeedNames {
+    FeedNames {
+        ties: TieOrder::Id,
+        ..feed(true)
+    }
+}
+
+fn shaped(text: &str) -> Result<StatementShape, NarrowingRefusal> {
+    let (words, query) = read(text);
+    shape(&query?, &words, &by_time(), &app())
+}
+
+fn ordered(order: &str) -> Result<(bool, bool), NarrowingRefusal> {
+    let shape = shaped(&format!(
+        "SELECT m.* FROM message m WHERE m.user_id IN (1, 2) ORDER BY {order} LIMIT 9"
+    ))?;
+    assert!(!shape.ties && (shape.row_dependencies.is_none() || !shape.whole_keys));
+    Ok((shape.whole_keys, shape.orders_ties()))
+}
+
+#[test]
+fn behind_the_key_other_columns_may_order_its_messages() {
+    for (order, expected) in [
+        ("m.created_at DESC", (false, true)),
+        ("m.created_at DESC, m.id DESC", (false, false)),
+        ("m.created_at DESC, m.score DESC", (true, true)),
+        ("m.created_at DESC, m.score, m.id DESC", (true, false)),
+        ("m.created_at DESC, m.id", (true, false)),
+    ] {
+        assert_eq!(ordered(order), Ok(expected), "{order}");
+    }
+}
+
+#[test]
+fn null_comes_last_where_the_newest_come_first() {
+    for (order, expected) in [
+        ("m.created_at IS NULL, m.created_at DESC", Ok((false, true))),
+        (
+            "ISNULL(m.created_at), m.created_at DESC, m.id DESC",
+            Ok((false, false)),
+        ),
+        // No column of this table may be NULL.
+        (
+            "ISNULL(m.created_at) DESC, m.created_at DESC",
+            Ok((false, true)),
+        ),
+        ("m.score IS NULL DESC, m.created_at DESC", Ok((false, true))),
+        (
+            "m.created_at IS NOT NULL, m.created_at DESC",
+            Err(NarrowingRefusal::NotUnderstood),
+        ),
+        ("MIN(m.created_at) DESC", Err(NarrowingRefusal::Order)),
+    ] {
+        assert_eq!(ordered(order), expected, "{order}");
+    }
+    let joined = |order: &str| {
+        let text = format!(
+            "SELECT m.* FROM message m JOIN users u ON u.id = m.user_id WHERE m.user_id = 7 ORDER BY {order}, m.created_at DESC LIMIT 9"
+        );
+        shaped(&text).err()
+    };
+    assert_eq!(joined("u.nick IS NULL"), Some(NarrowingRefusal::Order));
+    assert_eq!(joined("u.name IS NULL"), None);
+}
+
+#[test]
+fn of_columns_with_one_name_the_reply_shows_the_one_that_orders() {
+    let page = |items: &str| {
+        let text = format!(
+            "SELECT {items} FROM message m JOIN message n ON n.id = m.hidden WHERE m.user_id = 7 ORDER BY created_at DESC LIMIT 9"
+        );
+        shaped(&text).err()
+    };
+    // The table of messages is read twice here: only the names differ.
+    assert_eq!(page("m.*"), Some(NarrowingRefusal::Joins));
+    let page = |items: &str| {
+        let text = format!(
+            "SELECT {items} FROM message m JOIN users id ON id.id = m.user_id WHERE m.user_id = 7 ORDER BY id DESC LIMIT 9"
+        );
+        let (words, query) = read(&text);
+        shape(&query.unwrap(), &words, &feed(false), &app()).err()
+    };
+    assert_eq!(page("m.*"), None);
+    assert_eq!(page("m.id, id.name"), None);
+    assert_eq!(page("m.body"), Some(NarrowingRefusal::Names));
+    assert_eq!(page("*"), Some(NarrowingRefusal::Names));
+    assert_eq!(page("m.id, m.hidden AS id"), Some(NarrowingRefusal::Names));
+    assert_eq!(page("m.hidden AS id"), Some(NarrowingRefusal::Names));
+}
+
+#[test]
+fn joins_are_read_in_other_words() {
+    for (text, readers) in [
+        (
+            "SELECT m.id FROM message m JOIN membership g USING (group_id) WHERE m.user_id IN (1, 2) ORDER BY m.created_at DESC LIMIT 9",
+            0,
+        ),
+        (
+            "SELECT m.id FROM message m WHERE m.user_id IN (SELECT author FROM (SELECT f.author FROM follower f WHERE f.reader = 7) d) AND true ORDER BY m.created_at DESC LIMIT 9",
+            1,
+        ),
+        (
+            "SELECT m.id FROM message m LEFT JOIN users u ON (u.id) = (m.user_id) WHERE (m.user_id = 7 OR (EXISTS (SELECT f.author FROM follower f \
+             WHERE f.reader = 7 AND (u.id) = (f.author)) AND u.id IS NOT NULL)) ORDER BY m.created_at DESC LIMIT 9",
+            1,
+        ),
+    ] {
+        let shape = shaped(text).unwrap_or_else(|why| panic!("{why:?}: {text}"));
+        assert_eq!(shape.authors.readers.len(), readers, "{text}");
+        let id = &shape.tie_breaks.first().unwrap().column;
+        assert_eq!(id, &TieColumn::Id);
+    }
+    for text in [
+        "SELECT * FROM message m JOIN membership g USING (group_id) WHERE m.user_id IN (1, 2) ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m JOIN users u ON u.id = m.user_id JOIN membership g USING (group_id) WHERE m.user_id = 1 ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m WHERE m.user_id IN (SELECT reader FROM (SELECT f.author FROM follower f WHERE f.reader = 7) d) ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m LEFT JOIN users u ON u.id = m.user_id WHERE m.user_id = 7 OR EXISTS (SELECT f.author FROM follower f \
+         WHERE f.reader = 7 AND u.id = f.author OR u.id IS NULL) ORDER BY m.created_at DESC LIMIT 9",
+    ] {
+        assert!(shaped(text).is_err(), "{text}");
+    }
+}
+
+/// Copies of a message are alike if what they show of an edge is what the statement compares it with.
+#[test]
+fn copies_may_show_what_they_share() {
+    let page = |items: &str| {
+        let text = format!(
+            "SELECT m.id, {items} FROM message m JOIN membership g ON g.group_id = m.user_id JOIN follower f ON f.author = m.user_id \
+             WHERE f.reader = 7 AND f.accepted = 1 ORDER BY m.created_at DESC LIMIT 9"
+        );
+        shaped(&text).map(|shape| shape.row_dependencies.is_some())
+    };
+    assert_eq!(page("f.reader, g.group_id"), Ok(false));
+    assert_eq!(page("g.who"), Err(NarrowingRefusal::Joins));
+}
