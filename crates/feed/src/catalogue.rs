@@ -199,6 +199,7 @@ impl CatalogueTable {
             is_zoned: split_type(&sql).0 == "timestamp",
             is_hidden: extra.contains("INVISIBLE"),
             is_nullable: cell(row, 3) != "NO",
+            is_long: sql.starts_with("long") || sql.starts_with("medium"),
         });
         self.column_types.push(sql);
         self.column_extras.push(extra);

@@ -25,6 +25,7 @@ pub mod narrowed_text;
 pub mod normalization;
 pub mod outcome_counts;
 pub mod outer_joins;
+pub mod outer_select;
 pub mod parser;
 pub mod plain_check;
 pub mod plain_functions;

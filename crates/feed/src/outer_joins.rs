@@ -82,7 +82,10 @@ fn rejecting_operands(kind: &ConditionKind) -> Vec<RejectingOperand<'_>> {
         }
         // `(NULL, 1) <> (1, 2)` is true; and the first columns may decide before the second ones.
         ConditionKind::ComparePairs([first, _], comparison, [other, _])
-            if *comparison != ComparisonOperator::Unequal =>
+            if !matches!(
+                comparison,
+                ComparisonOperator::Unequal | ComparisonOperator::NullSafeEqual
+            ) =>
         {
             vec![Operand(first), Operand(other)]
         }

@@ -3,14 +3,13 @@
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::join_cardinality::has_one_row;
 use crate::plain_functions::{ArgumentKind, PlainFunction};
-use crate::query::visit_columns;
 use crate::query::{
     ColumnReference, ConditionKind, Literal, LiteralList, Operand, ScalarSubquery, ScalarValue,
     SelectCondition, SelectItem, Subquery,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::schema::{ComparisonClass, Schema};
-use crate::scope::NameScope;
+use crate::scope::{NameScope, ScopedTable};
 use crate::words::{ListKind, StatementWords, WordKind};
 
 /// A value to check in each statement, because it is compared with this class.
@@ -101,11 +100,16 @@ impl<'a> PlainCheck<'a> {
                     .rows
                     .columns
                     .first()
-                    .map(|column| inner.resolve(column));
-                let column = column.transpose()?.and_then(|of| inner.column_schema(of));
-                match column {
-                    Some(column) if !column.is_nullable => Ok(()),
-                    _ => Err(NarrowingRefusal::NotPlain),
+                    .ok_or(NarrowingRefusal::NotPlain)?;
+                let of = inner.resolve(column)?;
+                let is_outer = |scoped: &ScopedTable<'_>| scoped.source.outer.is_some();
+                let may_be_null = inner.table(of.table).is_none_or(is_outer)
+                    || inner
+                        .column_schema(of)
+                        .is_none_or(|facts| facts.is_nullable);
+                match may_be_null {
+                    false => Ok(()),
+                    true => Err(NarrowingRefusal::NotPlain),
                 }
             }
             ConditionKind::Null(operand, _) => self.operand(operand, scope).map(|_| ()),
@@ -158,7 +162,7 @@ impl<'a> PlainCheck<'a> {
         for source in &rows.sources {
             if let Some(on) = &source.on {
                 let mut named = true;
-                visit_columns(on, &mut |column| named &= names_join(column));
+                on.visit_all_columns(&mut |column| named &= names_join(column));
                 if has_several_joins && !named {
                     return Err(NarrowingRefusal::Names);
                 }
@@ -337,6 +341,17 @@ impl<'a> PlainCheck<'a> {
             };
             self.zoned |= argument.columns().iter().any(zoned);
             let kind = self.operand(argument, scope)?;
+            // A result longer than `max_allowed_packet` is NULL, with a warning.
+            let is_long = |column: &&ColumnReference| {
+                let of = scope
+                    .resolve(column)
+                    .ok()
+                    .and_then(|of| scope.column_schema(of));
+                of.is_none_or(|facts| facts.is_long)
+            };
+            if function.repeats && argument.columns().iter().any(is_long) {
+                return Err(NarrowingRefusal::NotPlain);
+            }
             let fits = match (wanted, kind) {
                 (ArgumentKind::Number, OperandKind::Literal(literal)) => matches!(
                     literal,
@@ -391,9 +406,8 @@ impl<'a> PlainCheck<'a> {
         let class = self.subquery(rows, scope)?;
         let class = match (select.value, class) {
             (ScalarValue::Count, _) => ComparisonClass::Integer,
-            (ScalarValue::Sum, Some(ComparisonClass::Integer | ComparisonClass::Number)) => {
-                ComparisonClass::Number
-            }
+            // A sum of decimals may overflow.
+            (ScalarValue::Sum, Some(ComparisonClass::Integer)) => ComparisonClass::Number,
             (ScalarValue::Extreme, Some(class)) => class,
             (ScalarValue::Row | ScalarValue::FirstRow, Some(class)) => {
                 let inner = scope.within(&rows.sources, self.schema)?;

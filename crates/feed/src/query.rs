@@ -51,6 +51,8 @@ pub struct DerivedNames {
 /// The order and limit of one SELECT of a UNION.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchPage {
+    /// The columns by the names that this SELECT gives them.
+    pub items: Vec<SelectItem>,
     /// ORDER BY.
     pub order: Vec<OrderKey>,
     /// The word LIMIT.
@@ -62,8 +64,10 @@ pub struct BranchPage {
 /// A SELECT that reads a page of a feed: in FROM, in IN, or by WITH. It has a row only if the page has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OuterSelect {
-    /// DISTINCT, or GROUP BY.
-    pub is_grouped: bool,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// GROUP BY.
+    pub group: Vec<ColumnReference>,
     /// The columns.
     pub items: Vec<SelectItem>,
     /// FROM.
@@ -74,8 +78,6 @@ pub struct OuterSelect {
     pub order: Vec<OrderKey>,
     /// The word after ORDER BY.
     pub order_end: usize,
-    /// The word of the page's name.
-    pub page_name: usize,
     /// The words of the page, from SELECT to the number of LIMIT or OFFSET.
     pub page_words: Range<usize>,
     /// The page's word FROM.
@@ -377,6 +379,30 @@ impl SelectCondition {
             ConditionKind::And(parts) | ConditionKind::Or(parts) => parts,
             ConditionKind::Not(part) => std::slice::from_ref(part),
             _ => &[],
+        }
+    }
+
+    /// Visits every column of the condition and of all subqueries in it.
+    pub fn visit_all_columns<'q>(&'q self, each: &mut dyn FnMut(&'q ColumnReference)) {
+        let mut own = |column: &'q ColumnReference| each(column);
+        visit_columns(self, &mut own);
+        self.visit_in_operands(each);
+        self.visit_subqueries(&mut |rows| {
+            rows.columns.iter().for_each(&mut *each);
+            let on = rows.sources.iter().filter_map(|source| source.on.as_ref());
+            for condition in on.chain(&rows.filter) {
+                condition.visit_all_columns(each);
+            }
+        });
+    }
+
+    /// The columns before IN and a SELECT.
+    fn visit_in_operands<'q>(&'q self, each: &mut dyn FnMut(&'q ColumnReference)) {
+        self.parts()
+            .iter()
+            .for_each(|part| part.visit_in_operands(each));
+        if let ConditionKind::InSubquery(operand, ..) = &self.kind {
+            operand.columns().into_iter().for_each(each);
         }
     }
 

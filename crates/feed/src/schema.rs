@@ -4,6 +4,11 @@
 pub trait Schema {
     /// A table as last read. `None`: unknown, or no plain table. Without a database, it is the session's own.
     fn table(&self, database: Option<&str>, name: &str) -> Option<&TableSchema>;
+
+    /// The page of a feed that stands in FROM.
+    fn page(&self) -> Option<&TableSchema> {
+        None
+    }
 }
 
 /// A base table.
@@ -30,6 +35,8 @@ pub struct ColumnSchema {
     pub is_hidden: bool,
     /// It may be NULL.
     pub is_nullable: bool,
+    /// It is a MEDIUMTEXT, LONGTEXT or the like.
+    pub is_long: bool,
 }
 
 /// Classes of values that may be compared without an error or a warning.

@@ -46,9 +46,11 @@ impl<'a> NameScope<'a> {
         let mut level: Vec<ScopedTable<'a>> = Vec::with_capacity(sources.len());
         for source in sources {
             let database = source.database.as_ref().map(|name| name.text.as_str());
-            let table = schema
-                .table(database, &source.table.text)
-                .ok_or(NarrowingRefusal::Names)?;
+            let table = match source.is_page {
+                true => schema.page(),
+                false => schema.table(database, &source.table.text),
+            };
+            let table = table.ok_or(NarrowingRefusal::Names)?;
             let same = |scoped: &ScopedTable<'_>| {
                 scoped
                     .source

@@ -7,12 +7,13 @@ use crate::bounds::{self, OrderColumns, PageBound};
 use crate::definition::TieOrder;
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::join_cardinality;
+use crate::outer_select::{PageColumns, outer_shape};
 use crate::plain_check::{LiteralCheck, PlainCheck};
 use crate::plan_dependence::{self, PlanDependence};
 use crate::postings::{self, PostingSearch, PostingSelection};
 use crate::query::{
-    ColumnReference, ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, OuterSelect,
-    SelectCondition, SelectItem, SqlIdentifier, TableReference,
+    ColumnReference, ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, SelectCondition,
+    SelectItem, SqlIdentifier,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::row_dependencies::{self, RowDependencies};
@@ -145,8 +146,8 @@ pub fn shape_of_postings(
     let (mut shape, shown) = select_shape(query, words, feed, others, schema)?;
     for branch in &query.union {
         let (other, also_shown) = select_shape(branch, words, feed, others, schema)?;
-        // Equal rows of two SELECTs cannot be told apart.
-        if !query.distinct && (shown.is_none() || shown != also_shown) {
+        // Rows of one message in two SELECTs are equal, so that their order cannot be told apart.
+        if shown.is_none() || shown != also_shown {
             return Err(NarrowingRefusal::Structure);
         }
         shape.join(other);
@@ -247,7 +248,7 @@ fn select_shape(
     let whole_keys = orders_by_others && !ties;
     if let Some(page) = &query.branch_page {
         let branch = FeedSelect {
-            items: query.derived_items.clone(),
+            items: page.items.clone(),
             order: page.order.clone(),
             ..FeedSelect::default()
         };
@@ -261,9 +262,6 @@ fn select_shape(
             | OrderPrecision::KeyAndOthers
             | OrderPrecision::KeyOthersAndId => ties = true,
         }
-    }
-    if let (Some(outer), Some(key), TieOrder::Id) = (&query.outer, key, feed.ties) {
-        tie_breaks.extend(outer_tie_break(outer, query, &scope, (key, id), feed));
     }
 
     let mut plain = PlainCheck {
@@ -284,6 +282,14 @@ fn select_shape(
     let mut equal = ColumnEqualities::default();
     equal.add_conditions(&holds, &scope);
     let multiplicity = row_multiplicity(query, &scope, &equal, id)?;
+    if let Some(outer) = &query.outer {
+        let has_copies = multiplicity == RowMultiplicity::Copies;
+        let page = PageColumns::of(query, &scope, (key, id), has_copies);
+        let around = outer_shape(outer, &page, (feed, ties), words, schema)?;
+        tie_breaks.extend(around.tie_break);
+        plain.literal_checks.extend(around.literal_checks);
+        plain.zoned |= around.zoned;
+    }
 
     let search = AuthorSearch {
         schema,
@@ -410,40 +416,6 @@ fn shown_name(items: &[SelectItem], scope: &NameScope<'_>, of: ScopedColumn) -> 
     items.iter().find_map(name)
 }
 
-/// The id behind the key in the ORDER BY of the SELECT around a page, where both have names there and each row is one of its own.
-fn outer_tie_break(
-    outer: &OuterSelect,
-    query: &FeedSelect,
-    scope: &NameScope<'_>,
-    (key, id): (ScopedColumn, ScopedColumn),
-    feed: &FeedNames,
-) -> Option<TieBreak> {
-    let [by] = outer.order.as_slice() else {
-        return None;
-    };
-    let [qualifier] = by.column.qualifier.as_slice() else {
-        return None;
-    };
-    if by.is_extreme || by.is_null {
-        return None;
-    }
-    let is_named = |source: &&TableReference| source.reference_name() == qualifier.text;
-    let source = outer.sources.iter().find(is_named)?;
-    let (key, id) = match source.is_page {
-        true => (
-            shown_name(&query.items, scope, key)?,
-            shown_name(&query.items, scope, id)?,
-        ),
-        false if source.table.text == feed.message => (feed.key.clone()?, feed.id.clone()),
-        false => return None,
-    };
-    let is_key = by.column.name.text.eq_ignore_ascii_case(&key);
-    (is_key && by.descending && !outer.is_grouped).then(|| TieBreak {
-        at: outer.order_end,
-        column: TieColumn::Derived(Some(qualifier.word), id),
-    })
-}
-
 /// The positions of the message's columns that a SELECT of a UNION shows. `None`: it shows something else.
 fn shown_columns(
     query: &FeedSelect,
@@ -566,7 +538,7 @@ fn order_precision(
 }
 
 /// The column that a key of ORDER BY sorts by. A name without a table may be an alias of the reply.
-fn sort_column(
+pub(crate) fn sort_column(
     key: &OrderKey,
     query: &FeedSelect,
     scope: &NameScope<'_>,

@@ -443,11 +443,14 @@ fn collect_items(items: &[SelectItem], named: &mut Vec<TableName>) {
 }
 
 fn collect_sources(sources: &[TableReference], named: &mut Vec<TableName>) {
-    for source in sources.iter().filter(|source| !source.is_page) {
-        named.push(TableName {
-            database: source.database.as_ref().map(|name| name.text.clone()),
-            table: source.table.text.clone(),
-        });
+    for source in sources {
+        // Its own tables are named where it is read.
+        if !source.is_page {
+            named.push(TableName {
+                database: source.database.as_ref().map(|name| name.text.clone()),
+                table: source.table.text.clone(),
+            });
+        }
         if let Some(on) = &source.on {
             collect_condition(on, named);
         }

@@ -197,9 +197,17 @@ impl StatementWords {
     #[must_use]
     pub fn selects_parameters(&self, text: &[u8]) -> bool {
         let mut all = self.words.iter().enumerate();
-        // No column of a feed's statement is a SELECT of its own.
+        // A column may be a SELECT of its own, in parentheses.
+        let mut depth = 0usize;
         let from = all.position(|(at, word)| {
-            word.kind == WordKind::Name && self.text(at, text).eq_ignore_ascii_case(b"FROM")
+            match word.kind {
+                WordKind::Punct(b'(') => depth += 1,
+                WordKind::Punct(b')') => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0
+                && word.kind == WordKind::Name
+                && self.text(at, text).eq_ignore_ascii_case(b"FROM")
         });
         let columns = self.words.get(..from.unwrap_or_default());
         columns.is_none_or(|columns| {
@@ -637,6 +645,11 @@ mod tests {
             ("SELECT a, ? FROM b WHERE c = ?", true),
             ("SELECT COALESCE(a, ?) AS a from b", true),
             ("SELECT a IN (?, ?) FROM b", true),
+            ("SELECT a, (SELECT COUNT(*) FROM c) AS n, ? FROM b", true),
+            (
+                "SELECT a, (SELECT COUNT(*) FROM c) AS n FROM b WHERE a = ?",
+                false,
+            ),
         ] {
             let words = StatementWords::read(text.as_bytes()).unwrap();
             assert_eq!(words.selects_parameters(text.as_bytes()), shown, "{text}");

@@ -106,8 +106,9 @@ impl CandidateRequest {
     /// How many of the messages with these keys are candidates; true if they end before messages that share a key, where none may.
     fn end(&self, keys: &[u64]) -> (usize, bool) {
         let limit = self.range.limit;
-        let mut pairs = keys.iter().zip(keys.iter().skip(1));
         if self.untied {
+            // Behind the limit, lists that were merged are not whole.
+            let mut pairs = keys.iter().zip(keys.iter().skip(1)).take(limit);
             let tie = pairs.position(|(one, next)| one == next);
             return (tie.unwrap_or(limit), tie.is_some());
         }
@@ -321,7 +322,8 @@ mod tests {
         assert_eq!(merged(9, false, false), (vec![1, 2, 5, 3, 9], false, false));
         // Two messages share the third key.
         assert_eq!(merged(9, true, true), (vec![1, 2], false, true));
-        assert_eq!(merged(2, true, true), (vec![1, 2], false, true));
+        // Behind the limit, lists are not whole.
+        assert_eq!(merged(2, true, true), (vec![1, 2], false, false));
         let none =
             CandidateMessages::merge(&[list(&[], true), list(&[], true)], &request(3, false));
         assert!(none.ids.is_empty() && none.is_complete);

@@ -44,6 +44,7 @@ fn table(columns: &[(&str, ComparisonClass)], unique: &[usize]) -> TableSchema {
         is_zoned: false,
         is_hidden: false,
         is_nullable: false,
+        is_long: false,
     };
     TableSchema {
         columns: columns.iter().map(column).collect(),

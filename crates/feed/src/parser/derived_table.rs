@@ -132,6 +132,7 @@ impl WordReader<'_> {
                 let order_end = self.position();
                 self.expect_keyword("LIMIT")?;
                 page = Some(BranchPage {
+                    items: columns.items(),
                     order,
                     order_end,
                     limit: self.row_count()?,

@@ -381,7 +381,7 @@ impl WordReader<'_> {
             return Err(NarrowingRefusal::Structure);
         }
         let alias = self.optional_alias()?;
-        let is_page = database.is_none() && self.note_page_name(&table, alias.as_ref())?;
+        let is_page = database.is_none() && self.note_page_name(&table)?;
         Ok(TableReference {
             database,
             table,

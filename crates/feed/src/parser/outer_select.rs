@@ -23,20 +23,20 @@ impl WordReader<'_> {
             self.page = PageSearch::Wanted;
         }
         self.expect_keyword("SELECT")?;
-        let is_distinct = self.take_keyword("DISTINCT");
+        let distinct = self.take_keyword("DISTINCT");
         let items = self.separated(WordReader::item)?;
         self.expect_keyword("FROM")?;
         let sources = self.table_references()?;
         let filter = self.filter()?.map(|(_, filter)| filter);
-        let is_grouped = self.take_keyword("GROUP");
+        let mut group = Vec::new();
+        if self.take_keyword("GROUP") {
+            self.expect_keyword("BY")?;
+            group = self.separated(WordReader::column)?;
+        }
         let counts = |item: &SelectItem| matches!(item, SelectItem::Operand(Operand::Count(_), _));
         // Without groups it has a row of a page without any.
-        if !is_grouped && items.iter().any(counts) {
+        if group.is_empty() && items.iter().any(counts) {
             return Err(NarrowingRefusal::Grouped);
-        }
-        if is_grouped {
-            self.expect_keyword("BY")?;
-            self.separated(WordReader::column)?;
         }
         let mut order = Vec::new();
         if self.take_keyword("ORDER") {
@@ -47,18 +47,17 @@ impl WordReader<'_> {
         let PageSearch::Read(page) = std::mem::take(&mut self.page) else {
             return Err(NarrowingRefusal::Structure);
         };
-        let page_name = page.name.ok_or(NarrowingRefusal::Structure)?;
-        if !is_read_by_every_row(&sources, filter.as_ref()) {
+        if !page.is_named || !is_read_by_every_row(&sources, filter.as_ref()) {
             return Err(NarrowingRefusal::Structure);
         }
         let outer = OuterSelect {
-            is_grouped: is_grouped || is_distinct,
+            distinct,
+            group,
             items,
             sources,
             filter,
             order,
             order_end,
-            page_name,
             page_words: page.words,
             page_from: page.from,
         };
@@ -81,7 +80,7 @@ impl WordReader<'_> {
         self.read_page(None)?;
         let table = self.optional_alias()?.ok_or(NarrowingRefusal::Structure)?;
         if let PageSearch::Read(page) = &mut self.page {
-            page.name = Some(table.word);
+            page.is_named = true;
         }
         Ok(TableReference {
             database: None,
@@ -114,7 +113,7 @@ impl WordReader<'_> {
             words,
             from,
             with_name,
-            name: None,
+            is_named: false,
         }));
         Ok(())
     }
@@ -123,18 +122,16 @@ impl WordReader<'_> {
     pub(super) fn note_page_name(
         &mut self,
         table: &SqlIdentifier,
-        alias: Option<&SqlIdentifier>,
     ) -> Result<bool, NarrowingRefusal> {
         let PageSearch::Read(page) = &mut self.page else {
             return Ok(false);
         };
-        let is_name = |name: &String| name.eq_ignore_ascii_case(&table.text);
-        if !page.with_name.as_ref().is_some_and(is_name) {
+        if page.with_name.as_ref() != Some(&table.text) {
             return Ok(false);
         }
-        match page.name.replace(alias.unwrap_or(table).word) {
-            None => Ok(true),
-            Some(_) => Err(NarrowingRefusal::Structure),
+        match std::mem::replace(&mut page.is_named, true) {
+            false => Ok(true),
+            true => Err(NarrowingRefusal::Structure),
         }
     }
 }

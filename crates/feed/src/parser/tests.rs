@@ -255,3 +255,36 @@ fn limit_and_offset_are_found_in_all_their_forms() {
         assert_eq!(query.offset.map(of), offset);
     }
 }
+
+/// What a parenthesis begins is known only behind it, at each level again. Without a bound this test does not end.
+#[test]
+fn no_text_takes_long() {
+    let take = |text: &str| {
+        if let Some(words) = StatementWords::read(text.as_bytes()) {
+            let _ = parse(text.as_bytes(), &words);
+        }
+    };
+    let nest = |open: &str, inner: &str, close: &str, times: usize| {
+        format!("{}{inner}{}", open.repeat(times), close.repeat(times))
+    };
+    let pages = [
+        nest("(", "a = 1", ")", 30),
+        nest("(IF((", "a = 1", "), 1, 2) = 1)", 14),
+        nest("(CASE WHEN (", "a = 1", ") THEN 1 END = 1)", 14),
+        nest("(COALESCE((", "a", "), 1) = 1)", 14),
+        nest("((SELECT COUNT(*) FROM m WHERE (", "a = 1", ")) = 1)", 10),
+        vec!["a = 1"; 10_000].join(" OR "),
+        vec!["(a, b) < (1, 2)"; 5_000].join(" AND "),
+        vec!["a IN (SELECT b FROM c)"; 3_000].join(" OR "),
+    ];
+    for condition in pages {
+        let text = format!("SELECT a FROM m WHERE {condition} ORDER BY a DESC LIMIT 5");
+        take(&text);
+        let text = format!("SELECT {condition} FROM m ORDER BY a DESC LIMIT 5");
+        take(&text);
+    }
+    let union = vec!["SELECT a FROM m WHERE a = 1"; 1_000].join(" UNION ALL ");
+    take(&format!("{union} ORDER BY a DESC LIMIT 5"));
+    let nested = nest("SELECT a FROM (", "SELECT a FROM m", ") d", 100);
+    take(&format!("{nested} ORDER BY a DESC LIMIT 5"));
+}

@@ -12,12 +12,16 @@ use crate::words::{StatementWords, WordKind};
 
 /// Deepest nesting of conditions and SELECTs.
 const DEEPEST: usize = 32;
+/// How often a word is read at most, on average: what a parenthesis begins is known only behind it.
+const MOST_READINGS: usize = 200;
 
 pub(super) struct WordReader<'a> {
     text: &'a [u8],
     words: &'a StatementWords,
     at: usize,
     depth: usize,
+    /// The words read so far, with those that were read again.
+    steps: usize,
     case: NameCase,
     /// Whether FROM may hold the page of a feed.
     pub(super) page: PageSearch,
@@ -31,7 +35,7 @@ pub(super) enum PageSearch {
     Off,
     /// The first SELECT in FROM is taken for it.
     Wanted,
-    /// The page, and the word of its name.
+    /// The page.
     Read(Box<PageOfFeed>),
 }
 
@@ -45,8 +49,8 @@ pub(super) struct PageOfFeed {
     pub(super) from: usize,
     /// The name that WITH gives it.
     pub(super) with_name: Option<String>,
-    /// The word of the name in FROM.
-    pub(super) name: Option<usize>,
+    /// FROM has named it.
+    pub(super) is_named: bool,
 }
 
 impl<'a> WordReader<'a> {
@@ -56,6 +60,7 @@ impl<'a> WordReader<'a> {
             words,
             at: 0,
             depth: 0,
+            steps: 0,
             case,
             page: PageSearch::Off,
         }
@@ -81,6 +86,7 @@ impl<'a> WordReader<'a> {
     /// Takes the next word, and returns its index.
     pub(super) fn advance(&mut self) -> usize {
         self.at += 1;
+        self.steps += 1;
         self.at - 1
     }
 
@@ -313,7 +319,9 @@ impl<'a> WordReader<'a> {
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, NarrowingRefusal>,
     ) -> Result<T, NarrowingRefusal> {
-        if self.depth == DEEPEST {
+        if self.depth == DEEPEST
+            || self.steps > self.words.words.len().saturating_mul(MOST_READINGS)
+        {
             return Err(NarrowingRefusal::NotUnderstood);
         }
         self.depth += 1;

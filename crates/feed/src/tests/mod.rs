@@ -41,6 +41,7 @@ fn table(columns: &[(&str, ComparisonClass)], unique: &[&[usize]]) -> TableSchem
                 is_zoned: *name == "deleted_at",
                 is_hidden: false,
                 is_nullable: *name == "nick",
+                is_long: *name == "essay",
             })
             .collect(),
         unique_keys: unique.iter().map(|key| key.to_vec()).collect(),
@@ -63,6 +64,7 @@ fn app() -> TestSchema {
                     ("hidden", Integer),
                     ("kind", Text),
                     ("group_id", Integer),
+                    ("essay", Text),
                 ],
                 &[&[0]],
             ),

@@ -123,6 +123,10 @@ fn joins_are_read_in_other_words() {
         "SELECT m.id FROM message m WHERE m.user_id IN (SELECT reader FROM (SELECT f.author FROM follower f WHERE f.reader = 7) d) ORDER BY m.created_at DESC LIMIT 9",
         "SELECT m.id FROM message m LEFT JOIN users u ON u.id = m.user_id WHERE m.user_id = 7 OR EXISTS (SELECT f.author FROM follower f \
          WHERE f.reader = 7 AND u.id = f.author OR u.id IS NULL) ORDER BY m.created_at DESC LIMIT 9",
+        // Both are true of the row of NULLs.
+        "SELECT m.id FROM message m LEFT JOIN follower f ON f.author = m.user_id AND f.reader = 7 WHERE (f.author, f.reader) <=> (NULL, NULL) ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m LEFT JOIN follower f ON f.author = m.user_id AND f.reader = 7 WHERE f.author <=> NULL ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m LEFT JOIN follower f ON f.author = m.user_id AND f.reader = 7 WHERE f.accepted IS NOT TRUE ORDER BY m.created_at DESC LIMIT 9",
     ] {
         assert!(shaped(text).is_err(), "{text}");
     }

@@ -27,6 +27,7 @@ pub(super) fn table<const N: usize>(columns: [&str; N], unique: &[usize]) -> Tab
         is_zoned: false,
         is_hidden: false,
         is_nullable: false,
+        is_long: false,
     };
     TableSchema {
         columns: columns.map(column).to_vec(),
