@@ -1,5 +1,7 @@
 //! Body of the fuzz target `feed`: takes any bytes and fails by an assertion.
 
+mod evaluator;
+mod plans;
 mod reference_parser;
 
 use crate::authors::FollowNames;
@@ -84,6 +86,11 @@ fn feed() -> FeedNames {
             author: "author".into(),
         }),
     }
+}
+
+/// The bytes draw small tables and a statement: its narrowed page, where it is known to be whole, is the statement's own.
+pub fn plan(data: &[u8]) {
+    let _ = plans::compare(data);
 }
 
 /// The first byte chooses a statement. Edits follow: position (2 bytes), bytes removed, bytes inserted, and these bytes. Without a
