@@ -163,6 +163,19 @@ const MEMBERSHIPS: [&str; 12] = [
     "p.author IN (1, {r})",
 ];
 
+/// Conditions on a joined follow `f`, which may be a row of NULLs.
+const EDGES: [&str; 9] = [
+    "f.ok = 1",
+    "f.reader IS NULL",
+    "f.author IS NOT NULL",
+    "f.ok <=> NULL",
+    "NOT (f.ok <=> 1)",
+    "f.ok IS NOT TRUE",
+    "f.ok IS FALSE",
+    "(f.author, f.reader) <=> (NULL, NULL)",
+    "COALESCE(f.reader, 1) = 1",
+];
+
 /// A condition on a post `p`, and on what it is joined with.
 fn condition(draw: &mut Draw<'_>, joined: &str, depth: u32) -> String {
     let (reader, number) = (draw.below(3), draw.below(6));
@@ -182,6 +195,9 @@ fn condition(draw: &mut Draw<'_>, joined: &str, depth: u32) -> String {
         "m" => format!("m.reader = {reader}"),
         _ => format!("p.author = {reader}"),
     };
+    if joined == "f" && draw.one_in(4) {
+        return draw.pick(&EDGES).to_owned();
+    }
     if draw.one_in(4) {
         return draw.pick(&MEMBERSHIPS).replace("{r}", &reader.to_string());
     }
@@ -298,9 +314,13 @@ fn statement(draw: &mut Draw<'_>, by_key: bool) -> String {
         ),
         3 => {
             let union = draw.pick(&["UNION", "UNION ALL"]);
+            let also = match draw.one_in(4) {
+                true => "p.id, p.likes, p.made",
+                false => columns,
+            };
             let other = body(draw);
             format!(
-                "SELECT * FROM (SELECT {columns} {body_text} {union} SELECT {columns} {other}) d ORDER BY d.{key} DESC {limit}"
+                "SELECT * FROM (SELECT {columns} {body_text} {union} SELECT {also} {other}) d ORDER BY d.{key} DESC {limit}"
             )
         }
         4 => {
