@@ -239,16 +239,17 @@ fn of_text(refusal: NarrowingRefusal) -> (&'static str, &'static str, &'static s
         ),
         NarrowingRefusal::NotPlain => (
             "arithmetic, variables or functions may fail or warn on unread rows",
-            "avoid arithmetic, variables and functions",
+            "use [functions that cannot fail](feeds.md#functions), no arithmetic or variables",
         ),
         NarrowingRefusal::Locks => ("it locks rows or writes them elsewhere", "nothing"),
         NarrowingRefusal::Hints => (
             "it has hints or `SQL_CALC_FOUND_ROWS`",
             "remove hints and `SQL_CALC_FOUND_ROWS`",
         ),
-        NarrowingRefusal::Structure => {
-            ("it combines SELECTs, or has HAVING or a window", "nothing")
-        }
+        NarrowingRefusal::Structure => (
+            "it combines SELECTs in a way that is not read, or has HAVING or a window",
+            "combine them as [described](feeds.md#which-statements), or read the page by itself",
+        ),
         NarrowingRefusal::Grouped => ("it groups, but not by the message id", "nothing"),
         NarrowingRefusal::Order => (
             "it is not in the feed's order, newest first",
