@@ -164,7 +164,9 @@ const MEMBERSHIPS: [&str; 12] = [
 ];
 
 /// Conditions on a joined follow `f`, which may be a row of NULLs.
-const EDGES: [&str; 9] = [
+const EDGES: [&str; 11] = [
+    "EXISTS (SELECT 1 FROM follow x WHERE x.author = f.author AND x.reader = 1)",
+    "f.author IN (SELECT x.author FROM follow x WHERE x.reader = 2)",
     "f.ok = 1",
     "f.reader IS NULL",
     "f.author IS NOT NULL",
