@@ -344,6 +344,22 @@ fn statement(draw: &mut Draw<'_>, by_key: bool) -> String {
     }
 }
 
+/// The same statement, maybe with a list of authors that WITH names.
+fn with_name(draw: &mut Draw<'_>, text: String) -> String {
+    let rows = format!(
+        "SELECT x.author FROM follow x WHERE x.reader = {}",
+        draw.below(3)
+    );
+    let list = format!("IN ({rows})");
+    match text.starts_with("SELECT") && text.contains(&list) && draw.one_in(2) {
+        true => {
+            let named = text.replace(&list, "IN (SELECT w.author FROM w)");
+            format!("WITH w AS ({rows}) {named}")
+        }
+        false => text,
+    }
+}
+
 fn feeds(by_key: bool, ties: TieOrder) -> [FeedNames; 2] {
     let feed = |author: &str, follow: &str| FeedNames {
         database: Some("app".into()),
@@ -463,6 +479,7 @@ pub(super) fn compare(data: &[u8]) -> PlanOutcome {
         false => TieOrder::Server,
     };
     let text = statement(&mut draw, by_key);
+    let text = with_name(&mut draw, text);
     let limit = 1 + usize::try_from(draw.below(5)).unwrap_or_default();
     narrowed_is_own(&text, &tables, &feeds(by_key, ties), limit).unwrap_or(PlanOutcome::LeftOut)
 }

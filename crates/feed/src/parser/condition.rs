@@ -1,6 +1,6 @@
 //! Conditions and operands.
 
-use super::word_reader::WordReader;
+use super::word_reader::{NamedSelect, WordReader};
 use crate::plain_functions::{PlainFunction, plain_function};
 use crate::query::{
     ColumnReference, ComparisonOperator, ConditionKind, Literal, LiteralList, Operand,
@@ -237,6 +237,9 @@ impl WordReader<'_> {
             if !exists && reader.begins_select() && !reader.wants_page() {
                 return reader.subquery_in_from(columns.into_iter().flatten().next());
             }
+            if !exists && let Some(select) = reader.take_named_select() {
+                return reader.named_rows(select, columns.into_iter().flatten().next());
+            }
             let sources = reader.table_references()?;
             let filter = match reader.take_keyword("WHERE") {
                 true => Some(reader.condition()?),
@@ -262,36 +265,92 @@ impl WordReader<'_> {
         })
     }
 
+    /// `WITH a AS (SELECT b FROM ...), c AS (...)`, if it is next.
+    pub(super) fn with_selects(&mut self) -> Result<(), NarrowingRefusal> {
+        if !self.take_keyword("WITH") {
+            return Ok(());
+        }
+        let named = self.separated(|reader| {
+            let name = reader.name()?;
+            reader.expect_keyword("AS")?;
+            reader.expect_punct(b'(')?;
+            let (rows, column) = reader.nested(WordReader::one_column_rows)?;
+            reader.expect_punct(b')')?;
+            Ok(NamedSelect {
+                name: name.text,
+                column,
+                rows,
+            })
+        })?;
+        self.named_selects = named;
+        Ok(())
+    }
+
+    /// A SELECT of one column, and what it calls that.
+    fn one_column_rows(&mut self) -> Result<(Subquery, String), NarrowingRefusal> {
+        self.expect_keyword("SELECT")?;
+        if !self.take_keyword("DISTINCT") {
+            self.take_keyword("ALL");
+        }
+        let column = self.column()?;
+        let name = self
+            .optional_alias()?
+            .unwrap_or_else(|| column.name.clone());
+        self.expect_keyword("FROM")?;
+        let sources = self.table_references()?;
+        let filter = self.filter()?.map(|(_, filter)| filter);
+        let rows = Subquery {
+            columns: vec![column],
+            sources,
+            filter,
+        };
+        Ok((rows, name.text))
+    }
+
+    /// What WITH gave this name, if the next word is one that it gave.
+    fn take_named_select(&mut self) -> Option<NamedSelect> {
+        let start = self.position();
+        let name = self.name().ok()?;
+        let mut all = self.named_selects.iter();
+        let named = all.find(|select| select.name == name.text).cloned();
+        if named.is_none() {
+            self.rewind(start);
+        }
+        named
+    }
+
+    /// The rows of a SELECT that WITH names, where nothing more is asked of them.
+    fn named_rows(
+        &mut self,
+        select: NamedSelect,
+        column: Option<ColumnReference>,
+    ) -> Result<Subquery, NarrowingRefusal> {
+        let alias = self.optional_alias()?;
+        let called = alias.map_or(select.name, |alias| alias.text);
+        let column = column.ok_or(NarrowingRefusal::Structure)?;
+        let is_its = column.qualifier.len() < 2
+            && column.qualifier.iter().all(|name| name.text == called)
+            && column.name.text.eq_ignore_ascii_case(&select.column);
+        match is_its && self.is_next_punct(b')') {
+            true => Ok(select.rows),
+            false => Err(NarrowingRefusal::Structure),
+        }
+    }
+
     /// `SELECT a FROM (SELECT a FROM t WHERE ...) d`: the inner SELECT alone.
     fn subquery_in_from(
         &mut self,
         column: Option<ColumnReference>,
     ) -> Result<Subquery, NarrowingRefusal> {
         self.expect_punct(b'(')?;
-        self.expect_keyword("SELECT")?;
-        if !self.take_keyword("DISTINCT") {
-            self.take_keyword("ALL");
-        }
-        let inner = self.column()?;
-        let name = self.optional_alias()?.unwrap_or_else(|| inner.name.clone());
-        self.expect_keyword("FROM")?;
-        let sources = self.table_references()?;
-        let filter = self.filter()?.map(|(_, filter)| filter);
+        let (rows, name) = self.one_column_rows()?;
         self.expect_punct(b')')?;
-        let alias = self.optional_alias()?.ok_or(NarrowingRefusal::Structure)?;
-        let column = column.ok_or(NarrowingRefusal::Structure)?;
-        let is_of_alias = column.qualifier.iter().all(|name| name.text == alias.text);
-        let is_same = is_of_alias
-            && column.qualifier.len() < 2
-            && column.name.text.eq_ignore_ascii_case(&name.text);
-        match is_same && self.is_next_punct(b')') {
-            true => Ok(Subquery {
-                columns: vec![inner],
-                sources,
-                filter,
-            }),
-            false => Err(NarrowingRefusal::Structure),
-        }
+        let select = NamedSelect {
+            name: String::new(),
+            column: name,
+            rows,
+        };
+        self.named_rows(select, column)
     }
 
     /// A column of a SELECT in EXISTS.

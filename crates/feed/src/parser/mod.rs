@@ -19,7 +19,7 @@ use crate::query::{
 };
 use crate::refusal::NarrowingRefusal;
 use crate::words::{StatementWords, WordKind};
-use word_reader::WordReader;
+use word_reader::{NamedSelect, WordReader};
 
 /// Parses a text into a SELECT.
 ///
@@ -39,7 +39,12 @@ pub fn parse_as(
     case: NameCase,
 ) -> Result<FeedSelect, NarrowingRefusal> {
     let mut reader = WordReader::new(text, words, case);
-    let query = reader.query().and_then(|query| reader.at_end(query));
+    let named = reader.with_selects().map_err(|why| match why {
+        NarrowingRefusal::NotUnderstood => NarrowingRefusal::Structure,
+        why => why,
+    });
+    let query = named.and_then(|()| reader.query());
+    let query = query.and_then(|query| reader.at_end(query));
     match query {
         Ok(query) => Ok(query),
         Err(why) => {
@@ -378,6 +383,11 @@ impl WordReader<'_> {
         };
         // A function in place of a table: JSON_TABLE(...).
         if self.is_next_punct(b'(') {
+            return Err(NarrowingRefusal::Structure);
+        }
+        // What WITH names is read where IN reads it alone.
+        let is_named = |select: &NamedSelect| select.name.eq_ignore_ascii_case(&table.text);
+        if database.is_none() && self.named_selects.iter().any(is_named) {
             return Err(NarrowingRefusal::Structure);
         }
         let alias = self.optional_alias()?;

@@ -6,7 +6,7 @@ use headwater_sql::NameCase;
 use headwater_sql::keyword::is_reserved;
 use headwater_sql::lexer::Lexer;
 
-use crate::query::{FeedSelect, SqlIdentifier};
+use crate::query::{FeedSelect, SqlIdentifier, Subquery};
 use crate::refusal::NarrowingRefusal;
 use crate::words::{StatementWords, WordKind};
 
@@ -23,8 +23,19 @@ pub(super) struct WordReader<'a> {
     /// The words read so far, with those that were read again.
     steps: usize,
     case: NameCase,
+    /// The SELECTs that WITH names.
+    pub(super) named_selects: Vec<NamedSelect>,
     /// Whether FROM may hold the page of a feed.
     pub(super) page: PageSearch,
+}
+
+/// `WITH name AS (SELECT column FROM ...)`.
+#[derive(Clone, Debug)]
+pub(super) struct NamedSelect {
+    pub(super) name: String,
+    /// The name of its column.
+    pub(super) column: String,
+    pub(super) rows: Subquery,
 }
 
 /// The page of a feed that a SELECT around it reads.
@@ -62,6 +73,7 @@ impl<'a> WordReader<'a> {
             depth: 0,
             steps: 0,
             case,
+            named_selects: Vec::new(),
             page: PageSearch::Off,
         }
     }

@@ -107,6 +107,16 @@ fn joins_are_read_in_other_words() {
             1,
         ),
         (
+            "WITH mine AS (SELECT f.author AS who FROM follower f WHERE f.reader = 7) SELECT m.id FROM message m WHERE m.user_id IN (SELECT a.who FROM mine a) \
+             ORDER BY m.created_at DESC LIMIT 9",
+            1,
+        ),
+        (
+            "WITH mine AS (SELECT author FROM follower WHERE reader = 7), x AS (SELECT id FROM users) SELECT m.id FROM message m \
+             WHERE m.user_id IN (SELECT author FROM mine) AND m.hidden NOT IN (SELECT id FROM x) ORDER BY m.created_at DESC LIMIT 9",
+            1,
+        ),
+        (
             "SELECT m.id FROM message m LEFT JOIN users u ON (u.id) = (m.user_id) WHERE (m.user_id = 7 OR (EXISTS (SELECT f.author FROM follower f \
              WHERE f.reader = 7 AND (u.id) = (f.author)) AND u.id IS NOT NULL)) ORDER BY m.created_at DESC LIMIT 9",
             1,
@@ -123,6 +133,10 @@ fn joins_are_read_in_other_words() {
         "SELECT m.id FROM message m WHERE m.user_id IN (SELECT reader FROM (SELECT f.author FROM follower f WHERE f.reader = 7) d) ORDER BY m.created_at DESC LIMIT 9",
         "SELECT m.id FROM message m LEFT JOIN users u ON u.id = m.user_id WHERE m.user_id = 7 OR EXISTS (SELECT f.author FROM follower f \
          WHERE f.reader = 7 AND u.id = f.author OR u.id IS NULL) ORDER BY m.created_at DESC LIMIT 9",
+        "WITH mine AS (SELECT author FROM follower WHERE reader = 7) SELECT m.id FROM message m JOIN mine a ON a.author = m.user_id ORDER BY m.created_at DESC LIMIT 9",
+        "WITH users AS (SELECT author FROM follower WHERE reader = 7) SELECT m.id FROM message m JOIN Users u ON u.id = m.user_id WHERE m.user_id = 7 ORDER BY m.created_at DESC LIMIT 9",
+        "WITH mine AS (SELECT author FROM follower WHERE reader = 7) SELECT m.id FROM message m WHERE m.user_id IN (SELECT author FROM mine WHERE author > 3) ORDER BY m.created_at DESC LIMIT 9",
+        "WITH mine AS (SELECT author FROM follower WHERE reader = 7) SELECT m.id FROM message m WHERE m.user_id IN (SELECT reader FROM mine) ORDER BY m.created_at DESC LIMIT 9",
         // Both are true of the row of NULLs.
         "SELECT m.id FROM message m LEFT JOIN follower f ON f.author = m.user_id AND f.reader = 7 WHERE (f.author, f.reader) <=> (NULL, NULL) ORDER BY m.created_at DESC LIMIT 9",
         "SELECT m.id FROM message m LEFT JOIN follower f ON f.author = m.user_id AND f.reader = 7 WHERE f.author <=> NULL ORDER BY m.created_at DESC LIMIT 9",
