@@ -41,9 +41,7 @@ fn statement(random: &mut Random) -> String {
     let limit = random.pick(&["LIMIT 3", "LIMIT 20", "LIMIT 5 OFFSET 4", "LIMIT 60"]);
     let by_id = format!("ORDER BY s.id DESC {limit}");
     let whole = page(random, COLUMNS);
-    let own = format!(
-        "SELECT s.id, s.profile_id, s.caption, s.in_reply_to FROM statuses s WHERE s.profile_id = {{r}}"
-    );
+    let own = "SELECT s.id, s.profile_id, s.caption, s.in_reply_to FROM statuses s WHERE s.profile_id = {r}";
     match random.below(9) {
         0 => format!(
             "SELECT p.*, o.name FROM ({whole} {by_id}) p LEFT JOIN profiles o ON o.id = p.profile_id ORDER BY p.id DESC"

@@ -49,5 +49,16 @@ fn what_would_become_of_a_feeds_statement_becomes_of_it() {
             assert_eq!(from, "server", "{statement}");
             assert!(reason.is_empty() || told == reason, "{statement}: {told}");
         }
+        // What the grammar does not know is shown.
+        let refused = "SELECT id FROM statuses WHERE profile_id IN (1,2) AND likes + 1 > 0 ORDER BY id DESC LIMIT 3";
+        let rows = twin
+            .proxied
+            .rows(&format!("SHOW HEADWATER WHY FOR {refused}"));
+        let (reason, means) = (rows[0][1].clone().unwrap(), rows[0][2].clone().unwrap());
+        assert_eq!(reason, "not_plain");
+        assert!(
+            means.ends_with("; read as far as `+ 1 > 0 ORDER BY id DESC LIMIT 3`"),
+            "{means}"
+        );
     });
 }

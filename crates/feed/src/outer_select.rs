@@ -7,7 +7,9 @@ use crate::definition::TieOrder;
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::join_cardinality::single_row_tables;
 use crate::plain_check::{LiteralCheck, PlainCheck};
-use crate::query::{FeedSelect, Operand, OuterSelect, SelectItem};
+use crate::query::{
+    ColumnReference, ConditionKind, FeedSelect, Operand, OuterSelect, SelectCondition, SelectItem,
+};
 use crate::refusal::NarrowingRefusal;
 use crate::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
@@ -175,12 +177,8 @@ pub(crate) fn outer_shape(
     if !outer.group.is_empty() && !by_id {
         return Err(NarrowingRefusal::Grouped);
     }
-    let single = single_row_tables(&scope, &equal, base.number);
-    let mut tables = scope.innermost_tables().iter();
-    let is_behind =
-        |scoped: &ScopedTable<'_>| single.contains(&scoped.number) || scoped.source.outer.is_some();
-    if !by_id && !tables.all(is_behind) {
-        return Err(NarrowingRefusal::Joins);
+    if !base.source.is_page && !holds.iter().any(|one| is_in_page(one, id, page, &scope)) {
+        return Err(NarrowingRefusal::Structure);
     }
     let shown = FeedSelect {
         items: outer.items.clone(),
@@ -191,7 +189,47 @@ pub(crate) fn outer_shape(
         if one.is_null || one.is_extreme && outer.group.is_empty() {
             return Err(NarrowingRefusal::Order);
         }
-        order.push(Some(sort_column(one, &shown, &scope)?));
+        let of = sort_column(one, &shown, &scope)?;
+        plain.zoned |= scope.is_zoned(of);
+        order.push(Some(of));
+    }
+    let single = single_row_tables(&scope, &equal, base.number);
+    let is_alike = |of: ScopedColumn| single.contains(&of.table);
+    let rejected = scope.rejected_outer_joins(&holds);
+    // Rows of one message come from LEFT JOINs behind it: in an order of their own, or, where the feed orders ties, in the server's.
+    let is_behind = |scoped: &ScopedTable<'_>| {
+        let is_outer = scoped
+            .source
+            .outer
+            .is_some_and(|join| !rejected.contains(&join));
+        let is_ordered = scoped.table.unique_keys.iter().any(|key| {
+            key.iter().all(|column| {
+                order.contains(&Some(ScopedColumn {
+                    table: scoped.number,
+                    column: *column,
+                }))
+            })
+        });
+        single.contains(&scoped.number) || is_outer && (is_ordered || feed.ties == TieOrder::Id)
+    };
+    let shows_alike = |item: &SelectItem| match item {
+        SelectItem::Operand(Operand::Count(_), _) => true,
+        SelectItem::Operand(operand, _) => {
+            let columns = operand.columns();
+            let mut resolved = columns.iter().map(|column| scope.resolve(column));
+            !operand.has_subquery() && resolved.all(|of| of.is_ok_and(is_alike))
+        }
+        SelectItem::All | SelectItem::AllOf(_) => {
+            let mut shown = scope.shown_tables(item);
+            shown.all(|scoped| single.contains(&scoped.number))
+        }
+    };
+    let is_ordered_alike = order.iter().flatten().all(|of| is_alike(*of));
+    if by_id && !(outer.items.iter().all(shows_alike) && is_ordered_alike) {
+        return Err(NarrowingRefusal::Grouped);
+    }
+    if !by_id && !scope.innermost_tables().iter().all(is_behind) {
+        return Err(NarrowingRefusal::Joins);
     }
     let adds_id = match (id, key) {
         _ if order.is_empty() => {
@@ -201,7 +239,7 @@ pub(crate) fn outer_shape(
                 .ok_or(NarrowingRefusal::Order)?
         }
         (Some(_), _) if order.contains(&id) => false,
-        (_, Some(_)) if order.contains(&key) && are_keys_distinct => false,
+        (_, Some(_)) if order.contains(&key) && are_keys_distinct && base.source.is_page => false,
         (Some(_), Some(_)) if order.contains(&key) && feed.ties == TieOrder::Id => true,
         _ => return Err(NarrowingRefusal::Order),
     };
@@ -213,7 +251,7 @@ pub(crate) fn outer_shape(
             shown.any(|scoped| scoped.number == base.number)
         }
     });
-    if adds_id && outer.distinct && !shows_id {
+    if outer.distinct && !(shows_id && is_ordered_alike) {
         return Err(NarrowingRefusal::Order);
     }
     let name = id.and_then(|id| scope.column_schema(id));
@@ -235,6 +273,28 @@ pub(crate) fn outer_shape(
         literal_checks: plain.literal_checks,
         zoned: plain.zoned,
     })
+}
+
+/// True for `base.id IN (SELECT id FROM (page) p)`.
+fn is_in_page(
+    condition: &SelectCondition,
+    id: Option<ScopedColumn>,
+    page: &PageColumns,
+    scope: &NameScope<'_>,
+) -> bool {
+    let ConditionKind::InSubquery(Operand::Column(column), rows, true) = &condition.kind else {
+        return false;
+    };
+    let is_id = |column: &ColumnReference| {
+        page.id
+            .as_ref()
+            .is_some_and(|id| column.name.text.eq_ignore_ascii_case(id))
+    };
+    let is_page = matches!(rows.sources.as_slice(), [only] if only.is_page);
+    is_page
+        && id.is_some()
+        && scope.resolve(column).ok() == id
+        && rows.columns.first().is_some_and(is_id)
 }
 
 /// The table whose rows are the page's messages: the page itself, or the table of messages where their ids are in the page.

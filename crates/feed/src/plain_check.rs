@@ -157,6 +157,18 @@ impl<'a> PlainCheck<'a> {
     ) -> Result<Option<ComparisonClass>, NarrowingRefusal> {
         let inner = scope.within(&rows.sources, self.schema)?;
         // Of several joins, an ON sees the tables of its own, and then those of the outer SELECT.
+        // An ON may name a table around it where a later one of its own FROM is called alike.
+        let is_around = |scoped: &ScopedTable<'_>| {
+            let mut around = scope.all_tables();
+            around.any(|other| {
+                let name = other.source.reference_name();
+                name.eq_ignore_ascii_case(scoped.source.reference_name())
+            })
+        };
+        let mut later = inner.innermost_tables().iter().skip(1);
+        if later.any(is_around) {
+            return Err(NarrowingRefusal::Names);
+        }
         let names_join = |column: &ColumnReference| !column.qualifier.is_empty();
         let has_several_joins = rows.sources.len() > 2;
         for source in &rows.sources {
@@ -349,7 +361,9 @@ impl<'a> PlainCheck<'a> {
                     .and_then(|of| scope.column_schema(of));
                 of.is_none_or(|facts| facts.is_long)
             };
-            if function.repeats && argument.columns().iter().any(is_long) {
+            if function.repeats
+                && (argument.has_subquery() || argument.columns().iter().any(is_long))
+            {
                 return Err(NarrowingRefusal::NotPlain);
             }
             let fits = match (wanted, kind) {

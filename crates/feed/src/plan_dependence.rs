@@ -61,6 +61,18 @@ pub(crate) fn of_outer(outer: &OuterSelect) -> PlanDependence {
     }
 }
 
+/// True if a condition around a page has a subquery, besides the page.
+pub(crate) fn has_subquery_around(outer: &OuterSelect) -> bool {
+    let on = outer.sources.iter().filter_map(|source| source.on.as_ref());
+    let mut has = false;
+    for condition in on.chain(&outer.filter) {
+        condition.visit_subqueries(&mut |rows| {
+            has |= !rows.sources.iter().any(|source| source.is_page);
+        });
+    }
+    has
+}
+
 /// A statement with the conditions and equalities that hold in its rows.
 pub(crate) struct SelectAnalysis<'s, 'a> {
     pub(crate) query: &'s FeedSelect,

@@ -108,6 +108,8 @@ pub struct TableReference {
     pub is_page: bool,
     /// It is joined by USING, which is read as ON.
     pub is_using: bool,
+    /// It stands in a SELECT in FROM, which is read as a join.
+    pub is_flattened: bool,
     /// The LEFT JOIN on whose nullable side it is: the position in FROM of the first table there.
     pub outer: Option<usize>,
     /// ON. The one of a LEFT JOIN stands at the first table of its nullable side.
@@ -352,6 +354,16 @@ pub struct Subquery {
 }
 
 impl SelectCondition {
+    /// Both conditions.
+    #[must_use]
+    pub fn and(self, other: SelectCondition) -> SelectCondition {
+        let words = self.words.clone();
+        SelectCondition {
+            kind: ConditionKind::And(vec![self, other]),
+            words,
+        }
+    }
+
     /// The operands that it compares, without those of its parts.
     #[must_use]
     pub fn operands(&self) -> Vec<&Operand> {

@@ -273,6 +273,10 @@ fn select_shape(
     for item in query.items.iter().chain(&query.derived_items) {
         plain.item(item, &scope)?;
     }
+    for one in &query.order {
+        let of = sort_column(one, query, &scope)?;
+        plain.zoned |= Some(of) != key && scope.is_zoned(of);
+    }
     let filter = query.filter.as_ref().map(|(_, filter)| filter);
     let conditions = query.sources.iter().filter_map(|source| source.on.as_ref());
     for condition in conditions.chain(filter) {
@@ -317,7 +321,10 @@ fn select_shape(
         !ties
             && !whole_keys
             && postings.is_empty()
-            && !query.sources.iter().any(|source| source.is_using)
+            && !query
+                .sources
+                .iter()
+                .any(|source| source.is_using || source.is_flattened)
             && query.outer.is_none()
             && multiplicity == RowMultiplicity::One
     });
@@ -340,7 +347,8 @@ fn select_shape(
             Some(outer) => plan_dependence::of_outer(outer),
             None => statement.plan_dependence(),
         },
-        has_constant_subquery: statement.has_constant_subquery(),
+        has_constant_subquery: statement.has_constant_subquery()
+            || outer.is_some_and(plan_dependence::has_subquery_around),
         row_dependencies: dependencies,
         sites: vec![NarrowingSite {
             qualifier: match &message.source.alias {
@@ -453,7 +461,9 @@ fn message_table<'s, 'a>(
     };
     let mut all = scope.innermost_tables().iter().filter(is);
     match (all.next(), all.next()) {
-        (Some(message), None) if message.source.outer.is_none() => Ok(message),
+        (Some(message), None) if message.source.outer.is_none() && !message.source.is_flattened => {
+            Ok(message)
+        }
         (None, _) => Err(NarrowingRefusal::Names),
         _ => Err(NarrowingRefusal::Joins),
     }
@@ -510,9 +520,11 @@ fn order_precision(
         }
         // NULL comes last where the newest come first, and a column without it sorts nothing by it.
         if one.is_null {
-            let is_nullable = scope
-                .column_schema(of)
-                .is_none_or(|facts| facts.is_nullable);
+            let is_outer = |scoped: &ScopedTable<'_>| scoped.source.outer.is_some();
+            let is_nullable = scope.table(of.table).is_none_or(is_outer)
+                || scope
+                    .column_schema(of)
+                    .is_none_or(|facts| facts.is_nullable);
             let leads = order.is_empty() && Some(of) == key && !one.descending;
             match is_nullable && !leads {
                 true => return Err(NarrowingRefusal::Order),
@@ -522,6 +534,13 @@ fn order_precision(
         // A column that repeats sorts nothing more.
         if !order.iter().any(|(before, _)| *before == of) {
             order.push((of, one.descending));
+        }
+        // MariaDB warns of values that are longer than it sorts by.
+        if matches!(
+            scope.class(of),
+            ComparisonClass::Text | ComparisonClass::Other
+        ) {
+            return Err(NarrowingRefusal::Order);
         }
     }
     let newest_first = |column: ScopedColumn, at: usize| order.get(at) == Some(&(column, true));
@@ -655,6 +674,12 @@ fn row_multiplicity(
                     .any(|scoped| scoped.number == id.table)
         }
     };
+    let is_one_row = !query.group.is_empty() || query.distinct;
+    let is_ordered = |one: &OrderKey| sort_column(one, query, scope).is_ok_and(is_alike);
+    // Of several rows that become one, any may give the value that it is sorted by.
+    if is_one_row && !query.order.iter().all(is_ordered) {
+        return Err(NarrowingRefusal::Order);
+    }
     let counts = |item: &SelectItem| matches!(item, SelectItem::Operand(Operand::Count(_), _));
     if query.group.is_empty() && query.items.iter().any(counts) {
         return Err(NarrowingRefusal::Grouped);

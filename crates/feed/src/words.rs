@@ -209,7 +209,7 @@ impl StatementWords {
                 && word.kind == WordKind::Name
                 && self.text(at, text).eq_ignore_ascii_case(b"FROM")
         });
-        let columns = self.words.get(..from.unwrap_or_default());
+        let columns = from.and_then(|from| self.words.get(..from));
         columns.is_none_or(|columns| {
             let is_parameter = |word: &StatementWord| {
                 matches!(
@@ -646,6 +646,7 @@ mod tests {
             ("SELECT COALESCE(a, ?) AS a from b", true),
             ("SELECT a IN (?, ?) FROM b", true),
             ("SELECT a, (SELECT COUNT(*) FROM c) AS n, ? FROM b", true),
+            ("(SELECT a FROM b) UNION (SELECT ? FROM c)", true),
             (
                 "SELECT a, (SELECT COUNT(*) FROM c) AS n FROM b WHERE a = ?",
                 false,

@@ -8,6 +8,7 @@ use super::overview_table::{OverviewCell, OverviewTable};
 use super::state::{Session, SessionEnd};
 use crate::clock;
 use crate::feeds::RelayCause;
+use headwater_feed::parser::refused_words;
 use headwater_feed::words::StatementWords;
 use headwater_session::call_decision::{CallDecision, ServedCallSource};
 use headwater_session::call_relay_reason::CallRelayReason;
@@ -260,10 +261,22 @@ impl Session {
         let commands = self.machine.commands();
         let database = commands.and_then(|it| it.state.database());
         let known = self.shared.feeds.as_ref().zip(database);
-        match (known, StatementWords::read(text)) {
-            (Some((feeds, database)), Some(words)) => feeds.cause(database, &words, why),
+        let words = StatementWords::read(text);
+        let (cause, of) = match (known, &words) {
+            (Some((feeds, database)), Some(words)) => feeds.cause(database, words, why),
             _ => (RelayCause::of_explanation(why), None),
-        }
+        };
+        let place = words
+            .filter(|_| matches!(why, FeedRelayReason::Text(_)))
+            .and_then(|words| refused_words(text, &words));
+        let cause = match place {
+            Some(place) => {
+                let text = format!("{}; read as far as {place}", cause.text);
+                cause.with_text(text)
+            }
+            None => cause,
+        };
+        (cause, of)
     }
 
     async fn explain_feed_once(

@@ -390,11 +390,10 @@ fn extreme(expr: &Expr, rows: &[Vec<Value>], value: &mut RowValue<'_>) -> Option
     Some(extreme.unwrap_or(Value::Null))
 }
 
-fn cross(
-    left: Relation,
-    right: &Relation,
-    passes: &mut dyn FnMut(&[(String, String)], &[Value]) -> Option<bool>,
-) -> Option<Relation> {
+/// Whether a row of these columns passes.
+type RowTest<'a> = dyn FnMut(&[(String, String)], &[Value]) -> Option<bool> + 'a;
+
+fn cross(left: Relation, right: &Relation, passes: &mut RowTest<'_>) -> Option<Relation> {
     let columns = [&left.columns[..], &right.columns].concat();
     let mut rows = Vec::new();
     for a in &left.rows {

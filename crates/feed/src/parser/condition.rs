@@ -270,19 +270,23 @@ impl WordReader<'_> {
         if !self.take_keyword("WITH") {
             return Ok(());
         }
-        let named = self.separated(|reader| {
+        self.separated(|reader| {
             let name = reader.name()?;
+            if !name.text.is_ascii() {
+                return Err(NarrowingRefusal::Structure);
+            }
             reader.expect_keyword("AS")?;
             reader.expect_punct(b'(')?;
             let (rows, column) = reader.nested(WordReader::one_column_rows)?;
             reader.expect_punct(b')')?;
-            Ok(NamedSelect {
+            // What follows may name it.
+            reader.named_selects.push(NamedSelect {
                 name: name.text,
                 column,
                 rows,
-            })
+            });
+            Ok(())
         })?;
-        self.named_selects = named;
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! mode changes: `||`, `NOT` before a comparison, comparisons of comparisons.
 
 mod condition;
+mod derived_join;
 mod derived_table;
 mod outer_select;
 mod word_reader;
@@ -38,24 +39,45 @@ pub fn parse_as(
     words: &StatementWords,
     case: NameCase,
 ) -> Result<FeedSelect, NarrowingRefusal> {
+    parse_or_place(text, words, case).map_err(|(why, _)| why)
+}
+
+/// Where the grammar ends in a text that it does not know: a few words from there on. `None`: it knows the text.
+#[must_use]
+pub fn refused_words(text: &[u8], words: &StatementWords) -> Option<String> {
+    /// Most characters that are shown.
+    const MOST: usize = 40;
+    let (_, place) = parse_or_place(text, words, NameCase::Sensitive).err()?;
+    let rest = String::from_utf8_lossy(text.get(place..)?);
+    let rest = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(match rest.char_indices().nth(MOST) {
+        None if rest.is_empty() => "its end".to_owned(),
+        None => format!("`{rest}`"),
+        Some((end, _)) => format!("`{} ...`", rest.get(..end).unwrap_or_default()),
+    })
+}
+
+/// Parses a text, or says why not, and the byte from which on nothing was read.
+fn parse_or_place(
+    text: &[u8],
+    words: &StatementWords,
+    case: NameCase,
+) -> Result<FeedSelect, (NarrowingRefusal, usize)> {
     let mut reader = WordReader::new(text, words, case);
     let named = reader.with_selects().map_err(|why| match why {
         NarrowingRefusal::NotUnderstood => NarrowingRefusal::Structure,
         why => why,
     });
     let query = named.and_then(|()| reader.query());
-    let query = query.and_then(|query| reader.at_end(query));
-    match query {
-        Ok(query) => Ok(query),
-        Err(why) => {
-            let mut reader = WordReader::new(text, words, case);
-            // A page may be within another SELECT.
-            let outer = reader.outer_select();
-            outer
-                .and_then(|query| reader.at_end(query))
-                .map_err(|_| why)
-        }
-    }
+    let why = match query.and_then(|query| reader.at_end(query)) {
+        Ok(query) => return Ok(query),
+        Err(why) => why,
+    };
+    // A page may be within another SELECT.
+    let mut outer = WordReader::new(text, words, case);
+    let query = outer.outer_select();
+    let query = query.and_then(|query| outer.at_end(query));
+    query.map_err(|_| (why, reader.furthest().max(outer.furthest())))
 }
 
 impl WordReader<'_> {
@@ -109,7 +131,7 @@ impl WordReader<'_> {
         })?;
         match derived {
             Some(derived) => derived.read_through(query),
-            None => Ok(query),
+            None => self.with_inner_columns(query),
         }
     }
 
@@ -224,7 +246,7 @@ impl WordReader<'_> {
 
     /// True if this may sort by a string of the reply, which orders nothing. Servers name a string without an alias by its content, without
     /// leading white space.
-    fn may_sort_by_string(&self, key: &OrderKey, items: &[SelectItem]) -> bool {
+    pub(super) fn may_sort_by_string(&self, key: &OrderKey, items: &[SelectItem]) -> bool {
         let name = key.column.name.text.as_bytes();
         let may_be_called_so = |item: &SelectItem| {
             let SelectItem::Operand(Operand::Literal(Literal::Text(at)), None) = item else {
@@ -302,9 +324,20 @@ impl WordReader<'_> {
                 };
             }
             let first = sources.len();
-            match self.is_next_punct(b'(') && !self.begins_select() {
-                true => self.tables_in_parentheses(outer, sources)?,
-                false => sources.push(self.table_reference()?),
+            let mut within = None;
+            if self.begins_select() && !self.wants_page() {
+                let (mut inner, filter) = self.derived_join()?;
+                let has_outer = inner.iter().any(|source| source.outer.is_some());
+                let has_condition = inner.first().is_some_and(|first| first.on.is_some());
+                if has_outer || has_condition {
+                    return Err(NarrowingRefusal::Structure);
+                }
+                sources.append(&mut inner);
+                within = filter;
+            } else if self.is_next_punct(b'(') && !self.begins_select() {
+                self.tables_in_parentheses(outer, sources)?;
+            } else {
+                sources.push(self.table_reference()?);
             }
             let is_using = self.is_next("USING");
             let on = match self.take_keyword("ON") {
@@ -312,6 +345,10 @@ impl WordReader<'_> {
                 false if is_using => Some(self.using(sources)?),
                 false if outer => return Err(NarrowingRefusal::NotUnderstood),
                 false => None,
+            };
+            let on = match (on, within) {
+                (Some(on), Some(within)) => Some(on.and(within)),
+                (on, within) => on.or(within),
             };
             for source in sources.iter_mut().skip(first).filter(|_| outer) {
                 source.outer = Some(first);
@@ -387,7 +424,8 @@ impl WordReader<'_> {
         }
         // What WITH names is read where IN reads it alone.
         let is_named = |select: &NamedSelect| select.name.eq_ignore_ascii_case(&table.text);
-        if database.is_none() && self.named_selects.iter().any(is_named) {
+        let may_be_named = !self.named_selects.is_empty() && !table.text.is_ascii();
+        if database.is_none() && (may_be_named || self.named_selects.iter().any(is_named)) {
             return Err(NarrowingRefusal::Structure);
         }
         let alias = self.optional_alias()?;
@@ -398,6 +436,7 @@ impl WordReader<'_> {
             alias,
             is_page,
             is_using: false,
+            is_flattened: false,
             outer: None,
             on: None,
         })

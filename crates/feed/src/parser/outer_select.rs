@@ -17,6 +17,9 @@ impl WordReader<'_> {
     pub(super) fn outer_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
         if self.take_keyword("WITH") {
             let name = self.name()?;
+            if !name.text.is_ascii() {
+                return Err(NarrowingRefusal::Structure);
+            }
             self.expect_keyword("AS")?;
             self.read_page(Some(name.text))?;
         } else {
@@ -42,6 +45,9 @@ impl WordReader<'_> {
         if self.take_keyword("ORDER") {
             self.expect_keyword("BY")?;
             order = self.separated(WordReader::order_key)?;
+            if order.iter().any(|key| self.may_sort_by_string(key, &items)) {
+                return Err(NarrowingRefusal::Order);
+            }
         }
         let order_end = self.position();
         let PageSearch::Read(page) = std::mem::take(&mut self.page) else {
@@ -88,6 +94,7 @@ impl WordReader<'_> {
             alias: None,
             is_page: true,
             is_using: false,
+            is_flattened: false,
             outer: None,
             on: None,
         })
@@ -99,7 +106,7 @@ impl WordReader<'_> {
         self.page = PageSearch::Off;
         let start = self.position();
         let from = self
-            .from_of_select(start)
+            .position_of_from(start)
             .ok_or(NarrowingRefusal::Structure)?;
         let select = self.nested(WordReader::select)?;
         let words = start..self.position();
@@ -126,8 +133,15 @@ impl WordReader<'_> {
         let PageSearch::Read(page) = &mut self.page else {
             return Ok(false);
         };
-        if page.with_name.as_ref() != Some(&table.text) {
+        let Some(name) = &page.with_name else {
             return Ok(false);
+        };
+        if *name != table.text {
+            // MariaDB takes names that differ in case for one.
+            return match name.eq_ignore_ascii_case(&table.text) || !table.text.is_ascii() {
+                true => Err(NarrowingRefusal::Structure),
+                false => Ok(false),
+            };
         }
         match std::mem::replace(&mut page.is_named, true) {
             false => Ok(true),

@@ -288,3 +288,32 @@ fn no_text_takes_long() {
     let nested = nest("SELECT a FROM (", "SELECT a FROM m", ") d", 100);
     take(&format!("{nested} ORDER BY a DESC LIMIT 5"));
 }
+
+#[test]
+fn the_place_of_a_refusal_is_shown() {
+    let place = |text: &str| {
+        let words = StatementWords::read(text.as_bytes()).unwrap();
+        super::refused_words(text.as_bytes(), &words)
+    };
+    for (text, expected) in [
+        ("SELECT a FROM m WHERE a = 1 ORDER BY a DESC LIMIT 5", None),
+        (
+            "SELECT a FROM m WHERE a +\n 1 = 2 ORDER BY a DESC LIMIT 5",
+            Some("`+ 1 = 2 ORDER BY a DESC LIMIT 5`"),
+        ),
+        (
+            "SELECT a FROM m WHERE a = 1 AND my_function(a) = 3 ORDER BY a DESC LIMIT 5",
+            Some("`(a) = 3 ORDER BY a DESC LIMIT 5`"),
+        ),
+        (
+            "SELECT a FROM m GROUP BY a HAVING COUNT(*) > 1 ORDER BY a DESC LIMIT 5",
+            Some("`HAVING COUNT(*) > 1 ORDER BY a DESC LIMI ...`"),
+        ),
+        (
+            "SELECT a FROM m WHERE a = 1 ORDER BY a DESC",
+            Some("its end"),
+        ),
+    ] {
+        assert_eq!(place(text).as_deref(), expected, "{text}");
+    }
+}

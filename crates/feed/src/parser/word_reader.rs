@@ -6,6 +6,7 @@ use headwater_sql::NameCase;
 use headwater_sql::keyword::is_reserved;
 use headwater_sql::lexer::Lexer;
 
+use super::derived_join::DerivedJoin;
 use crate::query::{FeedSelect, SqlIdentifier, Subquery};
 use crate::refusal::NarrowingRefusal;
 use crate::words::{StatementWords, WordKind};
@@ -20,11 +21,15 @@ pub(super) struct WordReader<'a> {
     words: &'a StatementWords,
     at: usize,
     depth: usize,
+    /// The first word that nothing has read.
+    furthest: usize,
     /// The words read so far, with those that were read again.
     steps: usize,
     case: NameCase,
     /// The SELECTs that WITH names.
     pub(super) named_selects: Vec<NamedSelect>,
+    /// The SELECTs in joins.
+    pub(super) derived_joins: Vec<DerivedJoin>,
     /// Whether FROM may hold the page of a feed.
     pub(super) page: PageSearch,
 }
@@ -71,9 +76,11 @@ impl<'a> WordReader<'a> {
             words,
             at: 0,
             depth: 0,
+            furthest: 0,
             steps: 0,
             case,
             named_selects: Vec::new(),
+            derived_joins: Vec::new(),
             page: PageSearch::Off,
         }
     }
@@ -81,6 +88,17 @@ impl<'a> WordReader<'a> {
     /// The index of the next word.
     pub(super) fn position(&self) -> usize {
         self.at
+    }
+
+    fn skip(&mut self, words: usize) {
+        self.at += words;
+        self.furthest = self.furthest.max(self.at);
+    }
+
+    /// Where the first word begins in the text that nothing has read.
+    pub(super) fn furthest(&self) -> usize {
+        let word = self.words.words.get(self.furthest);
+        word.map_or(self.text.len(), |word| word.start)
     }
 
     pub(super) fn rewind(&mut self, position: usize) {
@@ -97,8 +115,8 @@ impl<'a> WordReader<'a> {
 
     /// Takes the next word, and returns its index.
     pub(super) fn advance(&mut self) -> usize {
-        self.at += 1;
         self.steps += 1;
+        self.skip(1);
         self.at - 1
     }
 
@@ -121,13 +139,13 @@ impl<'a> WordReader<'a> {
 
     pub(super) fn take_keyword(&mut self, keyword: &str) -> bool {
         let is = self.is_next(keyword);
-        self.at += usize::from(is);
+        self.skip(usize::from(is));
         is
     }
 
     pub(super) fn take_punct(&mut self, byte: u8) -> bool {
         let is = self.is_next_punct(byte);
-        self.at += usize::from(is);
+        self.skip(usize::from(is));
         is
     }
 
@@ -157,7 +175,7 @@ impl<'a> WordReader<'a> {
         let following = self.words.words.get(self.at + 1);
         let is = matches!((next, following), (Some(a), Some(b))
             if a.kind == WordKind::Punct(first) && b.kind == WordKind::Punct(second) && a.end == b.start);
-        self.at += if is { 2 } else { 0 };
+        self.skip(if is { 2 } else { 0 });
         is
     }
 
@@ -209,7 +227,7 @@ impl<'a> WordReader<'a> {
     }
 
     /// The word FROM of the SELECT that begins at a word.
-    pub(super) fn from_of_select(&self, select: usize) -> Option<usize> {
+    pub(super) fn position_of_from(&self, select: usize) -> Option<usize> {
         let mut depth = 0usize;
         for at in select..self.words.words.len() {
             match self.words.words.get(at).map(|word| word.kind) {

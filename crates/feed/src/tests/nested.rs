@@ -288,6 +288,13 @@ fn a_select_that_has_rows_without_the_page_is_relayed() {
         "SELECT p.id, t.name FROM (PAGE) p JOIN tag t ON t.message_id = p.id ORDER BY p.id DESC",
         "SELECT p.body, COUNT(*) FROM (PAGE) p GROUP BY p.body ORDER BY p.body",
         "SELECT DISTINCT p.body FROM (PAGE) p",
+        "SELECT DISTINCT u.name FROM (PAGE) p JOIN users u ON u.id = p.id ORDER BY p.id DESC",
+        "SELECT p.id, t.name FROM (PAGE) p JOIN tag t ON t.message_id = p.id GROUP BY p.id ORDER BY p.id DESC",
+        "SELECT p.id, t.name FROM (PAGE) p LEFT JOIN tag t ON t.message_id = p.id WHERE t.name LIKE 'x%' ORDER BY p.id DESC",
+        "SELECT p.id, t.name FROM (PAGE) p LEFT JOIN tag t ON t.message_id = p.id ORDER BY p.id DESC",
+        "SELECT 'id', p.body FROM (PAGE) p ORDER BY id DESC",
+        "SELECT n.id FROM message n WHERE n.user_id IN (SELECT p.id FROM (PAGE) p) ORDER BY n.id DESC",
+        "WITH Page AS (PAGE) SELECT a.id FROM Page a JOIN page b ON b.id = a.id ORDER BY a.id DESC",
     ] {
         let text = text.replace("PAGE", page);
         assert!(shaped(&text, &feed(false)).is_err(), "{text}");
@@ -296,7 +303,9 @@ fn a_select_that_has_rows_without_the_page_is_relayed() {
         "SELECT p.id FROM (PAGE) p",
         "SELECT * FROM (PAGE) p ORDER BY id",
         "SELECT DISTINCT p.id, u.name FROM (PAGE) p LEFT JOIN users u ON u.id = p.id ORDER BY p.id DESC",
-        "SELECT p.id, t.name FROM (PAGE) p LEFT JOIN tag t ON t.message_id = p.id ORDER BY p.body, p.id",
+        "SELECT p.id, t.name FROM (PAGE) p LEFT JOIN tag t ON t.message_id = p.id ORDER BY p.body, p.id, t.name, t.message_id",
+        "SELECT p.id, COUNT(t.name) FROM (PAGE) p JOIN tag t ON t.message_id = p.id GROUP BY p.id ORDER BY p.id DESC",
+        "SELECT n.* FROM message n WHERE n.id IN (SELECT p.id FROM (PAGE) p) ORDER BY n.id DESC",
     ] {
         let text = text.replace("PAGE", page);
         assert_eq!(shaped(&text, &feed(false)).err(), None, "{text}");

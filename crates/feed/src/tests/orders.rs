@@ -68,6 +68,9 @@ fn null_comes_last_where_the_newest_come_first() {
     };
     assert_eq!(joined("u.nick IS NULL"), Some(NarrowingRefusal::Order));
     assert_eq!(joined("u.name IS NULL"), None);
+    // A row of a LEFT JOIN may be all NULL.
+    let text = "SELECT m.id FROM message m LEFT JOIN users u ON u.id = m.hidden WHERE m.user_id = 7 ORDER BY u.id IS NULL, m.created_at DESC LIMIT 9";
+    assert_eq!(shaped(text).err(), Some(NarrowingRefusal::Order));
 }
 
 #[test]
@@ -117,6 +120,20 @@ fn joins_are_read_in_other_words() {
             1,
         ),
         (
+            "SELECT m.id FROM message m JOIN (SELECT author FROM follower WHERE reader = 7) d ON d.author = m.user_id ORDER BY m.created_at DESC LIMIT 9",
+            1,
+        ),
+        (
+            "SELECT m.id FROM message m JOIN (SELECT users.id FROM users JOIN (SELECT f.author FROM follower f JOIN (SELECT users.id FROM users \
+             WHERE users.id = 7) t1 ON f.reader = t1.id) AS t1 ON users.id = t1.author) t1 ON m.user_id = t1.id ORDER BY m.created_at DESC LIMIT 9",
+            1,
+        ),
+        (
+            "SELECT m.id FROM message m LEFT JOIN (SELECT f.author AS who, f.reader FROM follower f WHERE f.reader = 7) d ON d.who = m.user_id \
+             WHERE d.who IS NOT NULL OR m.user_id = 7 ORDER BY m.created_at DESC LIMIT 9",
+            1,
+        ),
+        (
             "SELECT m.id FROM message m LEFT JOIN users u ON (u.id) = (m.user_id) WHERE (m.user_id = 7 OR (EXISTS (SELECT f.author FROM follower f \
              WHERE f.reader = 7 AND (u.id) = (f.author)) AND u.id IS NOT NULL)) ORDER BY m.created_at DESC LIMIT 9",
             1,
@@ -137,6 +154,26 @@ fn joins_are_read_in_other_words() {
         "WITH users AS (SELECT author FROM follower WHERE reader = 7) SELECT m.id FROM message m JOIN Users u ON u.id = m.user_id WHERE m.user_id = 7 ORDER BY m.created_at DESC LIMIT 9",
         "WITH mine AS (SELECT author FROM follower WHERE reader = 7) SELECT m.id FROM message m WHERE m.user_id IN (SELECT author FROM mine WHERE author > 3) ORDER BY m.created_at DESC LIMIT 9",
         "WITH mine AS (SELECT author FROM follower WHERE reader = 7) SELECT m.id FROM message m WHERE m.user_id IN (SELECT reader FROM mine) ORDER BY m.created_at DESC LIMIT 9",
+        // WITH may name what WITH named before.
+        "WITH follower AS (SELECT name AS author FROM users), b AS (SELECT author FROM follower WHERE author IN (1, 2)) SELECT m.id FROM message m \
+         WHERE m.user_id IN (SELECT author FROM b) ORDER BY m.created_at DESC LIMIT 9",
+        // An ON may name a table around it.
+        "SELECT m.id FROM message m JOIN block f ON f.who = m.id WHERE EXISTS (SELECT 1 FROM users u JOIN users v ON v.id = m.user_id AND v.id = f.author \
+         JOIN follower f ON f.reader = 7) ORDER BY m.created_at DESC LIMIT 9",
+        // A message's rows differ in what orders them.
+        "SELECT m.id FROM message m JOIN tag t ON t.message_id = m.id WHERE m.user_id = 7 GROUP BY m.id ORDER BY m.created_at DESC, t.message_id, t.name, m.id LIMIT 9",
+        "SELECT DISTINCT m.id FROM message m JOIN block b ON b.whom = m.user_id WHERE m.user_id = 7 ORDER BY m.created_at DESC, b.who, m.id LIMIT 9",
+        "SELECT m.id FROM message m WHERE m.user_id = 7 ORDER BY m.created_at DESC, m.body, m.id LIMIT 9",
+        // SELECTs in joins that are shown, order, hold the messages, group, or are named by a subquery.
+        "SELECT m.id, d.author FROM message m JOIN (SELECT author FROM follower WHERE reader = 7) d ON d.author = m.user_id ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT * FROM message m JOIN (SELECT author FROM follower WHERE reader = 7) d ON d.author = m.user_id ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m JOIN (SELECT author FROM follower WHERE reader = 7) d ON d.author = m.user_id ORDER BY m.created_at DESC, d.author LIMIT 9",
+        "SELECT u.id FROM users u JOIN (SELECT id, user_id, created_at FROM message WHERE user_id = 7) m ON m.user_id = u.id ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m JOIN (SELECT author FROM follower WHERE reader = 7 GROUP BY author) d ON d.author = m.user_id ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m JOIN (SELECT DISTINCT author FROM follower WHERE reader = 7) d ON d.author = m.user_id ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m JOIN (SELECT author FROM follower WHERE reader = 7) d ON d.author = m.user_id \
+         WHERE EXISTS (SELECT 1 FROM users u WHERE u.id = d.author) ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m JOIN (SELECT author FROM follower WHERE reader = 7) d ON d.reader = m.user_id ORDER BY m.created_at DESC LIMIT 9",
         // Both are true of the row of NULLs.
         "SELECT m.id FROM message m LEFT JOIN follower f ON f.author = m.user_id AND f.reader = 7 WHERE (f.author, f.reader) <=> (NULL, NULL) ORDER BY m.created_at DESC LIMIT 9",
         "SELECT m.id FROM message m LEFT JOIN follower f ON f.author = m.user_id AND f.reader = 7 WHERE f.author <=> NULL ORDER BY m.created_at DESC LIMIT 9",

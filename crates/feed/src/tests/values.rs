@@ -90,6 +90,7 @@ fn values_that_may_fail_warn_or_act_are_not() {
         "(SELECT SUM(n.score) FROM message n)",
         // They may be longer than a packet.
         "CONCAT(m.essay, 'x')",
+        "CONCAT((SELECT n.essay FROM message n WHERE n.id = m.hidden), 'x')",
         "(SELECT GROUP_CONCAT(v.name) FROM users v)",
         "(SELECT v.name FROM users v ORDER BY v.id LIMIT 1)",
         "(SELECT COUNT(*) FROM none)",

@@ -248,7 +248,7 @@ fn of_text(refusal: NarrowingRefusal) -> (&'static str, &'static str, &'static s
         ),
         NarrowingRefusal::Structure => (
             "it combines SELECTs in a way that is not read, or has HAVING or a window",
-            "combine them as [described](feeds.md#which-statements), or read the page by itself",
+            "combine SELECTs as [described](feeds.md#which-statements), or send the page alone",
         ),
         NarrowingRefusal::Grouped => ("it groups, but not by the message id", "nothing"),
         NarrowingRefusal::Order => (

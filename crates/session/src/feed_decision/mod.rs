@@ -528,8 +528,20 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         candidates: CandidateSet,
     ) -> FeedTransition {
         // The server itself chooses the order of messages that share a key.
-        if candidates.tied && candidates.ids.len() < query.rows_needed {
+        // An id that is added to one alone might pass in place of a message that is not named.
+        let is_few = candidates.ids.len() < query.rows_needed.max(2);
+        if candidates.tied && is_few {
             return Err(FeedRelayReason::Ties);
+        }
+        // Messages of one key, of which not all were named, are left out.
+        if !candidates.exhaustive && is_few {
+            let range = self.widened(&query).ok_or(FeedRelayReason::Filtered)?;
+            let query = CandidateQuery {
+                range,
+                was_short: true,
+                ..query
+            };
+            return Ok(candidate_request(subject, query));
         }
         // Memory loads missing data only once: that is no cost of narrowing.
         self.begun.get_or_insert(self.now);
@@ -707,8 +719,8 @@ fn candidate_request(
     )
 }
 
-/// At least two different ids: with one, or none, the server plans otherwise. The statement's own conditions remain, so an extra id
-/// changes nothing.
+/// At least two different ids: with one, or none, the server plans otherwise. Where there are fewer, they are all that the statement's own
+/// conditions let pass, so an extra id changes nothing.
 fn padded(ids: &[u64]) -> Vec<u64> {
     let mut padded = ids.to_vec();
     for id in [0, 1] {

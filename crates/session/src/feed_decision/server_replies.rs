@@ -4,7 +4,7 @@ use headwater_feed::Template;
 use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::result_metadata::ServerPlan;
 use headwater_feed::template::RetirementReason;
-use headwater_timeline::index::MessageRange;
+use headwater_timeline::index::{KeyedMessage, MessageRange};
 use headwater_wire::reply::ReplyOutcome;
 
 use super::{
@@ -99,24 +99,16 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 template.record_failed_narrowing(candidates.bucket, self.microseconds());
                 return Err(FeedRelayReason::Ties);
             }
-            let wider = Template::widen(candidates.count, self.policy.candidates);
-            let Some(most) = wider else {
+            let Some(wider) = self.widened(&query) else {
                 template.record_failed_narrowing(candidates.bucket, self.microseconds());
                 return Err(FeedRelayReason::Filtered);
             };
-            let range = MessageRange {
-                limit: most,
-                ..query.range
+            let query = CandidateQuery {
+                range: wider,
+                was_short: true,
+                ..query
             };
-            let short = true;
-            return Ok(candidate_request(
-                subject,
-                CandidateQuery {
-                    range,
-                    was_short: short,
-                    ..query
-                },
-            ));
+            return Ok(candidate_request(subject, query));
         }
         let bytes = self.with_direct_columns(template, &query, &candidates, bytes)?;
         let fill = self.cache_fill(&subject, &query, &candidates, &bytes);
@@ -126,6 +118,15 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         };
         let waiting = FeedStage::CheckingUnchanged(subject, query, candidates, told);
         Ok((waiting, FeedAction::CheckUnchanged))
+    }
+
+    /// The same range with more messages. `None`: there may be no more.
+    pub(super) fn widened(&self, query: &CandidateQuery) -> Option<MessageRange<KeyedMessage>> {
+        let limit = Template::widen(query.range.limit, self.policy.candidates)?;
+        Some(MessageRange {
+            limit,
+            ..query.range
+        })
     }
 
     /// The narrowed reply with the columns of a direct one.
