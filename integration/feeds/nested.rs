@@ -8,6 +8,7 @@ use super::narrowed::until_risen;
 use super::pair::Pair;
 use super::served::served;
 use crate::kit::database::Database;
+use crate::kit::how_many;
 use crate::kit::proxy::Counts;
 use crate::kit::quota::Quota;
 use crate::kit::random::Random;
@@ -95,7 +96,8 @@ fn nested_pages_are_the_servers_own() {
         let mut pair = Pair::new(database.connect(), proxy.login(&database.login()));
         let mut random = Random(20_261_202);
         let mut counts: HashMap<String, u64> = HashMap::new();
-        let quota = Quota::new(&proxy, 300, 150, Counts::feeds_answered);
+        let turns = how_many("HEADWATER_FEEDS", 300);
+        let quota = Quota::new(&proxy, turns, turns / 2, Counts::feeds_answered);
         while quota.take().is_some() {
             if random.one_in(2) {
                 write(&mut root, &mut random);

@@ -9,6 +9,7 @@ use super::linear::checks;
 use super::pair::Pair;
 use super::served::{PATIENT, served};
 use crate::kit::database::Database;
+use crate::kit::how_many;
 use crate::kit::proxy::{Counts, Proxy};
 use crate::kit::quota::Quota;
 use crate::kit::random::Random;
@@ -116,7 +117,8 @@ fn pages_of_two_columns_are_the_servers() {
             write(&mut root, &mut random, &mut next);
         }
         let mut statements: HashMap<String, [u32; 2]> = HashMap::new();
-        let quota = Quota::new(&proxy, 160, 60, Counts::feeds_answered);
+        let turns = how_many("HEADWATER_FEEDS", 160);
+        let quota = Quota::new(&proxy, turns, turns / 3, Counts::feeds_answered);
         while quota.take().is_some() {
             if random.one_in(2) {
                 write(&mut root, &mut random, &mut next);

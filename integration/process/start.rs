@@ -62,6 +62,8 @@ fn a_service_account_that_is_not_let_in_is_said_once_with_the_setting_and_the_wa
             let warnings: Vec<&str> = log
                 .lines()
                 .filter(|line| line.contains(" WARN ") && !line.contains("there is room"))
+                // On a busy machine, logins wait for each other.
+                .filter(|line| !line.contains("(the log) are taken"))
                 .collect();
             assert_eq!(warnings.len(), 1, "{log}");
             for part in [

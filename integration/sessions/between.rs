@@ -175,8 +175,8 @@ fn kill_query_during_a_call_interrupts_it_and_no_more() {
             for statement in [CALLS[round % 2], TAIL] {
                 match client.query(statement).pop() {
                     Some(Answer::Err(error)) => {
-                        // Where a cursor is interrupted: no more rows.
-                        assert!([1317, 1329].contains(&error.code), "{error:?}");
+                        // Where a cursor is interrupted: no more rows. While MySQL waits for its accounts: a lock that it did not get.
+                        assert!([1317, 1329, 3547].contains(&error.code), "{error:?}");
                         interrupted += 1;
                         break;
                     }

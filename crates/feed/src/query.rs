@@ -35,6 +35,8 @@ pub struct FeedSelect {
     pub union: Vec<FeedSelect>,
     /// The order and limit of its own that a SELECT of a UNION has.
     pub branch_page: Option<BranchPage>,
+    /// What SELECTs in its joins show.
+    pub inner_columns: Vec<ColumnReference>,
     /// The SELECT around it.
     pub outer: Option<Box<OuterSelect>>,
 }

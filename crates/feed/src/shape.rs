@@ -277,6 +277,9 @@ fn select_shape(
         let of = sort_column(one, query, &scope)?;
         plain.zoned |= Some(of) != key && scope.is_zoned(of);
     }
+    for column in &query.inner_columns {
+        scope.resolve(column)?;
+    }
     let filter = query.filter.as_ref().map(|(_, filter)| filter);
     let conditions = query.sources.iter().filter_map(|source| source.on.as_ref());
     for condition in conditions.chain(filter) {

@@ -13,6 +13,12 @@ pub struct IntegerColumnType {
 const SIGNED_ZERO: u64 = 1 << 63;
 
 impl IntegerColumnType {
+    /// The largest value that it holds.
+    #[must_use]
+    pub fn largest(self) -> u64 {
+        u64::MAX >> (64 - self.bits + u32::from(self.signed))
+    }
+
     /// The 64-bit type of the same signedness. It encodes every value alike, so rows from before and after a widening agree.
     #[must_use]
     pub fn widest(self) -> IntegerColumnType {

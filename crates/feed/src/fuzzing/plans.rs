@@ -525,11 +525,15 @@ fn narrowed_is_own(
     }
     let needed = request.limit + request.offset;
     let (ids, is_complete, tied) = candidates(all, (request.upper, request.lower), &shape, limit);
-    if (tied || !is_complete) && (ids.len() as u64) < needed.max(2) {
+    if (tied || !is_complete) && (ids.len() as u64) < needed {
         return Some(PlanOutcome::Short);
     }
     let mut padded = ids.clone();
-    for id in [0, 1] {
+    let others = match is_complete {
+        true => [0, 1],
+        false => [INTEGER.largest(), INTEGER.largest() - 1],
+    };
+    for id in others {
         if padded.len() < 2 && !padded.contains(&id) {
             padded.push(id);
         }

@@ -25,6 +25,10 @@ impl WordReader<'_> {
     pub(super) fn derived_join(
         &mut self,
     ) -> Result<(Vec<TableReference>, Option<SelectCondition>), NarrowingRefusal> {
+        // Elsewhere names would have to be resolved in several places.
+        if !self.joins_selects || self.depth() != self.derived_depth {
+            return Err(NarrowingRefusal::Structure);
+        }
         let (number, before) = (self.position(), self.derived_joins.len());
         self.expect_punct(b'(')?;
         self.expect_keyword("SELECT")?;
@@ -35,7 +39,10 @@ impl WordReader<'_> {
             Ok((name, column))
         })?;
         self.expect_keyword("FROM")?;
-        let mut sources = self.nested(WordReader::table_references)?;
+        self.derived_depth += 1;
+        let sources = self.nested(WordReader::table_references);
+        self.derived_depth -= 1;
+        let mut sources = sources?;
         let mut filter = self.filter()?.map(|(_, filter)| filter);
         self.expect_punct(b')')?;
         let alias = self.optional_alias()?.ok_or(NarrowingRefusal::Structure)?;
@@ -108,16 +115,18 @@ impl WordReader<'_> {
             let mut joins = self.derived_joins.iter();
             joins.any(|join| matches!(name, [table] if table.text == join.alias))
         };
+        let may_be_its = |column: &ColumnReference| {
+            let mut columns = self.derived_joins.iter().flat_map(|join| &join.columns);
+            is_its(&column.qualifier)
+                || column.qualifier.is_empty()
+                    && columns.any(|(name, _)| name.eq_ignore_ascii_case(&column.name.text))
+        };
         for item in query.items.iter().chain(&query.derived_items) {
             let shows = match item {
                 SelectItem::All => true,
                 SelectItem::AllOf(name) => is_its(name),
                 SelectItem::Operand(operand, _) => {
-                    operand.has_subquery()
-                        || operand
-                            .columns()
-                            .iter()
-                            .any(|column| is_its(&column.qualifier))
+                    operand.has_subquery() || operand.columns().into_iter().any(may_be_its)
                 }
             };
             if shows {
@@ -125,10 +134,7 @@ impl WordReader<'_> {
             }
         }
         let order = query.order.iter().map(|key| &key.column);
-        if order
-            .chain(&query.group)
-            .any(|column| is_its(&column.qualifier))
-        {
+        if order.chain(&query.group).any(may_be_its) {
             return Err(NarrowingRefusal::Structure);
         }
         let inner = |column: &mut ColumnReference| inner_column(&self.derived_joins, column);
@@ -140,6 +146,8 @@ impl WordReader<'_> {
         for condition in on.chain(filter) {
             rewrite(condition, &inner).ok_or(NarrowingRefusal::Structure)?;
         }
+        let columns = self.derived_joins.iter().flat_map(|join| &join.columns);
+        query.inner_columns = columns.map(|(_, column)| column.clone()).collect();
         Ok(query)
     }
 }

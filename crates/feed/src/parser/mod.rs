@@ -112,7 +112,12 @@ impl WordReader<'_> {
         let derived = self.derived()?;
         let (sources, filter) = match &derived {
             Some(_) => (Vec::new(), None),
-            None => (self.table_references()?, self.filter()?),
+            None => {
+                self.joins_selects = true;
+                let sources = self.table_references();
+                self.joins_selects = false;
+                (sources?, self.filter()?)
+            }
         };
         let filter_end = self.position();
         let mut group = Vec::new();
@@ -370,6 +375,9 @@ impl WordReader<'_> {
         let [left, right] = sources else {
             return Err(NarrowingRefusal::NotUnderstood);
         };
+        if left.is_flattened || right.is_flattened {
+            return Err(NarrowingRefusal::Structure);
+        }
         let of = |source: &TableReference| {
             let qualifier = source.alias.as_ref().unwrap_or(&source.table).clone();
             Operand::Column(ColumnReference {

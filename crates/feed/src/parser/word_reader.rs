@@ -28,6 +28,10 @@ pub(super) struct WordReader<'a> {
     case: NameCase,
     /// The SELECTs that WITH names.
     pub(super) named_selects: Vec<NamedSelect>,
+    /// Joins may hold SELECTs.
+    pub(super) joins_selects: bool,
+    /// How many SELECTs in joins are around the next word.
+    pub(super) derived_depth: usize,
     /// The SELECTs in joins.
     pub(super) derived_joins: Vec<DerivedJoin>,
     /// Whether FROM may hold the page of a feed.
@@ -80,6 +84,8 @@ impl<'a> WordReader<'a> {
             steps: 0,
             case,
             named_selects: Vec::new(),
+            joins_selects: false,
+            derived_depth: 0,
             derived_joins: Vec::new(),
             page: PageSearch::Off,
         }
@@ -342,6 +348,10 @@ impl<'a> WordReader<'a> {
             true => self.name().ok(),
             false => None,
         }
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.depth
     }
 
     /// Reads at one more level of nesting.

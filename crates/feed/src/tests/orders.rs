@@ -174,6 +174,17 @@ fn joins_are_read_in_other_words() {
         "SELECT m.id FROM message m JOIN (SELECT author FROM follower WHERE reader = 7) d ON d.author = m.user_id \
          WHERE EXISTS (SELECT 1 FROM users u WHERE u.id = d.author) ORDER BY m.created_at DESC LIMIT 9",
         "SELECT m.id FROM message m JOIN (SELECT author FROM follower WHERE reader = 7) d ON d.reader = m.user_id ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m JOIN (SELECT f.reader AS user_id FROM follower f WHERE f.author = 7) d USING (user_id) ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m WHERE EXISTS (SELECT 1 FROM users u JOIN (SELECT f.reader FROM follower f WHERE f.reader = 7) d ON u.id = reader \
+         WHERE author = m.user_id) ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m WHERE EXISTS (SELECT 1 FROM block b JOIN (SELECT u.nick FROM users u WHERE u.id = 7) d ON b.whom = 5 WHERE id = user_id) \
+         ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT x.id, x.created_at FROM (SELECT d.id, d.created_at FROM message d WHERE EXISTS (SELECT 1 FROM users u JOIN (SELECT f.author AS user_id \
+         FROM follower f WHERE f.reader = 7) d ON d.user_id = 5)) x ORDER BY x.created_at DESC, x.id DESC LIMIT 9",
+        "SELECT x.id, x.created_at FROM (SELECT m.id, m.created_at FROM message m JOIN (SELECT author FROM follower WHERE reader = 7) d ON d.author = m.user_id) x \
+         ORDER BY x.created_at DESC, x.id DESC LIMIT 9",
+        "SELECT m.id, who FROM message m JOIN (SELECT f.author AS who FROM follower f WHERE f.reader = 7) d ON d.who = m.user_id ORDER BY m.created_at DESC LIMIT 9",
+        "SELECT m.id FROM message m JOIN (SELECT o.id, o.computed FROM odd o) d ON d.id = m.user_id WHERE m.user_id IN (1, 2) ORDER BY m.created_at DESC LIMIT 9",
         // Both are true of the row of NULLs.
         "SELECT m.id FROM message m LEFT JOIN follower f ON f.author = m.user_id AND f.reader = 7 WHERE (f.author, f.reader) <=> (NULL, NULL) ORDER BY m.created_at DESC LIMIT 9",
         "SELECT m.id FROM message m LEFT JOIN follower f ON f.author = m.user_id AND f.reader = 7 WHERE f.author <=> NULL ORDER BY m.created_at DESC LIMIT 9",

@@ -528,8 +528,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         candidates: CandidateSet,
     ) -> FeedTransition {
         // The server itself chooses the order of messages that share a key.
-        // An id that is added to one alone might pass in place of a message that is not named.
-        let is_few = candidates.ids.len() < query.rows_needed.max(2);
+        let is_few = candidates.ids.len() < query.rows_needed;
         if candidates.tied && is_few {
             return Err(FeedRelayReason::Ties);
         }
@@ -637,7 +636,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             replaces_list,
             buffered,
         };
-        let ids = padded(&candidate_set.ids);
+        let ids = padded(&candidate_set, template);
         let candidates = ChosenCandidates {
             bucket,
             count: candidate_set.ids.len(),
@@ -719,11 +718,16 @@ fn candidate_request(
     )
 }
 
-/// At least two different ids: with one, or none, the server plans otherwise. Where there are fewer, they are all that the statement's own
-/// conditions let pass, so an extra id changes nothing.
-fn padded(ids: &[u64]) -> Vec<u64> {
-    let mut padded = ids.to_vec();
-    for id in [0, 1] {
+/// At least two different ids: with one, or none, the server plans otherwise. Where all messages are named, no other passes the statement's own
+/// conditions, so that any id may be added. Else it is one that no message has: behind the largest of its type no table goes on.
+fn padded(candidates: &CandidateSet, template: &Template) -> Vec<u64> {
+    let mut padded = candidates.ids.clone();
+    let largest = template.types.id.largest();
+    let others = match candidates.exhaustive {
+        true => [0, 1],
+        false => [largest, largest - 1],
+    };
+    for id in others {
         if padded.len() < 2 && !padded.contains(&id) {
             padded.push(id);
         }
