@@ -27,12 +27,7 @@ const SHARES: &[(&str, &str, &str)] = &[
     ("orm_active_record", "narrowed=189", "narrowed=189"),
     ("orm_eloquent", "narrowed=294", "narrowed=294"),
     ("orm_doctrine", "narrowed=196", "narrowed=196"),
-    // Rows of other tables that are loaded with the posts have no order of their own.
-    (
-        "orm_sequelize",
-        "narrowed=112 relayed[joins]=21",
-        "narrowed=112 relayed[joins]=21",
-    ),
+    ("orm_sequelize", "narrowed=133", "narrowed=133"),
     ("orm_typeorm", "narrowed=161", "narrowed=161"),
     ("orm_knex", "narrowed=168", "narrowed=168"),
     // MariaDB's own client caches the column metadata of the preparation. Where the server describes columns otherwise, it does so at the
