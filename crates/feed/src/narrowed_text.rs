@@ -111,9 +111,9 @@ impl StatementShape {
             CandidateCondition::From(oldest) => Some(format!("{column} >= {oldest}")),
         };
         let mut edits = self.edits(text, words, feed, &condition, form)?;
-        if let (Some((_, from)), Some(rows)) = (&self.page_in_outer, whole_page) {
+        if let (Some(from), Some(rows)) = (self.page_in_outer, whole_page) {
             let site = self.sites.first()?;
-            let page = words.words.get(*from)?.start..words.words.get(site.filter_end)?.start;
+            let page = words.words.get(from)?.start..words.words.get(site.filter_end)?.start;
             let own = |edit: &&TextEdit| page.start <= edit.at.start && edit.at.end <= page.end;
             let own: Vec<TextEdit> = edits.iter().filter(own).cloned().collect();
             let rest = apply(text, page, &own)?;

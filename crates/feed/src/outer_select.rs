@@ -243,14 +243,7 @@ pub(crate) fn outer_shape(
         (Some(_), Some(_)) if order.contains(&key) && feed.ties == TieOrder::Id => true,
         _ => return Err(NarrowingRefusal::Order),
     };
-    let shows_id = outer.items.iter().any(|item| match item {
-        SelectItem::Operand(Operand::Column(column), _) => scope.resolve(column).ok() == id,
-        SelectItem::Operand(..) => false,
-        SelectItem::All | SelectItem::AllOf(_) => {
-            let mut shown = scope.shown_tables(item);
-            shown.any(|scoped| scoped.number == base.number)
-        }
-    });
+    let shows_id = id.is_some_and(|id| outer.items.iter().any(|item| scope.shows(item, id)));
     if outer.distinct && !(shows_id && is_ordered_alike) {
         return Err(NarrowingRefusal::Order);
     }

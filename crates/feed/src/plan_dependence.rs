@@ -49,12 +49,11 @@ impl PlanDependence {
 
 /// What plans change in the column definitions of a SELECT around a page. The page itself is a temporary table under every plan.
 pub(crate) fn of_outer(outer: &OuterSelect) -> PlanDependence {
-    let computes = |item: &SelectItem| {
-        matches!(item, SelectItem::Operand(operand, _)
-            if !matches!(operand, Operand::Column(_) | Operand::Literal(_)))
-    };
     let has_outer_join = outer.sources.iter().any(|source| source.outer.is_some());
-    match (outer.items.iter().any(computes), has_outer_join) {
+    match (
+        outer.items.iter().any(SelectItem::is_computed),
+        has_outer_join,
+    ) {
         (true, _) => PlanDependence::ByPlan,
         (false, true) => PlanDependence::ByPlanOnMariadb,
         (false, false) => PlanDependence::Alike,
@@ -85,18 +84,11 @@ pub(crate) struct SelectAnalysis<'s, 'a> {
 impl SelectAnalysis<'_, '_> {
     pub(crate) fn plan_dependence(&self) -> PlanDependence {
         let query = self.query;
-        let computes = |item: &SelectItem| {
-            matches!(
-                item,
-                SelectItem::Operand(operand, _)
-                    if !matches!(operand, Operand::Column(_) | Operand::Literal(_))
-            )
-        };
         let mut items = query.items.iter().chain(&query.derived_items);
         let has_more_tables = query.sources.len() > 1 || self.conditions().any(has_subquery);
         let is_derived = !query.derived_items.is_empty();
         if is_derived && (query.distinct || has_more_tables)
-            || items.any(computes) && (is_derived || has_more_tables)
+            || items.any(SelectItem::is_computed) && (is_derived || has_more_tables)
         {
             return PlanDependence::ByPlan;
         }

@@ -54,19 +54,11 @@ impl<'a> PostingSearch<'a> {
         if let Some(authors) = self.own.of_rows(holds, scope, equal) {
             return Some((authors, Vec::new()));
         }
-        let mut others = self.others.iter();
-        let other = others.find_map(|(feed, search)| {
-            let authors = search.of_rows(holds, scope, equal)?;
-            Some(PostingSelection {
-                feed: *feed,
-                authors,
-            })
-        });
-        if let Some(other) = other {
-            return Some((AuthorSelection::default(), vec![other]));
-        }
         if self.others.is_empty() {
             return None;
+        }
+        if let Some(other) = self.of_another(|search| search.of_rows(holds, scope, equal)) {
+            return Some(other);
         }
         let mut equal = equal.clone();
         self.own.add_subquery_literals(holds, scope, &mut equal);
@@ -110,18 +102,23 @@ impl<'a> PostingSearch<'a> {
         if let Some(own) = self.own.of_condition(condition, scope, equal) {
             return Some((own, Vec::new()));
         }
+        self.of_another(|search| search.of_condition(condition, scope, equal))
+            .or_else(|| self.of_condition(condition, scope, equal))
+    }
+
+    /// What the first of the other feeds selects that selects anything.
+    fn of_another(
+        &self,
+        authors: impl Fn(&AuthorSearch<'a>) -> Option<AuthorSelection>,
+    ) -> Option<SelectionByFeed> {
         let mut others = self.others.iter();
         let other = others.find_map(|(feed, search)| {
-            let authors = search.of_condition(condition, scope, equal)?;
             Some(PostingSelection {
                 feed: *feed,
-                authors,
+                authors: authors(search)?,
             })
         });
-        match other {
-            Some(other) => Some((AuthorSelection::default(), vec![other])),
-            None => self.of_condition(condition, scope, equal),
-        }
+        Some((AuthorSelection::default(), vec![other?]))
     }
 }
 

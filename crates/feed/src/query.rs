@@ -80,8 +80,6 @@ pub struct OuterSelect {
     pub order: Vec<OrderKey>,
     /// The word after ORDER BY.
     pub order_end: usize,
-    /// The words of the page, from SELECT to the number of LIMIT or OFFSET.
-    pub page_words: Range<usize>,
     /// The page's word FROM.
     pub page_from: usize,
 }
@@ -95,6 +93,21 @@ pub enum SelectItem {
     AllOf(Vec<SqlIdentifier>),
     /// An operand, and its alias.
     Operand(Operand, Option<SqlIdentifier>),
+}
+
+impl SelectItem {
+    /// True for COUNT, which makes rows one.
+    #[must_use]
+    pub fn is_count(&self) -> bool {
+        matches!(self, SelectItem::Operand(Operand::Count(_), _))
+    }
+
+    /// True if it is computed: neither a column nor a literal.
+    #[must_use]
+    pub fn is_computed(&self) -> bool {
+        matches!(self, SelectItem::Operand(operand, _)
+            if !matches!(operand, Operand::Column(_) | Operand::Literal(_)))
+    }
 }
 
 /// A table in FROM.

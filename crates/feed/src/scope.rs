@@ -1,7 +1,7 @@
 //! Resolves names of columns to tables.
 
 use crate::equalities::conjuncts;
-use crate::query::{ColumnReference, SelectCondition, SelectItem, TableReference};
+use crate::query::{ColumnReference, Operand, SelectCondition, SelectItem, TableReference};
 use crate::refusal::NarrowingRefusal;
 use crate::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
 
@@ -80,6 +80,19 @@ impl<'a> NameScope<'a> {
             }
             SelectItem::Operand(..) => false,
         })
+    }
+
+    /// True if an item of the innermost SELECT shows this column as it is.
+    #[must_use]
+    pub fn shows(&self, item: &SelectItem, of: ScopedColumn) -> bool {
+        match item {
+            SelectItem::Operand(Operand::Column(column), _) => self.resolve(column) == Ok(of),
+            _ => {
+                let is_hidden = self.column_schema(of).is_none_or(|facts| facts.is_hidden);
+                let mut shown = self.shown_tables(item);
+                !is_hidden && shown.any(|scoped| scoped.number == of.table)
+            }
+        }
     }
 
     /// The tables of all SELECTs.

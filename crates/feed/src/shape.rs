@@ -66,8 +66,8 @@ pub struct StatementShape {
     pub whole_keys: bool,
     /// Where the id is added as the last key of ORDER BY, where the feed orders messages of one key by it.
     pub tie_breaks: Vec<TieBreak>,
-    /// The words of the page and its word FROM, where another SELECT is around it.
-    pub page_in_outer: Option<(Range<usize>, usize)>,
+    /// The word FROM of the page, where another SELECT is around it.
+    pub page_in_outer: Option<usize>,
     /// Values to check in each statement.
     pub literal_checks: Vec<LiteralCheck>,
     /// A TIMESTAMP is compared.
@@ -377,7 +377,7 @@ fn select_shape(
         ties,
         whole_keys,
         tie_breaks,
-        page_in_outer: outer.map(|outer| (outer.page_words.clone(), outer.page_from)),
+        page_in_outer: outer.map(|outer| outer.page_from),
         literal_checks: plain.literal_checks,
         zoned: plain.zoned,
         derived: query.derived_names.is_some() || outer.is_some(),
@@ -410,21 +410,12 @@ fn tie_column(
 
 /// The name under which one of these columns of the reply shows a column.
 fn shown_name(items: &[SelectItem], scope: &NameScope<'_>, of: ScopedColumn) -> Option<String> {
-    let name = |item: &SelectItem| match item {
+    match items.iter().find(|item| scope.shows(item, of))? {
         SelectItem::Operand(Operand::Column(column), alias) => {
-            let name = alias.as_ref().unwrap_or(&column.name);
-            (scope.resolve(column) == Ok(of)).then(|| name.text.clone())
+            Some(alias.as_ref().unwrap_or(&column.name).text.clone())
         }
-        SelectItem::Operand(..) => None,
-        SelectItem::All | SelectItem::AllOf(_) => {
-            let facts = scope.column_schema(of).filter(|facts| !facts.is_hidden)?;
-            let mut shown = scope.shown_tables(item);
-            shown
-                .any(|scoped| scoped.number == of.table)
-                .then(|| facts.name.clone())
-        }
-    };
-    items.iter().find_map(name)
+        _ => Some(scope.column_schema(of)?.name.clone()),
+    }
 }
 
 /// The positions of the message's columns that a SELECT of a UNION shows. `None`: it shows something else.
@@ -667,24 +658,14 @@ fn row_multiplicity(
             .shown_tables(item)
             .all(|scoped| single.contains(&scoped.number)),
     };
-    let is_id = |item: &SelectItem| match item {
-        SelectItem::Operand(Operand::Column(column), _) => scope.resolve(column) == Ok(id),
-        _ => {
-            let hidden = scope.column_schema(id).is_none_or(|facts| facts.is_hidden);
-            !hidden
-                && scope
-                    .shown_tables(item)
-                    .any(|scoped| scoped.number == id.table)
-        }
-    };
+    let is_id = |item: &SelectItem| scope.shows(item, id);
     let is_one_row = !query.group.is_empty() || query.distinct;
     let is_ordered = |one: &OrderKey| sort_column(one, query, scope).is_ok_and(is_alike);
     // Of several rows that become one, any may give the value that it is sorted by.
     if is_one_row && !query.order.iter().all(is_ordered) {
         return Err(NarrowingRefusal::Order);
     }
-    let counts = |item: &SelectItem| matches!(item, SelectItem::Operand(Operand::Count(_), _));
-    if query.group.is_empty() && query.items.iter().any(counts) {
+    if query.group.is_empty() && query.items.iter().any(SelectItem::is_count) {
         return Err(NarrowingRefusal::Grouped);
     }
     if !query.group.is_empty() {

@@ -56,14 +56,15 @@ impl CandidateMessages {
         mut newest: NewestMessages<KeyedMessage>,
         request: &CandidateRequest,
     ) -> CandidateMessages {
-        let keys: Vec<u64> = newest.items.iter().map(|item| item.key).collect();
+        let mut keys: Vec<u64> = newest.items.iter().map(|item| item.key).collect();
         let (most, ends_before_tie) = request.end(&keys);
         let all = newest.complete && newest.items.len() <= most;
         newest.items.truncate(most);
         newest.authors.truncate(most);
+        keys.truncate(most);
         CandidateMessages {
             authors: newest.authors,
-            keys: newest.items.iter().map(|item| item.key).collect(),
+            keys,
             ids: newest.items.into_iter().map(WindowItem::id).collect(),
             is_complete: all,
             ends_before_tie,
@@ -82,13 +83,14 @@ impl CandidateMessages {
         }
         all.sort_unstable_by_key(|(key, id, _)| std::cmp::Reverse((*key, *id)));
         all.dedup_by_key(|(key, id, _)| (*key, *id));
-        let keys: Vec<u64> = all.iter().map(|(key, ..)| *key).collect();
+        let mut keys: Vec<u64> = all.iter().map(|(key, ..)| *key).collect();
         let (most, ends_before_tie) = request.end(&keys);
         let is_complete = all.len() <= most && lists.iter().all(|list| list.is_complete);
         all.truncate(most);
+        keys.truncate(most);
         CandidateMessages {
             ids: all.iter().map(|(_, id, _)| *id).collect(),
-            keys: all.iter().map(|(key, ..)| *key).collect(),
+            keys,
             authors: all.iter().map(|(.., author)| *author).collect(),
             is_complete,
             ends_before_tie,

@@ -287,11 +287,11 @@ impl Session {
         let snapshot = state.reads_a_snapshot();
         let database = &request.template.database;
         let timeline = feeds.cached_timeline(request.template.feed, database)?;
-        let whole_request = candidate_query(request);
-        let has_others = !request.postings.is_empty();
-        let mut own_request = whole_request.clone();
-        if has_others {
-            own_request.range.limit = whole_request.required_count();
+        let mut own_request = candidate_query(request);
+        // Lists of several feeds are cut once they are merged.
+        let whole_request = (!request.postings.is_empty()).then(|| own_request.clone());
+        if let Some(whole) = &whole_request {
+            own_request.range.limit = whole.required_count();
             (own_request.untied, own_request.whole_keys) = (false, false);
         }
         let mut candidates = binlog
@@ -306,7 +306,7 @@ impl Session {
             },
             others: Vec::new(),
         };
-        if has_others {
+        if let Some(whole) = &whole_request {
             let mut lists = vec![candidates.messages];
             for posting in &request.postings {
                 let timeline = feeds.cached_timeline(posting.feed, database)?;
@@ -326,7 +326,7 @@ impl Session {
                     mark: found.mark,
                 });
             }
-            candidates.messages = CandidateMessages::merge(&lists, &whole_request);
+            candidates.messages = CandidateMessages::merge(&lists, whole);
         }
         let generation = candidates.mark.generation();
         let candidate_set = CandidateSet {

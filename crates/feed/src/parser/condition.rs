@@ -241,10 +241,7 @@ impl WordReader<'_> {
                 return reader.named_rows(select, columns.into_iter().flatten().next());
             }
             let sources = reader.table_references()?;
-            let filter = match reader.take_keyword("WHERE") {
-                true => Some(reader.condition()?),
-                false => None,
-            };
+            let filter = reader.filter()?.map(|(_, filter)| filter);
             // LIMIT 1 in EXISTS, as some write it, makes no difference; LIMIT 0 does.
             if exists && reader.take_keyword("LIMIT") {
                 let limit = reader

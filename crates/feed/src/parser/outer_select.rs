@@ -7,7 +7,7 @@
 use super::word_reader::{PageOfFeed, PageSearch, WordReader};
 use crate::equalities::conjuncts;
 use crate::query::{
-    ConditionKind, FeedSelect, Operand, OuterSelect, SelectCondition, SelectItem, SqlIdentifier,
+    ConditionKind, FeedSelect, OuterSelect, SelectCondition, SelectItem, SqlIdentifier,
     TableReference,
 };
 use crate::refusal::NarrowingRefusal;
@@ -36,9 +36,8 @@ impl WordReader<'_> {
             self.expect_keyword("BY")?;
             group = self.separated(WordReader::column)?;
         }
-        let counts = |item: &SelectItem| matches!(item, SelectItem::Operand(Operand::Count(_), _));
         // Without groups it has a row of a page without any.
-        if group.is_empty() && items.iter().any(counts) {
+        if group.is_empty() && items.iter().any(SelectItem::is_count) {
             return Err(NarrowingRefusal::Grouped);
         }
         let mut order = Vec::new();
@@ -64,7 +63,6 @@ impl WordReader<'_> {
             filter,
             order,
             order_end,
-            page_words: page.words,
             page_from: page.from,
         };
         Ok(FeedSelect {
@@ -109,7 +107,6 @@ impl WordReader<'_> {
             .position_of_from(start)
             .ok_or(NarrowingRefusal::Structure)?;
         let select = self.nested(WordReader::select)?;
-        let words = start..self.position();
         self.expect_punct(b')')?;
         // Of a SELECT in FROM, the columns are elsewhere.
         if select.derived_names.is_some() {
@@ -117,7 +114,6 @@ impl WordReader<'_> {
         }
         self.page = PageSearch::Read(Box::new(PageOfFeed {
             select,
-            words,
             from,
             with_name,
             is_named: false,

@@ -63,8 +63,6 @@ pub(super) enum PageSearch {
 #[derive(Debug)]
 pub(super) struct PageOfFeed {
     pub(super) select: FeedSelect,
-    /// Its words, from SELECT on.
-    pub(super) words: Range<usize>,
     /// Its word FROM.
     pub(super) from: usize,
     /// The name that WITH gives it.
