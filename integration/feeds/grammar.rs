@@ -1,6 +1,6 @@
 //! Statements that resemble a feed's but mean something else, or whose result is the server's choice.
 
-use super::app::settings;
+use super::app::{settings, steady_statistics};
 use super::narrowed::{equal, relayed, same};
 use super::rules::app;
 use super::served::served;
@@ -245,6 +245,7 @@ fn joins_that_may_lose_or_repeat_a_message_are_the_servers() {
         root.ok("CREATE TABLE tags (message INT, name VARCHAR(9), UNIQUE KEY (message, name))");
         root.ok("INSERT INTO tags SELECT id, 'a' FROM statuses WHERE id % 2 = 0");
         root.ok("INSERT INTO tags SELECT id, 'b' FROM statuses WHERE id % 4 = 0");
+        steady_statistics(&mut root, &["tags"]);
         let mut twin = Twin::new(server, &proxy, &database.login());
         let tail = "ORDER BY s.id DESC LIMIT 9";
         for (from, why) in [

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::app::settings;
+use super::app::{settings, steady_statistics};
 use super::kept::{kept, same_rows};
 use super::kept_joined;
 use super::linear::checks;
@@ -176,6 +176,7 @@ fn lists_may_be_of_any_table_that_the_log_tells_of() {
         let mut root = database.connect();
         root.ok("CREATE TABLE mutes (who INT UNSIGNED NOT NULL, whom INT, kind ENUM('all','photos') NOT NULL, until DATE NOT NULL, KEY (who))");
         root.ok("INSERT INTO mutes VALUES (1, 2, 'all', '2030-01-01'), (1, 2, 'all', '2031-01-01'), (1, 3, 'photos', '2020-01-01'), (2, 4, 'all', '2030-01-01')");
+        steady_statistics(&mut root, &["mutes"]);
         let of = |condition: &str| {
             format!(
                 "SELECT id, caption FROM statuses s WHERE profile_id IN (1, 2, 3, 4, 5, 6) AND {condition} ORDER BY id DESC LIMIT 6"

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::feeds::PATIENT;
+use crate::feeds::app::steady_statistics;
 use crate::kit::random::Random;
 use crate::kit::wire_client::WireClient;
 
@@ -392,14 +393,10 @@ impl World {
         root.ok(&format!(
             "INSERT INTO hearts SELECT {id}, 1 + {id} MOD {USERS} FROM {message}"
         ));
-        for table in [
+        let tables = [
             message, follow, "users", "topics", "blocks", "tags", "hearts",
-        ] {
-            root.ok(&format!(
-                "ALTER TABLE {table} STATS_AUTO_RECALC = 0, STATS_PERSISTENT = 1"
-            ));
-            root.query(&format!("ANALYZE TABLE {table}"));
-        }
+        ];
+        steady_statistics(root, &tables);
     }
 
     /// A message's row.
