@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
+use super::discover::{await_listener, interrupted, sections, spawn};
 use super::served::PATIENT;
 use crate::kit::database::Database;
-use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE};
+use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE, free_addr};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::wire_client::{Param, WireClient};
@@ -41,6 +42,9 @@ struct Statement {
     /// It is answered from memory, narrowed or from cached rows, on both servers.
     #[serde(default)]
     answered: bool,
+    /// The same with what `headwater discover` says of the app.
+    #[serde(default)]
+    discovered: bool,
     #[serde(default)]
     prepared: bool,
     #[serde(default)]
@@ -213,12 +217,7 @@ fn settings(app: &App, database: &Database) -> String {
     for feed in &app.feed {
         let mut feed = feed.clone();
         feed.insert("database".into(), database.name().into());
-        let order = feed["message"]
-            .get("order")
-            .and_then(|order| order.as_array());
-        if order.is_some_and(|order| order.len() > 1) {
-            feed.insert("ties".into(), "id".into());
-        }
+        feed.insert("ties".into(), "id".into());
         feeds.push(toml::Value::Table(feed));
     }
     let general = format!("{PATIENT}[limits]\nrecheck_ms = 200\n");
@@ -273,39 +272,53 @@ fn is_answered(verdict: &str) -> bool {
     ["feeds_narrowed", "feeds_kept"].contains(&verdict)
 }
 
-/// Sends the statements of an app on both sides beside its writes. Returns a line for each: how it was answered at last.
-fn run(server: &'static Server, app: &App, turns: u64) -> Vec<String> {
+/// A database with the app's tables and rows.
+fn made(server: &'static Server, app: &App) -> Database {
     let database = Database::empty(server, "feedapp");
     let mut root = database.connect();
     make_numbers(&mut root);
     for text in app.schema.iter().chain(&app.fill) {
         root.ok(text);
     }
-    let proxy = Proxy::configured(server.addr(), &settings(app, &database), ROOT_SERVICE);
-    for feed in &app.feed {
-        let name = feed["name"].as_str().unwrap();
-        proxy.wait_for_log(&format!("feed {name} in database {}", database.name()));
+    database
+}
+
+/// The statement, what it is prepared with, and the same with the order that Headwater gives ties.
+fn with_order(statement: &Statement, feeds: &[toml::Table], random: &mut Random) -> [Statement; 2] {
+    let (mut statement, mut ordered) = (statement.clone(), statement.clone());
+    let with_id = || with_id(&statement.text, feeds);
+    if let Some(text) = statement.ordered.clone().or_else(with_id) {
+        ordered.text = text;
     }
-    follow_advice(&proxy, &mut root, app, &database);
+    if statement.prepared {
+        // What is no parameter is the same in all executions.
+        let mut values = Values::new(random);
+        for one in [&mut statement, &mut ordered] {
+            one.text = values.replace(&one.text);
+        }
+    }
+    [statement, ordered]
+}
+
+/// Sends the statements of an app on both sides beside its writes, at least so often, and until each is answered from memory that has to be.
+/// Returns a line for each: how it was answered at last.
+fn run(
+    (app, feeds): (&App, &[toml::Table]),
+    (database, proxy): (&Database, &Proxy),
+    turns: u64,
+    has_to_be: fn(&Statement) -> bool,
+) -> Vec<String> {
+    let mut root = database.connect();
     let mut random = Random(20_261_130);
     let mut report = Vec::new();
     for statement in &app.statement {
-        let mut statement = statement.clone();
-        if statement.prepared {
-            // What is no parameter is the same in all executions.
-            statement.text = Values::new(&mut random).replace(&statement.text);
-        }
-        let mut ordered = statement.clone();
-        let with_id = || with_id(&statement.text, &app.feed);
-        if let Some(text) = statement.ordered.clone().or_else(with_id) {
-            ordered.text = text;
-        }
+        let [statement, ordered] = with_order(statement, feeds, &mut random);
         let mut direct = Reader::new(database.connect(), &ordered);
         let mut proxied = Reader::new(proxy.login(&database.login()), &statement);
         let mut last = String::new();
         let (mut turn, begun, deadline) = (0, Instant::now(), patience());
         // Memory is loaded at the first statements, and on a busy machine later.
-        while turn < turns || statement.answered && !is_answered(&last) {
+        while turn < turns || has_to_be(&statement) && !is_answered(&last) {
             turn += 1;
             assert!(
                 Instant::now() < deadline,
@@ -322,7 +335,7 @@ fn run(server: &'static Server, app: &App, turns: u64) -> Vec<String> {
                 root.query(&Values::new(&mut random).replace(&write));
             }
             let mut values = Values::new(&mut random);
-            let sides = (&proxy, &mut proxied);
+            let sides = (proxy, &mut proxied);
             last = compare(sides, &mut direct, [&statement, &ordered], &mut values);
             // Without autocommit the next page is of a transaction of its own.
             for reader in [&mut direct, &mut proxied] {
@@ -334,17 +347,81 @@ fn run(server: &'static Server, app: &App, turns: u64) -> Vec<String> {
     report
 }
 
+/// The same with the settings that an operator writes.
+fn run_described(server: &'static Server, app: &App, turns: u64) -> Vec<String> {
+    let database = made(server, app);
+    let proxy = Proxy::configured(server.addr(), &settings(app, &database), ROOT_SERVICE);
+    for feed in &app.feed {
+        let name = feed["name"].as_str().unwrap();
+        proxy.wait_for_log(&format!("feed {name} in database {}", database.name()));
+    }
+    follow_advice(&proxy, &mut database.connect(), app, &database);
+    run((app, &app.feed), (&database, &proxy), turns, |statement| {
+        statement.answered
+    })
+}
+
+/// The same with what `headwater discover` says of the statements: its sections, and the indexes that it asks for.
+fn run_discovered(server: &'static Server, app: &App, turns: u64) -> Vec<String> {
+    let database = made(server, app);
+    let listen = free_addr();
+    let address = listen.to_string();
+    let flags = [ROOT_SERVICE, &["--listen", &address, "--for", "600"]].concat();
+    let child = spawn(server.addr(), &flags);
+    await_listener(listen);
+    let mut random = Random(20_261_130);
+    for statement in &app.statement {
+        let [statement, _] = with_order(statement, &[], &mut random);
+        let mut app = Reader::new(WireClient::login(listen, &database.login()), &statement);
+        for _ in 0..3 {
+            app.rows(&statement, &mut Values::new(&mut random));
+        }
+    }
+    let report = String::from_utf8(interrupted(child).stdout).unwrap();
+    let mut root = database.connect();
+    for alter in alter_statements(&report) {
+        root.ok(&alter);
+    }
+    let sections = sections(&report).join("\n\n");
+    let settings: toml::Table = toml::from_str(&sections).unwrap();
+    let feeds = settings.get("feed").and_then(|feeds| feeds.as_array());
+    let feeds = feeds.into_iter().flatten();
+    let feeds: Vec<toml::Table> = feeds.map(|feed| feed.as_table().unwrap().clone()).collect();
+    let settings = format!("{PATIENT}[limits]\nrecheck_ms = 200\n{sections}");
+    let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
+    for feed in &feeds {
+        let name = feed["name"].as_str().unwrap();
+        proxy.wait_for_log(&format!("feed {name} in database {}", database.name()));
+    }
+    let discovered = |statement: &Statement| statement.discovered;
+    let mut lines = run((app, &feeds), (&database, &proxy), turns, discovered);
+    lines.extend(
+        report
+            .lines()
+            .map(|line| format!("    {line}"))
+            .filter(|_| turns > 5),
+    );
+    lines
+}
+
+/// The statements that a text tells an operator to execute.
+fn alter_statements(text: &str) -> std::collections::BTreeSet<String> {
+    let mut alters = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        for part in line.split("ALTER TABLE ").skip(1) {
+            let end = part.find(')').map_or(part.len(), |end| end + 1);
+            alters.insert(format!("ALTER TABLE {}", &part[..end]));
+        }
+    }
+    alters
+}
+
 /// Adds the indexes that the log asks for, as an operator would, and waits until each feed with nothing else in its way is served.
 fn follow_advice(proxy: &Proxy, root: &mut WireClient, app: &App, database: &Database) {
     let log = proxy.log();
-    let mut altered = std::collections::BTreeSet::new();
-    for line in log.lines() {
-        for part in line.split("ALTER TABLE ").skip(1) {
-            let end = part.find(')').map_or(part.len(), |end| end + 1);
-            altered.insert(format!("ALTER TABLE {}", &part[..end]));
-        }
+    for alter in alter_statements(&log) {
+        root.query(&alter);
     }
-    altered.iter().for_each(|alter| drop(root.query(alter)));
     for feed in &app.feed {
         let name = feed["name"].as_str().unwrap();
         let of_feed = format!("feed {name} in database {}:", database.name());
@@ -359,7 +436,9 @@ fn follow_advice(proxy: &Proxy, root: &mut WireClient, app: &App, database: &Dat
 }
 
 fn apps() -> Vec<App> {
-    let folder = PathBuf::from("fixtures/apps");
+    // Another folder of such files.
+    let folder = std::env::var("HEADWATER_APPS_IN").unwrap_or("fixtures/apps".into());
+    let folder = PathBuf::from(folder);
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -374,8 +453,7 @@ fn apps() -> Vec<App> {
 }
 
 /// `HEADWATER_APPS`: so many answers of each statement of all apps. Otherwise a few of every fifth app.
-#[test]
-fn statements_of_apps_are_answered_as_directly() {
+fn on_apps(run: fn(&'static Server, &App, u64) -> Vec<String>) {
     const EVERY: usize = 5;
     let mut apps = apps();
     let turns = how_many("HEADWATER_APPS", 0);
@@ -400,4 +478,14 @@ fn statements_of_apps_are_answered_as_directly() {
             report.len()
         );
     });
+}
+
+#[test]
+fn statements_of_apps_are_answered_as_directly() {
+    on_apps(run_described);
+}
+
+#[test]
+fn what_discover_says_of_an_app_serves_its_statements() {
+    on_apps(run_discovered);
 }

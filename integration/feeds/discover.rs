@@ -78,7 +78,7 @@ fn app_on(server: &PrivateServer) -> Login {
     login
 }
 
-fn spawn(server: SocketAddr, flags: &[&str]) -> Child {
+pub(super) fn spawn(server: SocketAddr, flags: &[&str]) -> Child {
     headwater(&[])
         .args(["discover", "--upstream", &server.to_string()])
         .args(flags)
@@ -102,8 +102,23 @@ fn discover(server: SocketAddr, flags: &[&str]) -> (String, String, i32) {
     told(spawn(server, flags).wait_with_output().unwrap())
 }
 
+/// Waits until discovery listens.
+pub(super) fn await_listener(listen: SocketAddr) {
+    let deadline = patience();
+    while TcpStream::connect(listen).is_err() {
+        assert!(Instant::now() < deadline, "nobody listens on {listen}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends a discovery by SIGINT, as Ctrl-C sends it: idle sessions end.
+pub(super) fn interrupted(child: Child) -> Output {
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    child.wait_with_output().unwrap()
+}
+
 /// The sections of settings in a report.
-fn sections(report: &str) -> Vec<String> {
+pub(super) fn sections(report: &str) -> Vec<String> {
     let mut sections = Vec::new();
     let mut lines = report.lines();
     while lines.any(|line| line.trim() == "[[feed]]") {
@@ -260,11 +275,7 @@ fn what_goes_by_leads_to_the_section_that_serves_it() {
         let address = listen.to_string();
         let flags = [ROOT_SERVICE, &["--listen", &address, "--for", "600"]].concat();
         let child = spawn(server.addr(), &flags);
-        let deadline = patience();
-        while TcpStream::connect(listen).is_err() {
-            assert!(Instant::now() < deadline, "nobody listens on {listen}");
-            thread::sleep(Duration::from_millis(5));
-        }
+        await_listener(listen);
         let mut client = WireClient::login(listen, &database.login());
         for (_, statement) in SHAPES {
             client.query(statement);
@@ -277,9 +288,7 @@ fn what_goes_by_leads_to_the_section_that_serves_it() {
                 .execute(statement, &[Some("1"), Some("2")], 0)
                 .unwrap();
         }
-        // SIGINT, as Ctrl-C sends it: the idle session ends.
-        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
-        let (report, said, status) = told(child.wait_with_output().unwrap());
+        let (report, said, status) = told(interrupted(child));
         assert_eq!(status, 0);
         assert!(
             said.contains(&format!("relaying on {listen} for 600 s")),

@@ -1,6 +1,6 @@
 //! Pages ordered by a key alone, where the feed puts the larger id first among equal keys (`ties = "id"`).
 
-use super::app::{SMALL, settings_in};
+use super::app::{SMALL, settings_in, steady_statistics};
 use super::kept::kept;
 use super::narrowed::narrowed;
 use super::served::served;
@@ -104,6 +104,77 @@ fn the_larger_id_comes_first_in_every_page() {
         }
         assert_eq!(counts.of("feeds_relayed[ties]"), 0, "{counts:?}");
         assert_eq!(counts.of("shadow_different"), 0, "{}", proxy.log());
+    });
+}
+
+/// A page of a join in which a message has several rows, up to its order; the keys behind it, and its end.
+fn joined_page(random: &mut Random) -> (String, &'static str, &'static str) {
+    let second = random.below(30);
+    let (from, keys) = *random.pick(&[
+        (
+            "SELECT s.id, s.caption, f.id, f.profile_id FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id IN (1, 2, 3)",
+            "s.id DESC, f.id",
+        ),
+        (
+            "SELECT s.id, t.label, t.n FROM statuses s LEFT JOIN labels t ON t.status = s.id AND t.n > 1 \
+             WHERE s.profile_id IN (SELECT f.following_id FROM followers f WHERE f.profile_id = 3)",
+            "s.id DESC, t.n",
+        ),
+        (
+            "SELECT DISTINCT s.id, s.created_at, f.id AS edge FROM statuses s JOIN labels t ON t.status = s.id \
+             JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id IN (1, 3)",
+            "s.id DESC, f.id",
+        ),
+        (
+            "SELECT p.name, s.*, t.*, f.* FROM followers f LEFT JOIN statuses s ON s.profile_id = f.following_id \
+             LEFT JOIN profiles p ON p.id = f.profile_id JOIN labels t ON t.status = s.id WHERE f.profile_id IN (2, 3) AND s.likes > 2",
+            "s.id DESC, f.id, t.n",
+        ),
+    ]);
+    let bound = match random.below(2) {
+        0 => String::new(),
+        _ => format!(" AND s.created_at <= '2026-01-01 00:00:{second:02}'"),
+    };
+    let end = random.pick(&["LIMIT 7", "-- so\n LIMIT 20", "LIMIT 5 OFFSET 4"]);
+    let text = format!("{from}{bound} ORDER BY s.created_at DESC");
+    (text, keys, end)
+}
+
+/// Rows of one message come by the keys of the tables that it is joined with.
+#[test]
+fn rows_of_one_message_come_in_the_order_of_their_keys() {
+    on_each_server(|server| {
+        let (database, proxy) = tied(server, "feedtiedrows", "");
+        let mut root = database.connect();
+        root.ok("CREATE TABLE labels (n INT NOT NULL AUTO_INCREMENT PRIMARY KEY, status BIGINT UNSIGNED NOT NULL, label VARCHAR(9) NOT NULL, KEY (status))");
+        root.ok("INSERT INTO labels (status, label) SELECT id, 'odd' FROM statuses WHERE id % 3 > 0 ORDER BY id DESC");
+        root.ok(
+            "INSERT INTO labels (status, label) SELECT id, 'even' FROM statuses WHERE id % 2 = 0",
+        );
+        steady_statistics(&mut root, &["labels"]);
+        let mut client = proxy.login(&database.login());
+        let mut random = Random(20_261_130);
+        let quota = Quota::new(&proxy, 300, 150, Counts::feeds_answered);
+        while let Some(turn) = quota.take() {
+            match random.below(6) {
+                0 => write(&mut root, &mut random, 100_000 + turn),
+                1 => {
+                    let status = random.below(400);
+                    root.ok(&format!(
+                        "INSERT INTO labels (status, label) VALUES ({status}, 'new')"
+                    ));
+                }
+                _ => {}
+            }
+            let (text, keys, end) = joined_page(&mut random);
+            let before = proxy.counts();
+            let answer = client.rows(&format!("{text} {end}"));
+            if !relayed(&proxy.counts(), &before) {
+                let expected = root.rows(&format!("{text}, {keys} {end}"));
+                assert_eq!(answer, expected, "{text} {end}");
+            }
+        }
+        assert_eq!(proxy.counts().of("feeds_relayed[joins]"), 0);
     });
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn has_one_row(scope: &NameScope<'_>, always: &ColumnEqualities) -> b
 }
 
 /// Adds the tables that have at most one row for each row of these.
-fn with_single_rows(
+pub(crate) fn with_single_rows(
     scope: &NameScope<'_>,
     always: &ColumnEqualities,
     mut single: BTreeSet<usize>,

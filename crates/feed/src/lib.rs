@@ -35,6 +35,7 @@ pub mod query;
 pub mod refusal;
 pub mod result_metadata;
 pub mod row_dependencies;
+mod row_multiplicity;
 pub mod schema;
 pub mod scope;
 pub mod shape;

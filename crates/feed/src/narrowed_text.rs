@@ -128,7 +128,7 @@ impl StatementShape {
         apply(text, 0..text.len(), &edits)
     }
 
-    /// The text itself, with the id as the last key of its order, where the feed orders messages of one key by it. `None`: elsewhere.
+    /// The text itself, with the keys behind its order that the feed's order of ties adds. `None`: there are none.
     #[must_use]
     pub fn with_tie_break(
         &self,
@@ -142,7 +142,7 @@ impl StatementShape {
         apply(text, 0..text.len(), &self.tie_edits(text, words, feed)?)
     }
 
-    /// The id behind the key in each ORDER BY.
+    /// What the feed's order of ties adds to each ORDER BY.
     fn tie_edits(
         &self,
         text: &[u8],
@@ -150,20 +150,22 @@ impl StatementShape {
         feed: &FeedNames,
     ) -> Option<Vec<TextEdit>> {
         let edit = |tie: &TieBreak| {
-            let column = match &tie.column {
-                TieColumn::Id => self.id_before(text, words, feed, tie.at)?,
-                TieColumn::Derived(None, name) => quoted(name),
-                TieColumn::Derived(Some(alias), name) => {
-                    let alias = std::str::from_utf8(words.text(*alias, text)).ok()?;
-                    format!("{alias}.{}", quoted(name))
-                }
+            let named = |table: usize, name: &str| {
+                let table = std::str::from_utf8(words.text(table, text)).ok()?;
+                Some(format!("{table}.{}", quoted(name)))
+            };
+            let key = match &tie.column {
+                TieColumn::Id => self.id_before(text, words, feed, tie.at)? + " DESC",
+                TieColumn::Derived(None, name) => quoted(name) + " DESC",
+                TieColumn::Derived(Some(alias), name) => named(*alias, name)? + " DESC",
+                TieColumn::Joined(table, name) => named(*table, name)?,
             };
             // Before the space or comment in front of the next word: a comment to the end of its line would hide what follows.
             let order_end = words.words.get(tie.at.checked_sub(1)?)?.end;
             let next = text.get(order_end).is_some_and(u8::is_ascii_alphabetic);
             // A name in back quotes may end right before LIMIT.
             let space = if next { " " } else { "" };
-            let added = format!(", {column} DESC{space}");
+            let added = format!(", {key}{space}");
             Some(TextEdit::insert(order_end, added.into_bytes()))
         };
         self.tie_breaks.iter().map(edit).collect()

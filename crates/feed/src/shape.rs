@@ -6,17 +6,17 @@ use crate::authors::{AuthorSearch, AuthorSelection, FollowNames};
 use crate::bounds::{self, OrderColumns, PageBound};
 use crate::definition::TieOrder;
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
-use crate::join_cardinality;
 use crate::outer_select::{PageColumns, outer_shape};
 use crate::plain_check::{LiteralCheck, PlainCheck};
 use crate::plan_dependence::{self, PlanDependence};
 use crate::postings::{self, PostingSearch, PostingSelection};
 use crate::query::{
-    ColumnReference, ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, SelectCondition,
-    SelectItem, SqlIdentifier,
+    ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, SelectCondition, SelectItem,
+    SqlIdentifier,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::row_dependencies::{self, RowDependencies};
+use crate::row_multiplicity::{RowMultiplicity, row_multiplicity};
 use crate::schema::{ComparisonClass, Schema};
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 use crate::template::TableName;
@@ -93,22 +93,24 @@ pub struct NarrowingSite {
     pub filter_end: usize,
 }
 
-/// A place where the id is added to an ORDER BY.
+/// A place where a key is added to an ORDER BY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TieBreak {
     /// The word after ORDER BY.
     pub at: usize,
-    /// What the id is called there.
+    /// The key.
     pub column: TieColumn,
 }
 
-/// The name of the id in an ORDER BY.
+/// A key that is added to an ORDER BY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TieColumn {
-    /// The column of the table of messages.
+    /// The message's id, descending.
     Id,
-    /// A column of a derived table, with the word of its name.
+    /// The message's id as a derived table names it, descending, with the word of that table's name.
     Derived(Option<usize>, String),
+    /// A column of a joined table, ascending, with the word of that table's name: rows of one message come in its order.
+    Joined(usize, String),
 }
 
 /// Finds the shape of a SELECT that reads a feed.
@@ -158,7 +160,7 @@ pub fn shape_of_postings(
 impl StatementShape {
     /// Adds another SELECT of a UNION.
     fn join(&mut self, other: StatementShape) {
-        self.ties |= other.ties || self.id_of_ties() != other.id_of_ties();
+        self.ties |= other.ties || self.derived_id() != other.derived_id();
         self.whole_keys |= other.whole_keys;
         self.authors = std::mem::take(&mut self.authors).union(other.authors);
         for posting in other.postings {
@@ -178,12 +180,19 @@ impl StatementShape {
     }
 
     /// What the id is called outside of a derived table.
-    fn id_of_ties(&self) -> Option<&TieColumn> {
+    fn derived_id(&self) -> Option<&TieColumn> {
         let mut columns = self.tie_breaks.iter().map(|one| &one.column);
-        columns.find(|column| **column != TieColumn::Id)
+        columns.find(|column| matches!(column, TieColumn::Derived(..)))
     }
 
-    /// True where the feed, not the server, orders messages of one key.
+    /// True where the feed, not the server, orders rows of one message.
+    #[must_use]
+    pub fn orders_rows(&self) -> bool {
+        let mut columns = self.tie_breaks.iter().map(|one| &one.column);
+        columns.any(|column| matches!(column, TieColumn::Joined(..)))
+    }
+
+    /// True where the feed, not the server, orders what its ORDER BY leaves equal.
     #[must_use]
     pub fn orders_ties(&self) -> bool {
         !self.tie_breaks.is_empty()
@@ -288,7 +297,17 @@ fn select_shape(
     let holds = conditions_of_every_row(&query.sources, filter);
     let mut equal = ColumnEqualities::default();
     equal.add_conditions(&holds, &scope);
-    let multiplicity = row_multiplicity(query, &scope, &equal, id)?;
+    let multiplicity = row_multiplicity(query, &scope, &equal, id, feed.ties)?;
+    if let RowMultiplicity::Ordered(keys) = &multiplicity {
+        // Around the page, or in a UNION, rows of one message are not told apart.
+        if query.derived_names.is_some() || query.outer.is_some() || query.branch_page.is_some() {
+            return Err(NarrowingRefusal::Joins);
+        }
+        tie_breaks.extend(keys.iter().map(|column| TieBreak {
+            at: query.order_end,
+            column: column.clone(),
+        }));
+    }
     if let Some(outer) = &query.outer {
         let has_copies = multiplicity == RowMultiplicity::Copies;
         let page = PageColumns::of(query, &scope, (key, id), has_copies);
@@ -621,79 +640,6 @@ fn shown_column(name: &str, query: &FeedSelect, scope: &NameScope<'_>) -> Option
     match columns.as_slice() {
         [only] => Some(*only),
         _ => None,
-    }
-}
-
-/// How many rows a message may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RowMultiplicity {
-    /// One at most.
-    One,
-    /// Several that are equal: no order tells them apart.
-    Copies,
-}
-
-/// Finds out how many rows a message may have: one by the keys of joined tables, or by DISTINCT or GROUP BY over columns of such tables;
-/// or copies, where no column of the other tables is shown.
-fn row_multiplicity(
-    query: &FeedSelect,
-    scope: &NameScope<'_>,
-    equal: &ColumnEqualities,
-    id: ScopedColumn,
-) -> Result<RowMultiplicity, NarrowingRefusal> {
-    let single = join_cardinality::single_row_tables(scope, equal, id.table);
-    // A number that equals a literal, or a column of such a table, is alike in all rows of a message. Equal texts may differ in case.
-    let is_alike = |of: ScopedColumn| {
-        let mut equals = equal.equal_columns(of);
-        single.contains(&of.table)
-            || scope.class(of) == ComparisonClass::Integer && equal.literal(of).is_some()
-            || equals.any(|other| single.contains(&other.table))
-    };
-    let only = |column: &ColumnReference| scope.resolve(column).is_ok_and(is_alike);
-    let of_single = |item: &SelectItem| match item {
-        SelectItem::Operand(operand, _) => {
-            !operand.has_subquery() && operand.columns().into_iter().all(only)
-        }
-        SelectItem::All | SelectItem::AllOf(_) => scope
-            .shown_tables(item)
-            .all(|scoped| single.contains(&scoped.number)),
-    };
-    let is_id = |item: &SelectItem| scope.shows(item, id);
-    let is_one_row = !query.group.is_empty() || query.distinct;
-    let is_ordered = |one: &OrderKey| sort_column(one, query, scope).is_ok_and(is_alike);
-    // Of several rows that become one, any may give the value that it is sorted by.
-    if is_one_row && !query.order.iter().all(is_ordered) {
-        return Err(NarrowingRefusal::Order);
-    }
-    if query.group.is_empty() && query.items.iter().any(SelectItem::is_count) {
-        return Err(NarrowingRefusal::Grouped);
-    }
-    if !query.group.is_empty() {
-        let by_id = query
-            .group
-            .iter()
-            .any(|column| scope.resolve(column) == Ok(id));
-        // DISTINCT makes one row of messages that show the same.
-        let merges = query.distinct && !query.items.iter().any(is_id);
-        if !by_id || merges || !query.group.iter().all(only) {
-            return Err(NarrowingRefusal::Grouped);
-        }
-        return match query.items.iter().all(of_single) {
-            true => Ok(RowMultiplicity::One),
-            false => Err(NarrowingRefusal::Grouped),
-        };
-    }
-    if query.distinct {
-        let distinct = query.items.iter().any(is_id) && query.items.iter().all(of_single);
-        return match distinct {
-            true => Ok(RowMultiplicity::One),
-            false => Err(NarrowingRefusal::Joins),
-        };
-    }
-    match single.len() == scope.innermost_tables().len() {
-        true => Ok(RowMultiplicity::One),
-        false if query.items.iter().all(of_single) => Ok(RowMultiplicity::Copies),
-        false => Err(NarrowingRefusal::Joins),
     }
 }
 

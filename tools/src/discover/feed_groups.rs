@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::check::ProposedFeedCheck;
 use headwater_feed::FeedDefinition;
+use headwater_feed::definition::TieOrder;
 use headwater_feed::feed_proposal::FeedProposal;
 use headwater_feed::tally::StatementStats;
 use headwater_server::config::ServeSettings;
@@ -39,7 +40,13 @@ pub(super) fn group_statements(
                 && (definition.follow.is_none() || existing.follow == definition.follow)
         };
         match feeds.iter_mut().find(same) {
-            Some(feed) => feed.statements.push((shape, stats)),
+            Some(feed) => {
+                // What one of its statements needs, all get.
+                if definition.ties == TieOrder::Id {
+                    feed.definition.ties = TieOrder::Id;
+                }
+                feed.statements.push((shape, stats));
+            }
             None => feeds.push(DiscoveredFeed {
                 databases: definition.database.iter().cloned().collect(),
                 definition,

@@ -25,7 +25,7 @@ pub(super) struct TieGroups {
 }
 
 impl TieQuery {
-    /// The tie query of a page. `None`: the id orders it as well, so that no rows tie, or the page is not understood.
+    /// The tie query of a page. `None`: the id orders it as well and nothing is joined, so that no rows tie, or the page is not understood.
     pub(super) fn of_page(page: &str, id: &str) -> Option<TieQuery> {
         let tokens: Vec<SqlToken<'_>> = Lexer::new(page.as_bytes()).collect();
         let outer = outer_tokens(&tokens)?;
@@ -34,10 +34,15 @@ impl TieQuery {
             Some((index, outer.get(index)?.at))
         };
         let from = outer.iter().find(|token| token.is_word("FROM"))?.at;
-        let ((order, _), (limit, ends)) = (at("ORDER")?, at("LIMIT")?);
+        let ((order, ordered), (limit, ends)) = (at("ORDER")?, at("LIMIT")?);
         let by = outer.get(order + 1).filter(|token| token.is_word("BY"))?;
         let keys = order_keys(page.get(by.at + 2..ends)?)?;
-        if keys.iter().any(|key| is_column(key, id)) {
+        // A message may have several rows in a join.
+        let is_join = |token: &&SqlToken<'_>| token.is_word("JOIN") || token.is_punct(b',');
+        let is_joined = outer
+            .iter()
+            .any(|token| from < token.at && token.at < ordered && is_join(&token));
+        if !is_joined && keys.iter().any(|key| is_column(key, id)) {
             return None;
         }
         let rows = page_rows(outer.get(limit + 1..)?)?.checked_add(EXTRA_ROWS)?;
@@ -189,6 +194,11 @@ mod tests {
             )
             .unwrap(),
             "SELECT s.id, (SELECT MAX(x) FROM y) , s.created_at FROM statuses s WHERE s.a IN (1,2) ORDER BY s.created_at DESC LIMIT 10020"
+        );
+        let of_join = text("SELECT * FROM t JOIN u ON u.t = t.id ORDER BY t.id DESC LIMIT 5");
+        assert_eq!(
+            of_join.unwrap(),
+            "SELECT * , t.id FROM t JOIN u ON u.t = t.id ORDER BY t.id DESC LIMIT 10005"
         );
         let two = text("SELECT * FROM t ORDER BY `a` DESC, b LIMIT 0, 5").unwrap();
         assert_eq!(

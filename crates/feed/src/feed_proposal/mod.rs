@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use headwater_sql::NameCase;
-use headwater_sql::lexer::Lexer;
+use headwater_sql::lexer::{Lexer, SqlToken};
 use headwater_sql::page_words::{DESCENDING, PAGE_WORDS};
 use headwater_sql::word_search::contains_whole_word;
 
@@ -74,8 +74,9 @@ pub fn propose(text: &[u8], known: &DatabaseCatalogue) -> ProposalOutcome {
 /// A quick test of a text: a SELECT with a descending order and a limit.
 #[must_use]
 pub fn resembles(text: &[u8]) -> bool {
-    let mut words = Lexer::new(text);
-    words.next().is_some_and(|first| first.is_word("SELECT"))
+    let mut words = Lexer::new(text).skip_while(|word| word.is_punct(b'('));
+    let is_select = |first: SqlToken<'_>| first.is_word("SELECT") || first.is_word("WITH");
+    words.next().is_some_and(is_select)
         && PAGE_WORDS
             .iter()
             .chain([&DESCENDING])
@@ -321,7 +322,7 @@ impl<'a> ProposalSearch<'a> {
         author: &str,
         follow: Option<FollowDefinition>,
     ) -> Result<Option<DefinitionTrial>, NarrowingRefusal> {
-        let definition = FeedDefinition {
+        let mut definition = FeedDefinition {
             name: message.table.clone(),
             database: Some(self.known.database.clone()),
             ties: self.ties(message),
@@ -334,9 +335,21 @@ impl<'a> ProposalSearch<'a> {
         if definition.validate().is_err() {
             return Ok(None);
         }
-        let feed = definition.feed_names(&self.known.database);
+        let shape = |definition: &FeedDefinition| {
+            let feed = definition.feed_names(&self.known.database);
+            shape(self.query, self.words, &feed, self.known)
+        };
         let obstacles = check(&definition, self.known).err().unwrap_or_default();
-        let (fits, or_one) = match shape(self.query, self.words, &feed, self.known) {
+        let mut shaped = shape(&definition);
+        if shaped.as_ref().err() == Some(&NarrowingRefusal::Joins) {
+            let ties = std::mem::replace(&mut definition.ties, TieOrder::Id);
+            match shape(&definition) {
+                Ok(shape) => shaped = Ok(shape),
+                Err(_) => definition.ties = ties,
+            }
+        }
+        let has_several_rows = shaped.as_ref().is_ok_and(StatementShape::orders_rows);
+        let (fits, or_one) = match shaped {
             Ok(shape) if !is_of(&shape, &definition) => return Ok(None),
             Ok(shape) => (true, !shape.authors.single.is_empty()),
             Err(why)
@@ -354,6 +367,7 @@ impl<'a> ProposalSearch<'a> {
         let proposal = FeedProposal {
             author_clause: self.author_clause(&definition),
             or_single_author: or_one,
+            has_several_rows,
             obstacles,
             definition,
         };

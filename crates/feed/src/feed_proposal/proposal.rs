@@ -14,6 +14,8 @@ pub struct FeedProposal {
     pub author_clause: AuthorClause,
     /// It also requests one more author.
     pub or_single_author: bool,
+    /// A message may have several rows, which `ties = "id"` orders.
+    pub has_several_rows: bool,
     /// The obstacles, as the table check reports them.
     pub obstacles: Vec<FeedObstacle>,
 }
@@ -53,8 +55,14 @@ impl fmt::Display for FeedProposal {
             (true, _) => write!(f, ", or which one author wrote"),
             (false, _) => Ok(()),
         }?;
-        let key = self.definition.key();
-        match key.filter(|_| self.definition.ties == TieOrder::Id) {
+        if self.definition.ties == TieOrder::Server {
+            return Ok(());
+        }
+        match self.definition.key() {
+            _ if self.has_several_rows => f.write_str(
+                ", with several rows for a message: with ties = \"id\" every page comes from memory, its equal rows ordered by the ids of \
+                 their tables; the server chooses that order anew for each page",
+            ),
             Some(key) => write!(
                 f,
                 ", ordered by {key} alone: with ties = \"id\" every page comes from memory and has the larger id first where {key} is equal; \

@@ -197,13 +197,97 @@ fn joins_are_read_in_other_words() {
 /// Copies of a message are alike if what they show of an edge is what the statement compares it with.
 #[test]
 fn copies_may_show_what_they_share() {
-    let page = |items: &str| {
+    let page = |items: &str, feed: &FeedNames| {
         let text = format!(
             "SELECT m.id, {items} FROM message m JOIN membership g ON g.group_id = m.user_id JOIN follower f ON f.author = m.user_id \
              WHERE f.reader = 7 AND f.accepted = 1 ORDER BY m.created_at DESC LIMIT 9"
         );
-        shaped(&text).map(|shape| shape.row_dependencies.is_some())
+        let (words, query) = read(&text);
+        let shape = shape(&query?, &words, feed, &app())?;
+        Ok((shape.tie_breaks.len(), shape.row_dependencies.is_some()))
     };
-    assert_eq!(page("f.reader, g.group_id"), Ok(false));
-    assert_eq!(page("g.who"), Err(NarrowingRefusal::Joins));
+    assert_eq!(page("f.reader, g.group_id", &by_time()), Ok((1, false)));
+    assert_eq!(page("f.reader, g.who", &by_time()), Ok((3, false)));
+    assert_eq!(page("g.who", &feed(true)), Err(NarrowingRefusal::Joins));
+}
+
+#[test]
+fn rows_of_one_message_come_in_the_order_of_their_keys() {
+    let narrowed = |text: &str, feed: &FeedNames| {
+        let (words, query) = read(text);
+        let shape = shape(&query?, &words, feed, &app())?;
+        let own = shape.with_tie_break(text.as_bytes(), &words, feed);
+        Ok(own.map_or(String::new(), |text| String::from_utf8(text).unwrap()))
+    };
+    let read = |items: &str, from: &str, order: &str| {
+        let text = format!(
+            "SELECT {items} FROM message m {from} WHERE m.user_id IN (1, 2) ORDER BY {order} LIMIT 9"
+        );
+        let ordered = narrowed(&text, &by_time()).map(|text| match text.split_once("ORDER BY ") {
+            Some((_, order)) => order.trim_end_matches(" LIMIT 9").trim().to_owned(),
+            None => text,
+        });
+        (ordered, narrowed(&text, &feed(true)).err())
+    };
+    let follower = "JOIN follower f ON f.author = m.user_id";
+    let total = "m.created_at DESC, m.id DESC";
+    let joins = || Some(NarrowingRefusal::Joins);
+    for (items, from, order, expected) in [
+        (
+            "m.id, f.reader",
+            follower,
+            total,
+            "m.created_at DESC, m.id DESC, f.`reader`, f.`author`",
+        ),
+        (
+            "*",
+            follower,
+            "m.created_at DESC",
+            "m.created_at DESC, m.`id` DESC, f.`reader`, f.`author`",
+        ),
+        // What has one row for each row of a table in order needs no key of its own.
+        (
+            "m.id, f.reader, u.name",
+            "JOIN follower f ON f.author = m.user_id JOIN users u ON u.id = f.reader",
+            total,
+            "m.created_at DESC, m.id DESC, f.`reader`, f.`author`",
+        ),
+        (
+            "DISTINCT m.id, f.author, f.reader",
+            follower,
+            total,
+            "m.created_at DESC, m.id DESC, f.`reader`, f.`author`",
+        ),
+        // Nor does what is not shown.
+        (
+            "m.id, b.whom",
+            "JOIN follower f ON f.author = m.user_id LEFT JOIN block b ON b.who = m.user_id",
+            total,
+            "m.created_at DESC, m.id DESC, b.`who`, b.`whom`",
+        ),
+    ] {
+        let (ordered, refused) = read(items, from, order);
+        assert_eq!(ordered.as_deref(), Ok(expected), "{items} {from}");
+        assert_eq!(refused, joins(), "{items} {from}");
+    }
+    for (items, from) in [
+        (
+            "m.id, (SELECT COUNT(*) FROM users u WHERE u.id = f.reader)",
+            follower,
+        ),
+        ("DISTINCT m.id, f.reader", follower),
+        (
+            "m.id, n.whom",
+            "JOIN (SELECT b.who, b.whom FROM block b) n ON n.who = m.user_id",
+        ),
+    ] {
+        assert!(read(items, from, total).0.is_err(), "{items} {from}");
+    }
+    // In a SELECT in FROM they have no names.
+    let derived = "SELECT d.id, d.reader FROM (SELECT m.id, m.created_at, f.reader FROM message m JOIN follower f ON f.author = m.user_id \
+                   WHERE m.user_id IN (1, 2)) d ORDER BY d.created_at DESC, d.id DESC LIMIT 9";
+    assert_eq!(narrowed(derived, &by_time()).err(), joins());
+    let page = "SELECT d.id, d.reader FROM (SELECT m.id, m.created_at, f.reader FROM message m JOIN follower f ON f.author = m.user_id \
+                WHERE m.user_id IN (1, 2) ORDER BY m.created_at DESC, m.id DESC LIMIT 9) d ORDER BY d.created_at DESC, d.id DESC";
+    assert_eq!(narrowed(page, &by_time()).err(), joins());
 }

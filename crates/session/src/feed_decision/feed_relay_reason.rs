@@ -265,7 +265,7 @@ fn of_text(refusal: NarrowingRefusal) -> (&'static str, &'static str, &'static s
         ),
         NarrowingRefusal::Joins => (
             "a join may return several rows for a message",
-            "join by a unique key, or use EXISTS",
+            "join by a unique key, use EXISTS, or set `ties = \"id\"`",
         ),
         NarrowingRefusal::Types => (
             "it compares different types, or writes a number or date unusually",
