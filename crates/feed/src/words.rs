@@ -48,7 +48,7 @@ pub enum WordKind {
     Quoted,
     /// Decimal digits alone.
     Number,
-    /// A string in single quotes.
+    /// A string.
     Text,
     /// A parameter.
     Parameter,
@@ -74,7 +74,7 @@ impl WordKind {
 pub enum ListKind {
     /// Decimal digits alone.
     Numbers,
-    /// Strings in single quotes.
+    /// Strings.
     Texts,
     /// Parameters.
     Parameters,
@@ -89,6 +89,8 @@ pub struct StatementWords {
     pub key: Vec<u8>,
     /// The number of its parameters.
     pub parameters: usize,
+    /// It has a text in double quotes, which `ANSI_QUOTES` makes a name.
+    pub has_double_quotes: bool,
 }
 
 /// Most words of a template; a list of literals is one.
@@ -111,11 +113,10 @@ impl StatementWord {
             TokenKind::Word => WordKind::Name,
             TokenKind::QuotedName => WordKind::Quoted,
             TokenKind::Number => WordKind::Number,
-            // In double quotes it is a string or a name, depending on `sql_mode`.
-            TokenKind::QuotedText if token.text.first() == Some(&b'\'') => WordKind::Text,
+            TokenKind::QuotedText => WordKind::Text,
             TokenKind::Punct(b'?') => WordKind::Parameter,
             TokenKind::Punct(byte) => WordKind::Punct(byte),
-            TokenKind::QuotedText | TokenKind::Opaque => return None,
+            TokenKind::Opaque => return None,
         };
         let start = from + token.at;
         let word = StatementWord {
@@ -131,8 +132,8 @@ impl StatementWord {
 }
 
 impl StatementWords {
-    /// The words of a text. `None`: it has several statements, too many words, or a byte whose meaning depends on the session's `sql_mode`
-    /// or character set.
+    /// The words of a text. `None`: it has several statements, too many words, or a byte whose meaning depends on the session's
+    /// `NO_BACKSLASH_ESCAPES` or character set.
     #[must_use]
     pub fn read(text: &[u8]) -> Option<StatementWords> {
         let mut lexer = Lexer::new(text);
@@ -140,6 +141,7 @@ impl StatementWords {
             words: Vec::with_capacity(64),
             key: Vec::with_capacity(text.len().min(KEY_BYTES) + 64),
             parameters: 0,
+            has_double_quotes: false,
         };
         let mut context = WordContext::default();
         // Where a list may have begun: a parenthesis after IN.
@@ -149,6 +151,8 @@ impl StatementWords {
                 lexer.is_at_end().then_some(())?;
                 break;
             }
+            let is_double = token.kind == TokenKind::QuotedText && token.text.starts_with(b"\"");
+            read.has_double_quotes |= is_double;
             let word = StatementWord::from_token(token, 0, &mut read.parameters)?;
             let opened = list.take();
             match opened.and_then(|opened| opened.append(word)) {
@@ -616,7 +620,7 @@ mod tests {
     fn what_is_not_certain_is_not_read() {
         for text in [
             "SELECT 'a\\'b'",
-            "SELECT \"a\"",
+            "SELECT \"a\\\"\"",
             "SELECT 1; SELECT 2",
             "SELECT /*! 1 */",
             "a IN (1, 2",
@@ -624,6 +628,18 @@ mod tests {
         ] {
             assert_eq!(StatementWords::read(text.as_bytes()), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_text_in_double_quotes_is_a_string_and_said_so() {
+        let of = |text: &str| StatementWords::read(text.as_bytes()).unwrap();
+        let (single, double) = (
+            of("SELECT a FROM t WHERE b = 'c'"),
+            of("SELECT a FROM t WHERE b = \"c\""),
+        );
+        assert_eq!((&single.words, &single.key), (&double.words, &double.key));
+        assert!(double.has_double_quotes && !single.has_double_quotes);
+        assert!(of("SELECT a FROM t WHERE b IN ('c', \"d\")").has_double_quotes);
     }
 
     #[test]

@@ -50,6 +50,7 @@ pub(crate) fn settings() -> SessionSettings {
         plan_settings: 7,
         has_own_plan_settings: false,
         bars_calls: false,
+        quotes_names: false,
         tracks_state: false,
         tracks_transactions: false,
         row_settings: Some(b"utf8mb4".to_vec()),

@@ -603,6 +603,13 @@ impl SessionState {
         barred.then_some(CallRelayReason::InTransaction)
     }
 
+    /// True where a text in double quotes may be a name.
+    #[must_use]
+    pub fn quotes_names(&self) -> bool {
+        let settings = self.settings.proven();
+        settings.is_none_or(|settings| settings.quotes_names)
+    }
+
     /// True where settings bar calls but no SELECT.
     #[must_use]
     pub fn bars_calls(&self) -> bool {

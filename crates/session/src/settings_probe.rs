@@ -272,6 +272,8 @@ pub struct SessionSettings {
     pub reads_lock: bool,
     /// How far its time zone is ahead of UTC, in microseconds, if that is constant.
     pub utc_offset: Option<i64>,
+    /// A text in double quotes is a name (`ANSI_QUOTES`).
+    pub quotes_names: bool,
     /// A digest of the settings that plans and column definitions depend on.
     pub plan_settings: u64,
     /// The settings that plans depend on differ from other sessions'.
@@ -355,6 +357,7 @@ pub fn judge_settings(
             b"SYSTEM" => text(SYSTEM_TIME_ZONE_COLUMN),
             zone => zone,
         }),
+        quotes_names: has_mode(text(FIRST_VARIABLE_COLUMN), "ANSI_QUOTES"),
         plan_settings: string_collation(rows) << 32
             | number(text(PLANS_COLUMN)).unwrap_or_default(),
         has_own_plan_settings: text(PLANS_DEFAULT_COLUMN) != b"1",
@@ -399,8 +402,13 @@ fn number(value: &[u8]) -> Option<u64> {
 
 /// True without Oracle mode, which changes the grammar.
 fn is_no_oracle(modes: &[u8]) -> bool {
+    !has_mode(modes, "ORACLE")
+}
+
+/// True if `sql_mode` has this mode. A mode that stands for several is listed with all of them.
+fn has_mode(modes: &[u8], mode: &str) -> bool {
     let mut modes = modes.split(|byte| *byte == b',');
-    !modes.any(|mode| mode.eq_ignore_ascii_case(b"ORACLE"))
+    modes.any(|own| own.eq_ignore_ascii_case(mode.as_bytes()))
 }
 
 /// Under the other two values a read waits until the member has applied all that others committed before.

@@ -34,7 +34,8 @@ pub(super) fn spelled(text: &str, random: &mut Random) -> String {
         }
         match piece {
             Piece::Word(word) => spelled.push_str(&cased(word, is_called, low, quotes, random)),
-            Piece::Value(text) | Piece::Mark(text) => spelled.push_str(text),
+            Piece::Value(text) => spelled.push_str(&quoted(text, random)),
+            Piece::Mark(text) => spelled.push_str(text),
         }
         before = Some(piece);
     }
@@ -108,6 +109,17 @@ fn cased(word: &str, is_called: bool, low: bool, quotes: u64, random: &mut Rando
     match quotes > 0 && random.one_in(quotes) {
         true => format!("`{word}`"),
         false => word.to_owned(),
+    }
+}
+
+/// A plain string, now and then in double quotes; any other value as it is.
+fn quoted(value: &str, random: &mut Random) -> String {
+    let inner = value
+        .strip_prefix('\'')
+        .and_then(|rest| rest.strip_suffix('\''));
+    match inner.filter(|inner| !inner.contains(['\'', '"', '\\'])) {
+        Some(inner) if random.one_in(6) => format!("\"{inner}\""),
+        _ => value.to_owned(),
     }
 }
 

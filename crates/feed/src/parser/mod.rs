@@ -201,7 +201,18 @@ impl WordReader<'_> {
             Some(count) => count,
             None => self.value()?,
         };
-        Ok(SelectItem::Operand(operand, self.optional_alias()?))
+        Ok(SelectItem::Operand(operand, self.column_alias()?))
+    }
+
+    /// The alias of a column of the reply: after AS, it may be a string.
+    fn column_alias(&mut self) -> Result<Option<SqlIdentifier>, NarrowingRefusal> {
+        if !self.take_keyword("AS") {
+            return Ok(self.alias());
+        }
+        match self.string_as_name() {
+            Some(name) => Ok(Some(name)),
+            None => self.name().map(Some),
+        }
     }
 
     /// An operand, or a condition as a value: `a IS NULL`, `EXISTS (...)`.

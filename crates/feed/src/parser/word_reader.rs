@@ -348,6 +348,20 @@ impl<'a> WordReader<'a> {
         }
     }
 
+    /// A string of letters, digits and `_`, as a name.
+    pub(super) fn string_as_name(&mut self) -> Option<SqlIdentifier> {
+        let is_string = self.peek() == Some(WordKind::Text);
+        let word = self.next_word_text();
+        let name = word.get(1..word.len().checked_sub(1)?)?;
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        (is_string && !name.is_empty() && name.iter().all(is_plain)).then_some(())?;
+        let text = String::from_utf8(name.to_vec()).ok()?;
+        Some(SqlIdentifier {
+            text,
+            word: self.advance(),
+        })
+    }
+
     pub(super) fn depth(&self) -> usize {
         self.depth
     }

@@ -436,6 +436,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         *self.is_plain = true;
         let text = self.text().ok_or(FeedRelayReason::Failed)?;
         let template = &subject.template;
+        // A prepared text was read in the mode of its time.
+        let is_prepared = self.executed.is_some() || self.named.is_some();
+        if subject.words.has_double_quotes && (is_prepared || self.session.state.quotes_names()) {
+            return Err(NarrowingRefusal::NotUnderstood.into());
+        }
         let ahead = self.session.state.utc_offset();
         // MySQL may sort by the session's local time, and both servers compare that by row, but UTC by index: in the hour that occurs
         // twice, order and result depend on the plan.
@@ -505,7 +510,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     /// True if the statement is narrowed whatever it costs. A page with the server's order of ties between others would repeat or omit
     /// messages.
     fn always_narrows(&self, template: &Template) -> bool {
-        self.policy.always || template.shape.orders_ties()
+        self.policy.always || template.shape.orders_messages()
     }
 
     /// True if the client gets the narrowed reply after the server's own was sampled: only that has the feed's order of ties.
