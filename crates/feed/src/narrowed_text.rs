@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::ops::Range;
 
+use headwater_sql::keyword::is_reserved;
 use headwater_sql::{push_list, quoted};
 
 use crate::shape::{FeedNames, NarrowingSite, StatementShape, TieBreak, TieColumn};
@@ -151,7 +152,7 @@ impl StatementShape {
     ) -> Option<Vec<TextEdit>> {
         let edit = |tie: &TieBreak| {
             let named = |table: usize, name: &str| {
-                let table = std::str::from_utf8(words.text(table, text)).ok()?;
+                let table = table_name(table, text, words)?;
                 Some(format!("{table}.{}", quoted(name)))
             };
             let key = match &tie.column {
@@ -290,8 +291,17 @@ fn id_at(
     words: &StatementWords,
     feed: &FeedNames,
 ) -> Option<String> {
-    let qualifier = std::str::from_utf8(words.text(site.qualifier, text)).ok()?;
+    let qualifier = table_name(site.qualifier, text, words)?;
     Some(format!("{qualifier}.{}", quoted(&feed.id)))
+}
+
+/// The name of a table as written. After a point, the statement may leave a reserved word without quotes.
+fn table_name(at: usize, text: &[u8], words: &StatementWords) -> Option<String> {
+    let name = std::str::from_utf8(words.text(at, text)).ok()?;
+    Some(match is_reserved(name) {
+        true => quoted(name),
+        false => name.to_owned(),
+    })
 }
 
 /// A change of a text.

@@ -123,7 +123,7 @@ fn row_keys(
         }
         let is_ordered = |column: &usize| {
             let facts = scoped.table.columns.get(*column);
-            facts.is_some_and(|facts| facts.class == ComparisonClass::Integer)
+            facts.is_some_and(|facts| facts.class == ComparisonClass::Integer && !facts.is_virtual)
         };
         let unique = scoped.table.unique_keys.iter();
         let key = unique

@@ -185,11 +185,11 @@ impl StatementShape {
         columns.find(|column| matches!(column, TieColumn::Derived(..)))
     }
 
-    /// True where the feed, not the server, orders rows of one message.
+    /// True where the feed, not the server, orders messages of one key.
     #[must_use]
-    pub fn orders_rows(&self) -> bool {
+    pub fn orders_messages(&self) -> bool {
         let mut columns = self.tie_breaks.iter().map(|one| &one.column);
-        columns.any(|column| matches!(column, TieColumn::Joined(..)))
+        columns.any(|column| !matches!(column, TieColumn::Joined(..)))
     }
 
     /// True where the feed, not the server, orders what its ORDER BY leaves equal.

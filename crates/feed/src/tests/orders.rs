@@ -283,6 +283,34 @@ fn rows_of_one_message_come_in_the_order_of_their_keys() {
     ] {
         assert!(read(items, from, total).0.is_err(), "{items} {from}");
     }
+    // After a point a reserved word needs no quotes in the statement.
+    let text = "SELECT m.id, app.follower.reader FROM app.message m JOIN app.follower ON app.follower.author = m.user_id WHERE m.user_id IN (1, 2) \
+                ORDER BY m.created_at DESC, m.id DESC LIMIT 9";
+    let reserved = text.replace("follower", "order");
+    let tables: Vec<_> = app()
+        .0
+        .into_iter()
+        .map(|(name, table)| match name {
+            "follower" => ("order", table),
+            _ => (name, table),
+        })
+        .collect();
+    let (words, query) = super::read(&reserved);
+    let shape = shape(
+        &query.unwrap(),
+        &words,
+        &by_time(),
+        &super::TestSchema(tables),
+    )
+    .unwrap();
+    let own = shape
+        .with_tie_break(reserved.as_bytes(), &words, &by_time())
+        .unwrap();
+    let own = String::from_utf8(own).unwrap();
+    assert!(
+        own.ends_with("m.id DESC, `order`.`reader`, `order`.`author` LIMIT 9"),
+        "{own}"
+    );
     // In a SELECT in FROM they have no names.
     let derived = "SELECT d.id, d.reader FROM (SELECT m.id, m.created_at, f.reader FROM message m JOIN follower f ON f.author = m.user_id \
                    WHERE m.user_id IN (1, 2)) d ORDER BY d.created_at DESC, d.id DESC LIMIT 9";
