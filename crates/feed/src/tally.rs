@@ -1,12 +1,16 @@
 //! Counts completed statements by what they have in common. Where they come from does not matter.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::normalization::normalized_text;
+use crate::words::{ListKind, StatementWords, WordKind};
 
 /// Most different statements that are counted.
 const MOST_STATEMENTS: usize = 2_000;
+
+/// Of fewer texts, a literal that stays the same says nothing.
+const LEAST_TIMES: u64 = 3;
 
 /// Statements that have the same key, and their cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub struct StatementStats {
     pub rows_read: Option<u64>,
     /// The number of rows that it sent.
     pub rows_sent: u64,
+    /// Words whose literal was not the same in all texts.
+    pub varying: BTreeSet<usize>,
 }
 
 impl StatementStats {
@@ -35,6 +41,48 @@ impl StatementStats {
     pub fn mean(&self) -> Duration {
         let times = u32::try_from(self.times.max(1)).unwrap_or(u32::MAX);
         self.total / times
+    }
+
+    /// Words that were the same literal each time, where others varied, as parameters do.
+    #[must_use]
+    pub fn constants(&self) -> BTreeSet<usize> {
+        let Some(words) = StatementWords::read(self.text.as_bytes()) else {
+            return BTreeSet::new();
+        };
+        let has_varied = !self.varying.is_empty() && self.times >= LEAST_TIMES;
+        if !has_varied && words.parameters == 0 {
+            return BTreeSet::new();
+        }
+        let words = words.words.iter().enumerate();
+        let literals = words.filter(|(_, word)| {
+            word.kind.is_literal()
+                && !matches!(
+                    word.kind,
+                    WordKind::Parameter | WordKind::List(ListKind::Parameters)
+                )
+        });
+        let all: BTreeSet<usize> = literals.map(|(at, _)| at).collect();
+        &all - &self.varying
+    }
+
+    /// Notes which literals of another text differ.
+    fn compare(&mut self, text: &[u8]) {
+        let own = self.text.as_bytes();
+        if own == text {
+            return;
+        }
+        let (Some(words), Some(others)) = (StatementWords::read(own), StatementWords::read(text))
+        else {
+            return;
+        };
+        if words.words.len() != others.words.len() {
+            return;
+        }
+        for (at, word) in words.words.iter().enumerate() {
+            if word.kind.is_literal() && words.text(at, own) != others.text(at, text) {
+                self.varying.insert(at);
+            }
+        }
     }
 }
 
@@ -82,6 +130,7 @@ impl StatementTally {
             prepared,
             ..StatementStats::default()
         });
+        stats.compare(ended.text);
         stats.times += 1;
         stats.total = stats.total.saturating_add(ended.duration);
         stats.rows_sent = stats.rows_sent.saturating_add(ended.rows);
@@ -158,6 +207,33 @@ mod tests {
                 .iter()
                 .any(|stats| stats.text == "SELECT a FROM t WHERE b IN (1, 2)")
         );
+    }
+
+    #[test]
+    fn literals_that_never_vary_are_told_from_those_that_do() {
+        let mut tally = StatementTally::default();
+        let constants = |tally: &StatementTally| {
+            let statements = tally.statements();
+            let found = statements.first().map(StatementStats::constants);
+            found.unwrap_or_default().len()
+        };
+        for (reader, expected) in [(7, 0), (8, 0), (7, 2)] {
+            let text = format!(
+                "SELECT 'a' FROM t WHERE kind = 'user' AND reader = {reader} AND b IN (1, {reader})"
+            );
+            tally.add(ended("app", &text, MS));
+            assert_eq!(constants(&tally), expected, "{text}");
+        }
+        let mut tally = StatementTally::default();
+        let text = "SELECT a FROM t WHERE deleted = 0 AND reader = ?";
+        tally.add(ended("app", text, MS));
+        assert_eq!(constants(&tally), 1);
+        // Where nothing varies, nothing is known.
+        let mut tally = StatementTally::default();
+        for _ in 0..5 {
+            tally.add(ended("app", "SELECT a FROM t WHERE reader = 7", MS));
+        }
+        assert_eq!(constants(&tally), 0);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::clock;
 use headwater_feed::author_lists::MOST_LISTS;
 use headwater_feed::binding::FeedColumnTypes;
 use headwater_feed::catalogue::{self, CatalogueRows, DatabaseCatalogue};
-use headwater_feed::feed_proposal::{self, ProposalOutcome as Proposed, propose};
+use headwater_feed::feed_proposal::{self, ProposalEvidence, ProposalOutcome as Proposed, propose};
 use headwater_feed::parser::parse_as;
 use headwater_feed::postings::PostingSelection;
 use headwater_feed::row_dependencies::RowDependencies;
@@ -422,8 +422,16 @@ impl FeedWorker<'_> {
     }
 
     fn propose(&self, text: &[u8], tables: &DatabaseCatalogue) -> DiscoveryOutcome {
-        match propose(text, tables) {
-            Proposed::Feed(proposal) => self.feeds.record_discovery(&proposal, &tables.database),
+        match propose(text, tables, &ProposalEvidence::default()) {
+            Proposed::Feeds(proposals) => {
+                let mut outcomes = Vec::with_capacity(proposals.len());
+                for proposal in &proposals {
+                    outcomes.push(self.feeds.record_discovery(proposal, &tables.database));
+                }
+                let known = [DiscoveryOutcome::Adopted, DiscoveryOutcome::Suggested];
+                let best = known.into_iter().find(|one| outcomes.contains(one));
+                best.unwrap_or(DiscoveryOutcome::Ignored)
+            }
             Proposed::UnknownTables(named) if feed_proposal::is_of_several(text) => {
                 DiscoveryOutcome::UnseenTables(refusal::unseen_tables(&named, tables))
             }

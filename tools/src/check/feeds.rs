@@ -1,11 +1,13 @@
 //! Each feed in each database: whether its SELECTs will be narrowed, and the obstacles.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{CheckError, CheckedServer, databases};
 use headwater_feed::FeedDefinition;
 use headwater_feed::catalogue::{self, CatalogueRows, DatabaseCatalogue};
-use headwater_feed::table_check::{check, tables};
+use headwater_feed::feed_proposal::{TableStatistics, statistics_query};
+use headwater_feed::table_check::{FeedObstacle, check, tables};
 use headwater_proxy::account::{
     AccountConnection, AccountError, ConnectionPurpose, UpstreamAccount,
 };
@@ -115,7 +117,25 @@ async fn survey_feed(
                 });
             }
         }
-        Err(obstacles) => found.extend(obstacles.iter().map(ToString::to_string)),
+        Err(obstacles) => {
+            let query = statistics_query(database, &tables(definition));
+            let statistics = query_all(&mut conn, &[query]).await?.into_iter().next();
+            let statistics = statistics.and_then(Result::ok).unwrap_or_default();
+            let rows = TableStatistics::read(&statistics).rows;
+            found.extend(obstacles.iter().map(|obstacle| with_cost(obstacle, &rows)));
+        }
     }
     Ok(found)
+}
+
+/// An obstacle, and how large an index would be that removes it.
+fn with_cost(obstacle: &FeedObstacle, rows: &BTreeMap<String, u64>) -> String {
+    let rows = match obstacle {
+        FeedObstacle::NoIndex { table, .. } => rows.get(table).copied().unwrap_or_default(),
+        _ => 0,
+    };
+    match rows {
+        0 => obstacle.to_string(),
+        rows => format!("{obstacle} (an index of about {rows} rows)"),
+    }
 }

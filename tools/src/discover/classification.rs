@@ -6,15 +6,21 @@ use super::feed_groups::{DiscoveredFeed, check_feeds, group_statements};
 use super::{DiscoverError, DiscoveredStatement};
 use crate::check::ProposedFeedCheck;
 use headwater_feed::catalogue::{self, CatalogueRows, DatabaseCatalogue};
-use headwater_feed::feed_proposal::{self, FeedProposal, ProposalOutcome};
+use headwater_feed::feed_proposal::{
+    self, FeedProposal, ProposalEvidence, ProposalOutcome, TableStatistics,
+};
 use headwater_feed::normalization::normalized_text;
 use headwater_feed::tally::StatementStats;
 use headwater_feed::template::TableName;
+use headwater_feed::words::StatementWords;
 use headwater_server::config::ServeSettings;
+use headwater_sql::word_search::contains_whole_word;
 use headwater_sql::{NameCase, hex_literal};
 
 /// The most tables read in one database.
 const MOST_TABLES: usize = 1_000;
+/// The most columns of a database whose values are counted.
+const MOST_SUSPECTS: usize = 50;
 /// The most table names read in one database.
 const MOST_NAMES: usize = 10_000;
 
@@ -51,10 +57,12 @@ pub(super) async fn classify_statements(
         for (outcome, stats, astray) in classify_in_database(server, &database, statements).await? {
             match (outcome, astray) {
                 (ProposalOutcome::Nothing, _) => {}
-                (ProposalOutcome::Feed(_), Some(astray)) => {
+                (ProposalOutcome::Feeds(_), Some(astray)) => {
                     summary.refused.push((stats, astray.to_owned()))
                 }
-                (ProposalOutcome::Feed(proposal), None) => feeds.push((*proposal, stats)),
+                (ProposalOutcome::Feeds(proposals), None) => {
+                    feeds.extend(proposals.into_iter().map(|one| (one, stats.clone())));
+                }
                 (ProposalOutcome::Refused(why), _) => {
                     summary.refused.push((stats, why.to_string()))
                 }
@@ -148,20 +156,68 @@ async fn classify_in_database(
         read_ones.push((text, sent));
     }
     let wanted: Vec<String> = wanted.into_iter().take(MOST_TABLES).collect();
-    let known = match wanted.is_empty() {
-        true => DatabaseCatalogue::default(),
+    let (known, marks) = match wanted.is_empty() {
+        true => Default::default(),
         false => {
-            let replies =
+            let mut replies =
                 query_rows(server, &catalogue::catalogue_queries(database, &wanted)).await?;
-            let replies: [CatalogueRows; 3] = replies.try_into().unwrap_or_default();
-            DatabaseCatalogue::read(database, &replies).with_case(server.case())
+            let query = feed_proposal::statistics_query(database, &wanted);
+            replies.extend(query_rows(server, &[query]).await?);
+            let [tables, columns, indexes, statistics]: [CatalogueRows; 4] =
+                replies.try_into().unwrap_or_default();
+            let read = DatabaseCatalogue::read(database, &[tables, columns, indexes]);
+            let mut suspects = TableStatistics::read(&statistics).suspects;
+            suspects.retain(|(_, column)| {
+                let mut texts = read_ones.iter().map(|(text, _)| text.as_bytes());
+                texts.any(|text| contains_whole_word(text, &column.to_ascii_uppercase()))
+            });
+            (
+                read.with_case(server.case()),
+                marks_among(server, database, suspects).await?,
+            )
         }
     };
     let classified = read_ones.into_iter().map(|(text, sent)| {
-        let outcome = feed_proposal::propose(text.as_bytes(), &known);
+        let evidence = ProposalEvidence {
+            constants: sent.statement.constants(),
+            zeros: zeros(text.as_bytes()),
+            marks: marks.clone(),
+        };
+        let outcome = feed_proposal::propose(text.as_bytes(), &known, &evidence);
         (outcome, sent.statement.seen, sent.relay_reason)
     });
     Ok(classified.collect())
+}
+
+/// The words of a text that are 0.
+fn zeros(text: &[u8]) -> BTreeSet<usize> {
+    let words = StatementWords::read(text);
+    let count = words.as_ref().map_or(0, |words| words.words.len());
+    let zeros = (0..count).filter(|at| {
+        words
+            .as_ref()
+            .is_some_and(|words| words.text(*at, text) == b"0")
+    });
+    zeros.collect()
+}
+
+/// Those of these columns that hold few values. One that may not be read is none.
+async fn marks_among(
+    server: &mut ProposedFeedCheck,
+    database: &str,
+    suspects: BTreeSet<(String, String)>,
+) -> Result<BTreeSet<(String, String)>, DiscoverError> {
+    let mut marks = BTreeSet::new();
+    for column in suspects.into_iter().take(MOST_SUSPECTS) {
+        let query = feed_proposal::mark_query(database, &column);
+        let reply = server.query(&[query]).await?.into_iter().next();
+        if let Some(Ok(rows)) = reply
+            && feed_proposal::is_mark(&rows)
+        {
+            marks.insert(column);
+        }
+    }
+    Ok(marks)
 }
 
 async fn table_names(

@@ -140,6 +140,7 @@ fn classify_row(rows: &CatalogueRows, row: usize, longest: u64) -> DigestClass {
             total: Duration::from_nanos(number(rows, row, 4) / 1_000),
             rows_read: Some(number(rows, row, 5)),
             rows_sent: number(rows, row, 6),
+            varying: std::collections::BTreeSet::new(),
         },
         is_digest: digest,
     })

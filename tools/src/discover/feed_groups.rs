@@ -73,7 +73,15 @@ pub(super) async fn check_feeds(
             .feeds
             .iter()
             .find(|configured| configured.serves(&feed.definition, &database))
-            .map(|configured| configured.name.clone());
+            .map(|configured| {
+                if configured.ties < feed.definition.ties {
+                    let name = &configured.name;
+                    feed.obstacles.push(format!(
+                        "some of its statements need ties = \"id\" in the section of feed {name}"
+                    ));
+                }
+                configured.name.clone()
+            });
         let same = |other: &&mut DiscoveredFeed| {
             other.definition == feed.definition
                 && other.obstacles == feed.obstacles

@@ -12,6 +12,8 @@ mod relay_listener;
 mod report;
 
 use crate::check::{self, CheckError, ProposedFeedCheck};
+use std::collections::BTreeSet;
+
 use futures_util::future::LocalBoxFuture;
 use headwater_feed::digest;
 use headwater_feed::tally::StatementStats;
@@ -77,6 +79,14 @@ struct DiscoveredStatement {
 }
 
 impl DiscoveredStatement {
+    /// Words that are the same literal each time: of a digest, nothing is known.
+    fn constants(&self) -> BTreeSet<usize> {
+        match self.is_digest {
+            true => BTreeSet::new(),
+            false => self.seen.constants(),
+        }
+    }
+
     /// The text to classify, given its database's tables.
     fn text(&self, tables: &[String]) -> Option<String> {
         match self.is_digest {

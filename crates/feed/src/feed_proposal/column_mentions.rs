@@ -23,11 +23,16 @@ pub(super) struct ColumnMentions {
 impl ColumnMentions {
     pub(super) fn of(query: &FeedSelect) -> ColumnMentions {
         let mut names = ColumnMentions::default();
-        names.sources(&query.sources);
-        if let Some((_, filter)) = &query.filter {
-            names.condition(filter);
-        }
+        names.select(query);
         names
+    }
+
+    fn select(&mut self, query: &FeedSelect) {
+        self.sources(&query.sources);
+        if let Some((_, filter)) = &query.filter {
+            self.condition(filter);
+        }
+        query.union.iter().for_each(|branch| self.select(branch));
     }
 
     fn sources(&mut self, sources: &[TableReference]) {
@@ -69,6 +74,13 @@ impl ColumnMentions {
                 self.equal_to_column.extend(rows.columns.first().map(lower));
                 self.rows(rows);
             }
+            // `7 IN (SELECT reader FROM follow WHERE followed = author)`
+            ConditionKind::InSubquery(Operand::Literal(_), rows, true) => {
+                self.equal_to_literal
+                    .extend(rows.columns.first().map(lower));
+                self.rows(rows);
+            }
+            ConditionKind::Null(Operand::Subquery(select), false) => self.rows(&select.rows),
             ConditionKind::Exists(rows) => {
                 let tables = rows.sources.iter().map(|source| source.table.text.clone());
                 self.exists_tables.extend(tables);

@@ -4,6 +4,7 @@
 //! also recognises it, without a second recogniser. Where the statement came from does not matter.
 
 mod column_mentions;
+mod evidence;
 mod proposal;
 
 #[cfg(test)]
@@ -17,6 +18,7 @@ use headwater_sql::lexer::{Lexer, SqlToken};
 use headwater_sql::page_words::{DESCENDING, PAGE_WORDS};
 use headwater_sql::word_search::contains_whole_word;
 
+use crate::authors::AuthorSelection;
 use crate::catalogue::DatabaseCatalogue;
 use crate::definition::{FeedDefinition, FollowDefinition, MessageDefinition, TieOrder};
 use crate::parser::parse_as;
@@ -24,15 +26,18 @@ use crate::query::{ColumnReference, FeedSelect, OrderKey, TableReference};
 use crate::refusal::NarrowingRefusal;
 use crate::schema::ComparisonClass;
 use crate::scope::NameScope;
-use crate::shape::{StatementShape, shape};
+use crate::shape::{FeedNames, StatementShape, shape_of_postings};
 use crate::table_check::{FeedObstacle, check};
 use crate::template::TableName;
 use crate::words::StatementWords;
 use column_mentions::ColumnMentions;
+pub use evidence::{ProposalEvidence, TableStatistics, is_mark, mark_query, statistics_query};
 pub use proposal::{AuthorClause, FeedProposal};
 
 /// Most definitions that are tried for one statement.
 const MOST_TRIALS: usize = 500;
+/// Most follow tables with their columns that are tried.
+const MOST_FOLLOWS: usize = 100;
 /// A column of so few bits is a flag, and identifies no one.
 const FLAG_BITS: u32 = 8;
 
@@ -41,8 +46,8 @@ const FLAG_BITS: u32 = 8;
 pub enum ProposalOutcome {
     /// It does not resemble a feed.
     Nothing,
-    /// It belongs to this feed.
-    Feed(Box<FeedProposal>),
+    /// It belongs to this feed; of several, to all of them together.
+    Feeds(Vec<FeedProposal>),
     /// It resembles a feed, and is relayed for this reason.
     Refused(NarrowingRefusal),
     /// It resembles a feed, and these tables are not known.
@@ -59,13 +64,27 @@ pub fn required_tables(text: &[u8], case: NameCase) -> Vec<TableName> {
 
 /// Classifies a statement that was sent with this database as its default. Tables that the catalogue lacks count as unknown.
 #[must_use]
-pub fn propose(text: &[u8], known: &DatabaseCatalogue) -> ProposalOutcome {
+pub fn propose(
+    text: &[u8],
+    known: &DatabaseCatalogue,
+    evidence: &ProposalEvidence,
+) -> ProposalOutcome {
     if !resembles(text) {
         return ProposalOutcome::Nothing;
     }
     let read = StatementWords::read(text).ok_or(NarrowingRefusal::NotUnderstood);
     match read.and_then(|words| Ok((parse_as(text, &words, known.case)?, words))) {
-        Ok((query, words)) => ProposalSearch::new(&query, &words, known).outcome(),
+        Ok((query, words)) => {
+            let mentions = ColumnMentions::of(&query);
+            let search = ProposalSearch {
+                query: &query,
+                words: &words,
+                known,
+                evidence,
+                mentions,
+            };
+            search.outcome()
+        }
         Err(why) if is_of_several(text) => ProposalOutcome::Refused(why),
         Err(_) => ProposalOutcome::Nothing,
     }
@@ -96,6 +115,8 @@ struct DefinitionTrial {
     proposal: FeedProposal,
     /// The statement has its shape.
     matches_shape: bool,
+    /// Its reader never varies, or its reader or its author is a column of few values.
+    is_of_mark: bool,
     /// Bits of the reader column; a flag has few.
     reader_bits: u32,
 }
@@ -105,6 +126,7 @@ impl DefinitionTrial {
     fn rank(&self) -> impl Ord + use<> {
         let alone = self.proposal.definition.follow.is_none();
         (
+            self.is_of_mark,
             !self.matches_shape,
             !self.matches_shape && alone,
             self.proposal.obstacles.len(),
@@ -117,19 +139,11 @@ struct ProposalSearch<'a> {
     query: &'a FeedSelect,
     words: &'a StatementWords,
     known: &'a DatabaseCatalogue,
+    evidence: &'a ProposalEvidence,
     mentions: ColumnMentions,
 }
 
-impl<'a> ProposalSearch<'a> {
-    fn new(query: &'a FeedSelect, words: &'a StatementWords, known: &'a DatabaseCatalogue) -> Self {
-        ProposalSearch {
-            query,
-            words,
-            known,
-            mentions: ColumnMentions::of(query),
-        }
-    }
-
+impl ProposalSearch<'_> {
     fn outcome(&self) -> ProposalOutcome {
         let unknown: Vec<TableName> = self
             .query
@@ -143,6 +157,9 @@ impl<'a> ProposalSearch<'a> {
         let Some(message) = self.message_definition() else {
             return ProposalOutcome::Nothing;
         };
+        if self.is_flag(&message.table, message.order.first()) {
+            return ProposalOutcome::Refused(NarrowingRefusal::Order);
+        }
         let authors = self.author_columns(&message);
         let follows = self.follow_definitions(&message);
         let mut tried: Vec<DefinitionTrial> = Vec::new();
@@ -163,14 +180,27 @@ impl<'a> ProposalSearch<'a> {
             }
         }
         let best = tried.into_iter().min_by_key(DefinitionTrial::rank);
+        let needs_several = best.as_ref().is_none_or(|trial| !trial.matches_shape);
+        if needs_several && let Some(pair) = self.pair(&message, &authors, &follows) {
+            return ProposalOutcome::Feeds(pair);
+        }
         match (best, refused) {
-            (Some(trial), _) => ProposalOutcome::Feed(Box::new(trial.proposal)),
+            (Some(trial), _) => ProposalOutcome::Feeds(vec![trial.proposal]),
             (None, Some(NarrowingRefusal::Authors)) if !self.names_authors(&message) => {
                 ProposalOutcome::Nothing
             }
             (None, Some(why)) => ProposalOutcome::Refused(why),
             (None, None) => ProposalOutcome::Nothing,
         }
+    }
+
+    /// True for a column that orders by a flag first, such as pinned messages.
+    fn is_flag(&self, table: &str, column: Option<&String>) -> bool {
+        let facts = self.known.catalogue_table(table);
+        let integer = facts
+            .zip(column)
+            .and_then(|(facts, column)| facts.integer_type(facts.table.column_position(column)?));
+        integer.is_some_and(|integer| integer.bits <= FLAG_BITS)
     }
 
     fn is_known(&self, named: &TableName) -> bool {
@@ -235,9 +265,14 @@ impl<'a> ProposalSearch<'a> {
         let all = listed.into_iter().chain(compared);
         let mut authors: Vec<String> = Vec::new();
         for name in all {
-            if !message.order.contains(&name) && name != message.id && !authors.contains(&name) {
+            let is_taken = message.order.contains(&name) || name == message.id;
+            if !is_taken && !authors.contains(&name) {
                 authors.push(name);
             }
+        }
+        // Messages themselves may be followed, where a key orders them that changes.
+        if message.order.len() > 1 {
+            authors.push(message.id.clone());
         }
         authors
     }
@@ -262,10 +297,13 @@ impl<'a> ProposalSearch<'a> {
         named.into_iter().filter(is_id).collect()
     }
 
-    /// Tables that may be the follow table, each with each pair of columns.
+    /// Tables that may be the follow table, each with each pair of columns: the first of these.
     fn follow_definitions(&self, message: &MessageDefinition) -> Vec<FollowDefinition> {
         let mut follows = Vec::new();
         for named in self.query.tables() {
+            if follows.len() >= MOST_FOLLOWS {
+                break;
+            }
             if named.table == message.table {
                 continue;
             }
@@ -277,11 +315,20 @@ impl<'a> ProposalSearch<'a> {
                     keys.any(|key| key.len() == 1 && key.first().copied() == position)
                 })
             };
-            let readers = self.columns(&named.table, &self.mentions.equal_to_literal, false);
+            let mentions = &self.mentions;
+            let mut readers = self.columns(&named.table, &mentions.equal_to_literal, false);
+            // A list of one, or equal to a column that equals a literal.
+            for others in [&mentions.listed, &mentions.equal_to_column] {
+                for name in self.columns(&named.table, others, false) {
+                    if !readers.contains(&name) {
+                        readers.push(name);
+                    }
+                }
+            }
             // A reader who occurs only once follows one author at most.
             for reader in readers.into_iter().filter(|reader| !unique(reader)) {
                 for author in self.columns(&named.table, &self.mentions.equal_to_column, false) {
-                    if author != reader {
+                    if author != reader && follows.len() < MOST_FOLLOWS {
                         follows.push(FollowDefinition {
                             table: named.table.clone(),
                             reader: reader.clone(),
@@ -315,14 +362,18 @@ impl<'a> ProposalSearch<'a> {
         matching.map(|(_, column)| column.name.clone()).collect()
     }
 
-    /// Tries one definition. `None`: the statement fits it, but does not need all of it, or is about one author only.
-    fn trial(
+    /// A definition without its name.
+    fn definition(
         &self,
         message: &MessageDefinition,
         author: &str,
         follow: Option<FollowDefinition>,
-    ) -> Result<Option<DefinitionTrial>, NarrowingRefusal> {
-        let mut definition = FeedDefinition {
+    ) -> Option<FeedDefinition> {
+        let is_followed = author == message.id;
+        if is_followed && follow.is_none() {
+            return None;
+        }
+        let definition = FeedDefinition {
             name: message.table.clone(),
             database: Some(self.known.database.clone()),
             ties: self.ties(message),
@@ -332,25 +383,67 @@ impl<'a> ProposalSearch<'a> {
             },
             follow,
         };
-        if definition.validate().is_err() {
+        definition.validate().is_ok().then_some(definition)
+    }
+
+    /// The statement's shape by these definitions together. Sets what they have to say of ties.
+    fn shape_by(
+        &self,
+        definitions: &mut [FeedDefinition],
+    ) -> Result<StatementShape, NarrowingRefusal> {
+        let shape = |definitions: &[FeedDefinition]| {
+            let names = definitions
+                .iter()
+                .map(|definition| definition.feed_names(&self.known.database));
+            let names: Vec<FeedNames> = names.collect();
+            let (first, others) = names.split_first().ok_or(NarrowingRefusal::Names)?;
+            shape_of_postings(self.query, self.words, first, others, self.known)
+        };
+        let shaped = shape(definitions);
+        if shaped.as_ref().err() != Some(&NarrowingRefusal::Joins) {
+            return shaped;
+        }
+        let mut ordered = definitions.to_vec();
+        ordered.iter_mut().for_each(|one| one.ties = TieOrder::Id);
+        match shape(&ordered) {
+            Ok(shape) => {
+                definitions.clone_from_slice(&ordered);
+                Ok(shape)
+            }
+            Err(_) => shaped,
+        }
+    }
+
+    /// Tries one definition. `None`: the statement fits it, but does not need all of it, or is about one author only.
+    fn trial(
+        &self,
+        message: &MessageDefinition,
+        author: &str,
+        follow: Option<FollowDefinition>,
+    ) -> Result<Option<DefinitionTrial>, NarrowingRefusal> {
+        let Some(mut definition) = self.definition(message, author, follow) else {
+            return Ok(None);
+        };
+        let ties = definition.ties;
+        let shaped = self.shape_by(std::slice::from_mut(&mut definition));
+        let obstacles = check(&definition, self.known).err().unwrap_or_default();
+        let has_several_rows = definition.ties != ties;
+        let readers = shaped
+            .as_ref()
+            .map_or(&[][..], |shape| &shape.authors.readers);
+        let is_constant = self.evidence.are_constant(readers);
+        // A mark, such as a kind, or a date of deletion that is 0.
+        let is_mark = is_constant
+            && (self.is_of_mark(&definition)
+                || self.evidence.are_marks(readers)
+                || obstacles
+                    .iter()
+                    .any(|one| matches!(one, FeedObstacle::NoIndex { .. })));
+        if is_mark {
             return Ok(None);
         }
-        let shape = |definition: &FeedDefinition| {
-            let feed = definition.feed_names(&self.known.database);
-            shape(self.query, self.words, &feed, self.known)
-        };
-        let obstacles = check(&definition, self.known).err().unwrap_or_default();
-        let mut shaped = shape(&definition);
-        if shaped.as_ref().err() == Some(&NarrowingRefusal::Joins) {
-            let ties = std::mem::replace(&mut definition.ties, TieOrder::Id);
-            match shape(&definition) {
-                Ok(shape) => shaped = Ok(shape),
-                Err(_) => definition.ties = ties,
-            }
-        }
-        let has_several_rows = shaped.as_ref().is_ok_and(StatementShape::orders_rows);
         let (fits, or_one) = match shaped {
-            Ok(shape) if !is_of(&shape, &definition) => return Ok(None),
+            Ok(shape) if !self.is_of(&shape.authors, &definition) => return Ok(None),
             Ok(shape) => (true, !shape.authors.single.is_empty()),
             Err(why)
                 if self.names_definition(&definition)
@@ -368,20 +461,126 @@ impl<'a> ProposalSearch<'a> {
             author_clause: self.author_clause(&definition),
             or_single_author: or_one,
             has_several_rows,
+            together_with: None,
             obstacles,
             definition,
         };
         Ok(Some(DefinitionTrial {
+            is_of_mark: is_constant || self.is_of_mark(&proposal.definition),
             proposal,
             matches_shape: fits,
             reader_bits: bits.map_or(0, |integer| integer.bits),
         }))
     }
 
+    /// Two feeds that only together have all messages of the statement: posts of whom I follow OR of my groups.
+    fn pair(
+        &self,
+        message: &MessageDefinition,
+        authors: &[String],
+        follows: &[FollowDefinition],
+    ) -> Option<Vec<FeedProposal>> {
+        // One of them may select a single author: posts of my groups OR my own.
+        let own = self.columns(&message.table, &self.mentions.equal_to_literal, true);
+        let is_new = |name: &&String| {
+            !authors.contains(name) && !message.order.contains(name) && **name != message.id
+        };
+        let each = authors
+            .iter()
+            .chain(own.iter().filter(is_new))
+            .flat_map(|author| {
+                let follows = follows
+                    .iter()
+                    .map(move |follow| (author, Some(follow.clone())));
+                [(author, None)].into_iter().chain(follows)
+            });
+        let each = each.filter_map(|(author, follow)| self.definition(message, author, follow));
+        let mut each: Vec<FeedDefinition> = each.take(MOST_TRIALS).collect();
+        // Those first whose reader is named by a literal.
+        each.sort_by_key(|one| {
+            let reader = one
+                .follow
+                .as_ref()
+                .map(|follow| follow.reader.to_ascii_lowercase());
+            let is_literal = |reader: &String| self.mentions.equal_to_literal.contains(reader);
+            (!reader.as_ref().is_some_and(is_literal), reader.is_none())
+        });
+        // Of all pairs the earlier ones, by the sum of both places.
+        let pairs = (1..2 * each.len()).flat_map(|sum| {
+            let firsts = 0..sum.div_ceil(2);
+            firsts
+                .filter_map(|first| Some([each.get(first)?, each.get(sum - first)?]))
+                .collect::<Vec<_>>()
+        });
+        let differ =
+            |[first, second]: &[&FeedDefinition; 2]| first.message.author != second.message.author;
+        let pairs = pairs
+            .filter(differ)
+            .take(MOST_TRIALS)
+            .map(|pair| pair.map(Clone::clone));
+        let fitting = pairs.filter_map(|mut pair| {
+            let shape = self.shape_by(&mut pair).ok()?;
+            let [first, second] = &pair;
+            let [posting] = shape.postings.as_slice() else {
+                return None;
+            };
+            let selections = [(&shape.authors, first), (&posting.authors, second)];
+            let is_of = |(authors, definition): (&AuthorSelection, &FeedDefinition)| {
+                self.is_of(authors, definition)
+            };
+            let is_single = |(authors, definition): (&AuthorSelection, &FeedDefinition)| {
+                let mut single = authors.single.iter();
+                definition.follow.is_none()
+                    && single.any(|one| !self.evidence.is_constant_literal(one))
+            };
+            let is_needed = selections.iter().all(|one| is_of(*one) || is_single(*one))
+                && selections.iter().any(|one| is_of(*one));
+            is_needed.then_some(())?;
+            let single = shape.authors.single.len() + posting.authors.single.len();
+            let proposal = |definition: &FeedDefinition, other: &FeedDefinition| FeedProposal {
+                author_clause: self.author_clause(definition),
+                or_single_author: single > 0,
+                has_several_rows: definition.ties != self.ties(message),
+                together_with: Some(other.message.author.clone()),
+                obstacles: check(definition, self.known).err().unwrap_or_default(),
+                definition: definition.clone(),
+            };
+            Some(vec![proposal(first, second), proposal(second, first)])
+        });
+        fitting.min_by_key(|pair| {
+            let marks = pair.iter().filter(|one| self.is_of_mark(&one.definition));
+            let obstacles = pair.iter().map(|one| one.obstacles.len());
+            let alone = pair.iter().filter(|one| one.definition.follow.is_none());
+            (marks.count(), alone.count(), obstacles.sum::<usize>())
+        })
+    }
+
+    /// True if the reader or the author is a column of few values.
+    fn is_of_mark(&self, definition: &FeedDefinition) -> bool {
+        let is_mark = |table: &str, column: &str| {
+            let of = (table.to_owned(), column.to_owned());
+            self.evidence.marks.contains(&of)
+        };
+        let message = &definition.message;
+        let follow = definition.follow.as_ref();
+        is_mark(&message.table, &message.author)
+            || follow.is_some_and(|follow| is_mark(&follow.table, &follow.reader))
+    }
+
+    /// True if the statement needs all of the definition, and is about several authors.
+    fn is_of(&self, authors: &AuthorSelection, definition: &FeedDefinition) -> bool {
+        match definition.follow {
+            Some(_) => !authors.readers.is_empty(),
+            None => !authors.lists.is_empty(),
+        }
+    }
+
     /// True if the statement names all parts of a definition, in suitable positions.
     fn names_definition(&self, definition: &FeedDefinition) -> bool {
-        let author = definition.message.author.to_ascii_lowercase();
-        definition.follow.is_some() || self.mentions.listed.contains(&author)
+        let message = &definition.message;
+        let author = message.author.to_ascii_lowercase();
+        message.author != message.id
+            && (definition.follow.is_some() || self.mentions.listed.contains(&author))
     }
 
     /// Who orders messages with equal keys: a statement that orders by the key alone is served in full only with the id.
@@ -412,14 +611,6 @@ impl<'a> ProposalSearch<'a> {
         listed
             .iter()
             .any(|name| *name != message.id && !message.order.contains(name))
-    }
-}
-
-/// True if the statement needs all of the definition, and is about several authors.
-fn is_of(shape: &StatementShape, definition: &FeedDefinition) -> bool {
-    match definition.follow {
-        Some(_) => !shape.authors.readers.is_empty(),
-        None => !shape.authors.lists.is_empty(),
     }
 }
 

@@ -16,6 +16,8 @@ pub struct FeedProposal {
     pub or_single_author: bool,
     /// A message may have several rows, which `ties = "id"` orders.
     pub has_several_rows: bool,
+    /// The author column of the other feed, which is needed as well.
+    pub together_with: Option<String>,
     /// The obstacles, as the table check reports them.
     pub obstacles: Vec<FeedObstacle>,
 }
@@ -55,6 +57,9 @@ impl fmt::Display for FeedProposal {
             (true, _) => write!(f, ", or which one author wrote"),
             (false, _) => Ok(()),
         }?;
+        if let Some(other) = &self.together_with {
+            write!(f, ", together with the feed by {other}")?;
+        }
         if self.definition.ties == TieOrder::Server {
             return Ok(());
         }

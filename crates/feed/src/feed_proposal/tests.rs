@@ -1,9 +1,11 @@
 //! Statements of an app, and the feed that each would be one of.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use super::{AuthorClause, FeedProposal, ProposalOutcome, propose};
+use super::{AuthorClause, FeedProposal, ProposalEvidence, ProposalOutcome, propose};
 use crate::catalogue::{CatalogueRows, DatabaseCatalogue};
+use crate::definition::TieOrder;
 use crate::refusal::NarrowingRefusal;
+use crate::words::StatementWords;
 use headwater_sql::NameCase;
 
 fn catalogue_rows(rows: &[&[&str]]) -> CatalogueRows {
@@ -62,13 +64,13 @@ fn app() -> DatabaseCatalogue {
 }
 
 fn outcome_of(text: &str) -> ProposalOutcome {
-    propose(text.as_bytes(), &app())
+    propose(text.as_bytes(), &app(), &ProposalEvidence::default())
 }
 
 #[track_caller]
 fn feed(text: &str) -> FeedProposal {
     match outcome_of(text) {
-        ProposalOutcome::Feed(proposal) => *proposal,
+        ProposalOutcome::Feeds(proposals) if proposals.len() == 1 => proposals[0].clone(),
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -264,13 +266,14 @@ fn an_unknown_table_is_named() {
 fn names_have_no_case_where_the_server_gives_them_none() {
     let folded = app().with_case(NameCase::Folded);
     let text = "SELECT S.id FROM Statuses S JOIN App.Profiles ON profiles.ID = s.Profile_Id WHERE S.profile_id IN (1, 2) ORDER BY S.id DESC LIMIT 20";
-    let found = propose(text.as_bytes(), &folded);
-    let ProposalOutcome::Feed(proposal) = found else {
+    let found = propose(text.as_bytes(), &folded, &ProposalEvidence::default());
+    let ProposalOutcome::Feeds(proposals) = found else {
         panic!("{found:?}");
     };
+    let proposal = &proposals[0];
     assert_eq!(proposal.definition.message.table, "statuses");
     assert!(matches!(
-        propose(text.as_bytes(), &app()),
+        outcome_of(text),
         ProposalOutcome::UnknownTables(_)
     ));
     let tables = super::required_tables(text.as_bytes(), NameCase::Folded);
@@ -290,4 +293,180 @@ fn names_have_no_case_where_the_server_gives_them_none() {
             .serves(&proposal.definition, "app")
     );
     assert_eq!(written.folded(NameCase::Sensitive), written);
+}
+
+/// The author columns of the feeds that a statement needs together, and who follows what in each.
+fn together(text: &str) -> Vec<(String, Option<String>)> {
+    let ProposalOutcome::Feeds(proposals) = outcome_of(text) else {
+        return Vec::new();
+    };
+    let each = proposals.into_iter().map(|one| {
+        let follow = one.definition.follow.map(|follow| follow.table);
+        (one.definition.message.author, follow)
+    });
+    let mut each: Vec<_> = each.collect();
+    each.sort();
+    each
+}
+
+#[test]
+fn a_statement_may_need_two_feeds() {
+    let of = |author: &str, follow: Option<&str>| (author.to_owned(), follow.map(str::to_owned));
+    let followed = "profile_id IN (SELECT following_id FROM followers WHERE profile_id = 7)";
+    let fans = "likes IN (SELECT whom FROM fans WHERE who = 7)";
+    for (condition, expected) in [
+        (
+            format!("({followed} OR {fans})"),
+            vec![
+                of("likes", Some("fans")),
+                of("profile_id", Some("followers")),
+            ],
+        ),
+        (
+            format!("({fans} OR profile_id = 7)"),
+            vec![of("likes", Some("fans")), of("profile_id", None)],
+        ),
+        (
+            format!("{followed} AND {fans}"),
+            vec![of("profile_id", Some("followers"))],
+        ),
+    ] {
+        let text = format!("SELECT id FROM statuses WHERE {condition} ORDER BY id DESC LIMIT 20");
+        assert_eq!(together(&text), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_reader_may_be_named_by_another_table_or_a_list_of_one() {
+    for condition in [
+        "profile_id IN (SELECT f.following_id FROM profiles p JOIN followers f ON f.profile_id = p.id WHERE p.id = 7)",
+        "profile_id IN (SELECT f.following_id FROM followers f WHERE f.profile_id IN (7))",
+        "7 IN (SELECT f.profile_id FROM followers f WHERE f.following_id = statuses.profile_id)",
+    ] {
+        let proposal = feed(&format!(
+            "SELECT id FROM statuses WHERE {condition} ORDER BY id DESC LIMIT 20"
+        ));
+        assert_eq!(follow(&proposal), FOLLOWERS, "{condition}");
+    }
+}
+
+#[test]
+fn messages_themselves_may_be_followed() {
+    let text = "SELECT s.id FROM statuses s JOIN fans f ON f.whom = s.id WHERE f.who = 7 ORDER BY s.created_at DESC LIMIT 20";
+    let proposal = feed(text);
+    assert_eq!(proposal.definition.message.author, "id");
+    assert_eq!(follow(&proposal), Some(("fans", "who", "whom")));
+    let list = "SELECT id FROM statuses WHERE id IN (1, 2) ORDER BY created_at DESC LIMIT 20";
+    assert_eq!(outcome_of(list), ProposalOutcome::Nothing);
+}
+
+#[test]
+fn what_never_varies_or_has_few_values_is_no_reader() {
+    let text = "SELECT s.id FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 7 AND f.accepted = 1 ORDER BY s.id DESC LIMIT 20";
+    let by = |evidence: &ProposalEvidence| match propose(text.as_bytes(), &app(), evidence) {
+        ProposalOutcome::Feeds(proposals) => {
+            follow(&proposals[0]).map(|(_, reader, _)| reader.to_owned())
+        }
+        _ => None,
+    };
+    let literals = StatementWords::read(text.as_bytes()).unwrap().words;
+    let literals = literals.iter().enumerate();
+    let literals: Vec<usize> = literals
+        .filter_map(|(at, word)| word.kind.is_literal().then_some(at))
+        .collect();
+    assert_eq!(
+        by(&ProposalEvidence::default()).as_deref(),
+        Some("profile_id")
+    );
+    let constant = |at: usize| ProposalEvidence {
+        constants: [literals[at]].into(),
+        ..ProposalEvidence::default()
+    };
+    assert_eq!(by(&constant(1)).as_deref(), Some("profile_id"));
+    assert_eq!(by(&constant(0)).as_deref(), Some("accepted"));
+    // Where neither varies, the one without an index is a mark.
+    let both = ProposalEvidence {
+        constants: literals.iter().copied().collect(),
+        ..ProposalEvidence::default()
+    };
+    assert_eq!(by(&both).as_deref(), Some("profile_id"));
+    let zero = ProposalEvidence {
+        zeros: both.constants.clone(),
+        ..both
+    };
+    assert_eq!(by(&zero), None);
+    let mark = |column: &str| ProposalEvidence {
+        marks: [("followers".to_owned(), column.to_owned())].into(),
+        ..ProposalEvidence::default()
+    };
+    assert_eq!(by(&mark("accepted")).as_deref(), Some("profile_id"));
+    assert_eq!(by(&mark("profile_id")).as_deref(), Some("accepted"));
+}
+
+#[test]
+fn rows_of_one_message_need_an_order() {
+    let text = "SELECT s.id, f.id FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id IN (7, 8) ORDER BY s.id DESC LIMIT 20";
+    let proposal = feed(text);
+    assert!(proposal.definition.ties == TieOrder::Id && proposal.has_several_rows);
+    assert!(
+        proposal
+            .to_string()
+            .contains("with several rows for a message")
+    );
+}
+
+#[test]
+fn a_flag_that_orders_first_is_refused() {
+    let text = "SELECT id FROM statuses WHERE profile_id IN (1, 2) ORDER BY state DESC, created_at DESC LIMIT 20";
+    assert_eq!(
+        outcome_of(text),
+        ProposalOutcome::Refused(NarrowingRefusal::Order)
+    );
+}
+
+#[test]
+fn of_hundreds_of_columns_a_bounded_number_is_tried() {
+    let conditions: Vec<String> = (0..200).map(|at| format!("a.c{at} = b.d{at}")).collect();
+    let text = format!(
+        "SELECT a.id FROM a JOIN b WHERE {} ORDER BY a.id DESC LIMIT 9",
+        conditions.join(" AND ")
+    );
+    let columns: Vec<Vec<String>> = ["a", "b"]
+        .into_iter()
+        .flat_map(|table| {
+            let prefix = if table == "a" { "c" } else { "d" };
+            let names = (0..200).map(move |at| format!("{prefix}{at}"));
+            let names = std::iter::once("id".to_owned()).chain(names);
+            names.map(move |name| {
+                vec![
+                    table.to_owned(),
+                    name,
+                    "int".into(),
+                    "NO".into(),
+                    String::new(),
+                ]
+            })
+        })
+        .collect();
+    let columns: Vec<Vec<&str>> = columns
+        .iter()
+        .map(|row| row.iter().map(String::as_str).collect())
+        .collect();
+    let columns: Vec<&[&str]> = columns.iter().map(Vec::as_slice).collect();
+    let known = DatabaseCatalogue::read(
+        "app",
+        &[
+            catalogue_rows(&[
+                &["a", "BASE TABLE", "InnoDB"],
+                &["b", "BASE TABLE", "InnoDB"],
+            ]),
+            catalogue_rows(&columns),
+            catalogue_rows(&[
+                &["a", "PRIMARY", "0", "id", "NULL"],
+                &["b", "PRIMARY", "0", "id", "NULL"],
+            ]),
+        ],
+    );
+    let outcome = propose(text.as_bytes(), &known, &ProposalEvidence::default());
+    assert!(!matches!(outcome, ProposalOutcome::Feeds(_)), "{outcome:?}");
 }
