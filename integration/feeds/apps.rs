@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use super::app::steady_statistics;
 use super::discover::{await_listener, interrupted, sections, spawn};
 use super::served::PATIENT;
 use crate::kit::database::Database;
@@ -239,17 +240,41 @@ fn verdict(before: &Counts, after: &Counts) -> String {
     }
 }
 
+/// How long a statement took, each time.
+#[derive(Default)]
+struct Times {
+    through: Vec<Duration>,
+    direct: Vec<Duration>,
+}
+
+impl Times {
+    /// Both medians in microseconds.
+    fn medians(&mut self) -> String {
+        let median = |times: &mut Vec<Duration>| {
+            times.sort();
+            times[times.len() / 2].as_micros()
+        };
+        let (direct, through) = (median(&mut self.direct), median(&mut self.through));
+        format!("{direct} us directly, {through} us through Headwater")
+    }
+}
+
 /// One answer on both sides.
 fn compare(
     (proxy, proxied): (&Proxy, &mut Reader),
     direct: &mut Reader,
     [statement, ordered]: [&Statement; 2],
     values: &mut Values<'_>,
+    times: &mut Times,
 ) -> String {
     let before = proxy.counts();
+    let begun = Instant::now();
     let answer = proxied.rows(statement, values);
+    times.through.push(begun.elapsed());
     let verdict = verdict(&before, &proxy.counts());
+    let begun = Instant::now();
     let expected = direct.rows(ordered, values);
+    times.direct.push(begun.elapsed());
     assert_eq!(
         answer.len(),
         expected.len(),
@@ -272,6 +297,9 @@ fn is_answered(verdict: &str) -> bool {
     ["feeds_narrowed", "feeds_kept"].contains(&verdict)
 }
 
+/// What the line of a statement says that has to be answered and is not.
+const NOT_ANSWERED: &str = ", and has to be answered";
+
 /// A database with the app's tables and rows.
 fn made(server: &'static Server, app: &App) -> Database {
     let database = Database::empty(server, "feedapp");
@@ -280,6 +308,14 @@ fn made(server: &'static Server, app: &App) -> Database {
     for text in app.schema.iter().chain(&app.fill) {
         root.ok(text);
     }
+    let tables = root.rows("SHOW TABLES");
+    let tables: Vec<String> = tables
+        .into_iter()
+        .filter_map(|row| row.into_iter().next()?)
+        .map(|table| format!("`{table}`"))
+        .collect();
+    let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
+    steady_statistics(&mut root, &tables);
     database
 }
 
@@ -315,18 +351,15 @@ fn run(
         let [statement, ordered] = with_order(statement, feeds, &mut random);
         let mut direct = Reader::new(database.connect(), &ordered);
         let mut proxied = Reader::new(proxy.login(&database.login()), &statement);
-        let mut last = String::new();
+        let (mut last, mut times) = (String::new(), Times::default());
         let (mut turn, begun, deadline) = (0, Instant::now(), patience());
         // Memory is loaded at the first statements, and on a busy machine later.
         while turn < turns || has_to_be(&statement) && !is_answered(&last) {
             turn += 1;
-            assert!(
-                Instant::now() < deadline,
-                "{} {}: {last}\n{}",
-                app.app,
-                statement.name,
-                proxy.log()
-            );
+            if Instant::now() >= deadline {
+                last.push_str(NOT_ANSWERED);
+                break;
+            }
             if turn > turns {
                 pause_since(begun);
             }
@@ -336,13 +369,18 @@ fn run(
             }
             let mut values = Values::new(&mut random);
             let sides = (proxy, &mut proxied);
-            last = compare(sides, &mut direct, [&statement, &ordered], &mut values);
+            let texts = [&statement, &ordered];
+            last = compare(sides, &mut direct, texts, &mut values, &mut times);
             // Without autocommit the next page is of a transaction of its own.
             for reader in [&mut direct, &mut proxied] {
                 reader.client.ok("ROLLBACK");
             }
         }
-        report.push(format!("{} | {} | {last}", app.app, statement.name));
+        let medians = times.medians();
+        report.push(format!(
+            "{} | {} | {last} | {medians}",
+            app.app, statement.name
+        ));
     }
     report
 }
@@ -470,13 +508,16 @@ fn on_apps(run: fn(&'static Server, &App, u64) -> Vec<String>) {
         let report: Vec<String> = reports.collect();
         let answered = report
             .iter()
-            .filter(|line| line.contains("feeds_narrowed") || line.contains("feeds_kept"));
+            .filter(|line| line.contains("| feeds_narrowed |") || line.contains("| feeds_kept |"));
         println!(
             "{}\n{} of {} from memory",
             report.join("\n"),
             answered.count(),
             report.len()
         );
+        let missing = report.iter().filter(|line| line.contains(NOT_ANSWERED));
+        let missing: Vec<&String> = missing.collect();
+        assert!(missing.is_empty(), "{missing:#?}");
     });
 }
 
