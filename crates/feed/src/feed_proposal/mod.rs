@@ -1,6 +1,6 @@
 //! Proposes the feed of a statement: the section of the settings that would narrow it, found by trial.
 //!
-//! Names from the statement are put into a definition, and [`shape`] decides whether the statement fits it. So the code that serves a feed
+//! Names from the statement are put into a definition, and [`shape_of_postings`] decides whether the statement fits it. So the code that serves a feed
 //! also recognises it, without a second recogniser. Where the statement came from does not matter.
 
 mod column_mentions;
