@@ -569,11 +569,7 @@ fn narrowed_is_own(
         None => text.as_bytes().to_vec(),
     };
     let own = evaluator::rows(&reference_parser::read(&original)?, tables)?;
-    // Rows in another order give the same page, but that the SELECT around it may leave an order to the server.
-    if shape.page_in_outer.is_none() && !(shape.ties && tied) {
-        let turned = evaluator::rows(&reference_parser::read(&original)?, &turned(tables))?;
-        assert_eq!(turned, own, "{text}\n{tables:?}");
-    }
+    let from_turned = evaluator::rows(&reference_parser::read(&original)?, &turned(tables))?;
     let least = match shape.page_in_outer {
         Some(_) => 1,
         None => request.limit,
@@ -602,6 +598,10 @@ fn narrowed_is_own(
             "{text}\n{}\n{tables:?}",
             String::from_utf8_lossy(&narrowed)
         );
+        // Its order is total, but that a SELECT around it may leave an order to the server.
+        if shape.page_in_outer.is_none() {
+            assert_eq!(from_turned, own, "{text}\n{tables:?}");
+        }
         outcome = PlanOutcome::Equal;
     }
     Some(outcome)
