@@ -57,12 +57,7 @@ pub struct TableIndex {
 /// The queries for tables of a database. [`DatabaseCatalogue::read`] takes their replies.
 #[must_use]
 pub fn catalogue_queries(database: &str, tables: &[String]) -> [String; 3] {
-    let names: Vec<String> = tables.iter().map(|name| hex_literal(name)).collect();
-    let those = format!(
-        "TABLE_SCHEMA = {} AND TABLE_NAME IN ({})",
-        hex_literal(database),
-        names.join(",")
-    );
+    let those = tables_condition(database, tables);
     [
         format!(
             "SELECT TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {those}"
@@ -78,7 +73,18 @@ pub fn catalogue_queries(database: &str, tables: &[String]) -> [String; 3] {
     ]
 }
 
-fn cell(row: &[Option<Vec<u8>>], at: usize) -> String {
+/// The condition for rows of `information_schema` about these tables.
+pub(crate) fn tables_condition(database: &str, tables: &[String]) -> String {
+    let names: Vec<String> = tables.iter().map(|name| hex_literal(name)).collect();
+    format!(
+        "TABLE_SCHEMA = {} AND TABLE_NAME IN ({})",
+        hex_literal(database),
+        names.join(",")
+    )
+}
+
+/// A cell as text; NULL is empty.
+pub(crate) fn cell(row: &[Option<Vec<u8>>], at: usize) -> String {
     let cell = row.get(at).and_then(Option::as_deref);
     String::from_utf8_lossy(cell.unwrap_or_default()).into_owned()
 }

@@ -64,7 +64,7 @@ pub struct StatementShape {
     pub ties: bool,
     /// Other columns order messages of one key: candidates have to be all of a key's, or none.
     pub whole_keys: bool,
-    /// Where the id is added as the last key of ORDER BY, where the feed orders messages of one key by it.
+    /// Keys that are added to each ORDER BY, where the feed orders what that leaves equal.
     pub tie_breaks: Vec<TieBreak>,
     /// The word FROM of the page, where another SELECT is around it.
     pub page_in_outer: Option<usize>,

@@ -118,10 +118,12 @@ async fn survey_feed(
             }
         }
         Err(obstacles) => {
+            let lacks_index = |one: &FeedObstacle| matches!(one, FeedObstacle::NoIndex { .. });
             let query = statistics_query(database, &tables(definition));
-            let statistics = query_all(&mut conn, &[query]).await?.into_iter().next();
-            let statistics = statistics.and_then(Result::ok).unwrap_or_default();
-            let rows = TableStatistics::read(&statistics).rows;
+            let query = obstacles.iter().any(lacks_index).then_some(query);
+            let statistics = query_all(&mut conn, query.as_slice()).await?;
+            let statistics = statistics.into_iter().next().and_then(Result::ok);
+            let rows = TableStatistics::read(&statistics.unwrap_or_default()).rows;
             found.extend(obstacles.iter().map(|obstacle| with_cost(obstacle, &rows)));
         }
     }

@@ -12,9 +12,8 @@ use headwater_feed::feed_proposal::{
 use headwater_feed::normalization::normalized_text;
 use headwater_feed::tally::StatementStats;
 use headwater_feed::template::TableName;
-use headwater_feed::words::StatementWords;
 use headwater_server::config::ServeSettings;
-use headwater_sql::word_search::contains_whole_word;
+use headwater_sql::lexer::Lexer;
 use headwater_sql::{NameCase, hex_literal};
 
 /// The most tables read in one database.
@@ -167,10 +166,10 @@ async fn classify_in_database(
                 replies.try_into().unwrap_or_default();
             let read = DatabaseCatalogue::read(database, &[tables, columns, indexes]);
             let mut suspects = TableStatistics::read(&statistics).suspects;
-            suspects.retain(|(_, column)| {
-                let mut texts = read_ones.iter().map(|(text, _)| text.as_bytes());
-                texts.any(|text| contains_whole_word(text, &column.to_ascii_uppercase()))
-            });
+            let texts = read_ones.iter().map(|(text, _)| text.as_bytes());
+            let names = texts.flat_map(|text| Lexer::new(text).filter_map(|word| word.name()));
+            let names: BTreeSet<String> = names.map(|name| name.to_ascii_lowercase()).collect();
+            suspects.retain(|(_, column)| names.contains(&column.to_ascii_lowercase()));
             (
                 read.with_case(server.case()),
                 marks_among(server, database, suspects).await?,
@@ -180,25 +179,12 @@ async fn classify_in_database(
     let classified = read_ones.into_iter().map(|(text, sent)| {
         let evidence = ProposalEvidence {
             constants: sent.statement.constants(),
-            zeros: zeros(text.as_bytes()),
             marks: marks.clone(),
         };
         let outcome = feed_proposal::propose(text.as_bytes(), &known, &evidence);
         (outcome, sent.statement.seen, sent.relay_reason)
     });
     Ok(classified.collect())
-}
-
-/// The words of a text that are 0.
-fn zeros(text: &[u8]) -> BTreeSet<usize> {
-    let words = StatementWords::read(text);
-    let count = words.as_ref().map_or(0, |words| words.words.len());
-    let zeros = (0..count).filter(|at| {
-        words
-            .as_ref()
-            .is_some_and(|words| words.text(*at, text) == b"0")
-    });
-    zeros.collect()
 }
 
 /// Those of these columns that hold few values. One that may not be read is none.

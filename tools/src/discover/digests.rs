@@ -132,7 +132,6 @@ fn classify_row(rows: &CatalogueRows, row: usize, longest: u64) -> DigestClass {
     DigestClass::Seen(DiscoveredStatement {
         seen: StatementStats {
             database,
-            normalized_text: String::new(),
             text,
             prepared,
             times: number(rows, row, 3),
@@ -140,7 +139,7 @@ fn classify_row(rows: &CatalogueRows, row: usize, longest: u64) -> DigestClass {
             total: Duration::from_nanos(number(rows, row, 4) / 1_000),
             rows_read: Some(number(rows, row, 5)),
             rows_sent: number(rows, row, 6),
-            varying: std::collections::BTreeSet::new(),
+            ..StatementStats::default()
         },
         is_digest: digest,
     })

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::check::ProposedFeedCheck;
 use headwater_feed::FeedDefinition;
-use headwater_feed::definition::TieOrder;
 use headwater_feed::feed_proposal::FeedProposal;
 use headwater_feed::tally::StatementStats;
 use headwater_server::config::ServeSettings;
@@ -42,9 +41,7 @@ pub(super) fn group_statements(
         match feeds.iter_mut().find(same) {
             Some(feed) => {
                 // What one of its statements needs, all get.
-                if definition.ties == TieOrder::Id {
-                    feed.definition.ties = TieOrder::Id;
-                }
+                feed.definition.ties = feed.definition.ties.max(definition.ties);
                 feed.statements.push((shape, stats));
             }
             None => feeds.push(DiscoveredFeed {

@@ -11,9 +11,9 @@ mod flags;
 mod relay_listener;
 mod report;
 
-use crate::check::{self, CheckError, ProposedFeedCheck};
 use std::collections::BTreeSet;
 
+use crate::check::{self, CheckError, ProposedFeedCheck};
 use futures_util::future::LocalBoxFuture;
 use headwater_feed::digest;
 use headwater_feed::tally::StatementStats;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use headwater_sql::{hex_literal, quoted};
+use headwater_sql::quoted;
 
-use crate::catalogue::CatalogueRows;
+use crate::catalogue::{CatalogueRows, cell, tables_condition};
 use crate::query::{Literal, LiteralList};
 
 /// A column with at most so many different values is a mark, such as a kind or a state.
@@ -17,8 +17,6 @@ const ROWS_OF_MARK: u64 = 100;
 pub struct ProposalEvidence {
     /// Words that are the same literal in all of the statement's texts, where other literals varied.
     pub constants: BTreeSet<usize>,
-    /// Those of [`Self::constants`] that are 0.
-    pub zeros: BTreeSet<usize>,
     /// Columns that hold few values, by table.
     pub marks: BTreeSet<(String, String)>,
 }
@@ -43,19 +41,6 @@ impl ProposalEvidence {
             Literal::Decimal | Literal::Moment(_) | Literal::Parameter(_) | Literal::Null => false,
         }
     }
-
-    /// True if each of these readers is TRUE, FALSE, 0 or a string.
-    pub(super) fn are_marks(&self, readers: &[LiteralList]) -> bool {
-        let is_mark = |literal: &Literal| match literal {
-            Literal::Truth(_) | Literal::Text(_) => true,
-            Literal::Number(at) => self.zeros.contains(at),
-            _ => false,
-        };
-        readers.iter().all(|list| match list {
-            LiteralList::Each(literals) => literals.iter().all(is_mark),
-            LiteralList::Whole(_) => false,
-        })
-    }
 }
 
 /// The sizes of tables and indexes, as the server estimates them.
@@ -70,13 +55,11 @@ pub struct TableStatistics {
 /// The query for the statistics of these tables of a database. [`TableStatistics::read`] takes its reply.
 #[must_use]
 pub fn statistics_query(database: &str, tables: &[String]) -> String {
-    let names: Vec<String> = tables.iter().map(|name| hex_literal(name)).collect();
+    let those = tables_condition(database, tables);
     format!(
-        "SELECT t.TABLE_NAME, t.TABLE_ROWS, s.COLUMN_NAME, s.CARDINALITY FROM information_schema.TABLES t \
-         LEFT JOIN information_schema.STATISTICS s ON s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME AND s.SEQ_IN_INDEX = 1 \
-         WHERE t.TABLE_SCHEMA = {} AND t.TABLE_NAME IN ({})",
-        hex_literal(database),
-        names.join(",")
+        "SELECT t.TABLE_NAME, t.TABLE_ROWS, s.COLUMN_NAME, s.CARDINALITY FROM \
+         (SELECT * FROM information_schema.TABLES WHERE {those}) t LEFT JOIN \
+         (SELECT * FROM information_schema.STATISTICS WHERE {those} AND SEQ_IN_INDEX = 1) s ON s.TABLE_NAME = t.TABLE_NAME"
     )
 }
 
@@ -94,9 +77,8 @@ pub fn mark_query(database: &str, (table, column): &(String, String)) -> String 
 /// True if the reply to [`mark_query`] says so.
 #[must_use]
 pub fn is_mark(reply: &CatalogueRows) -> bool {
-    let cell = reply.first().and_then(|row| row.first()?.as_deref());
-    let count = cell.and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok());
-    count.is_some_and(|count| count <= MOST_MARKS)
+    let count = reply.first().map(|row| cell(row, 0).parse::<u64>());
+    count.is_some_and(|count| count.is_ok_and(|count| count <= MOST_MARKS))
 }
 
 impl TableStatistics {
@@ -105,19 +87,12 @@ impl TableStatistics {
     pub fn read(reply: &CatalogueRows) -> TableStatistics {
         let mut read = TableStatistics::default();
         for row in reply {
-            let text = |at: usize| {
-                let cell = row.get(at).and_then(Option::as_deref)?;
-                Some(String::from_utf8_lossy(cell).into_owned())
-            };
-            let number = |at: usize| text(at)?.parse::<u64>().ok();
-            let Some(table) = text(0) else {
-                continue;
-            };
-            let rows = number(1).unwrap_or_default();
-            let values = number(3).unwrap_or_default();
-            if let Some(column) = text(2)
+            let number = |at: usize| cell(row, at).parse::<u64>().unwrap_or_default();
+            let (table, rows) = (cell(row, 0), number(1));
+            let column = cell(row, 2);
+            if !column.is_empty()
                 && rows >= ROWS_OF_MARK
-                && rows >= values.saturating_mul(ROWS_OF_MARK)
+                && rows >= number(3).saturating_mul(ROWS_OF_MARK)
             {
                 read.suspects.insert((table.clone(), column));
             }
@@ -134,8 +109,8 @@ mod tests {
     #[test]
     fn a_column_of_few_values_in_many_rows_is_a_mark() {
         let row = |cells: [&str; 4]| {
-            let cell = |cell: &str| (cell != "NULL").then(|| cell.as_bytes().to_vec());
-            cells.map(cell).to_vec()
+            let bytes = |cell: &str| (cell != "NULL").then(|| cell.as_bytes().to_vec());
+            cells.map(bytes).to_vec()
         };
         let read = TableStatistics::read(&vec![
             row(["follows", "5000", "id", "5000"]),

@@ -1,7 +1,7 @@
 //! Proposes the feed of a statement: the section of the settings that would narrow it, found by trial.
 //!
-//! Names from the statement are put into a definition, and [`shape_of_postings`] decides whether the statement fits it. So the code that serves a feed
-//! also recognises it, without a second recogniser. Where the statement came from does not matter.
+//! Names from the statement are put into a definition, and [`shape_of_postings`] decides whether the statement fits it. So the code that
+//! serves a feed also recognises it, without a second recogniser. Where the statement came from does not matter.
 
 mod column_mentions;
 mod evidence;
@@ -22,7 +22,7 @@ use crate::authors::AuthorSelection;
 use crate::catalogue::DatabaseCatalogue;
 use crate::definition::{FeedDefinition, FollowDefinition, MessageDefinition, TieOrder};
 use crate::parser::parse_as;
-use crate::query::{ColumnReference, FeedSelect, OrderKey, TableReference};
+use crate::query::{ColumnReference, FeedSelect, Literal, LiteralList, OrderKey, TableReference};
 use crate::refusal::NarrowingRefusal;
 use crate::schema::ComparisonClass;
 use crate::scope::NameScope;
@@ -77,6 +77,7 @@ pub fn propose(
         Ok((query, words)) => {
             let mentions = ColumnMentions::of(&query);
             let search = ProposalSearch {
+                text,
                 query: &query,
                 words: &words,
                 known,
@@ -136,6 +137,7 @@ impl DefinitionTrial {
 }
 
 struct ProposalSearch<'a> {
+    text: &'a [u8],
     query: &'a FeedSelect,
     words: &'a StatementWords,
     known: &'a DatabaseCatalogue,
@@ -432,10 +434,11 @@ impl ProposalSearch<'_> {
             .as_ref()
             .map_or(&[][..], |shape| &shape.authors.readers);
         let is_constant = self.evidence.are_constant(readers);
+        let has_few_values = self.is_of_mark(&definition);
         // A mark, such as a kind, or a date of deletion that is 0.
         let is_mark = is_constant
-            && (self.is_of_mark(&definition)
-                || self.evidence.are_marks(readers)
+            && (has_few_values
+                || self.are_marks(readers)
                 || obstacles
                     .iter()
                     .any(|one| matches!(one, FeedObstacle::NoIndex { .. })));
@@ -443,7 +446,7 @@ impl ProposalSearch<'_> {
             return Ok(None);
         }
         let (fits, or_one) = match shaped {
-            Ok(shape) if !self.is_of(&shape.authors, &definition) => return Ok(None),
+            Ok(shape) if !is_of(&shape.authors, &definition) => return Ok(None),
             Ok(shape) => (true, !shape.authors.single.is_empty()),
             Err(why)
                 if self.names_definition(&definition)
@@ -466,7 +469,7 @@ impl ProposalSearch<'_> {
             definition,
         };
         Ok(Some(DefinitionTrial {
-            is_of_mark: is_constant || self.is_of_mark(&proposal.definition),
+            is_of_mark: is_constant || has_few_values,
             proposal,
             matches_shape: fits,
             reader_bits: bits.map_or(0, |integer| integer.bits),
@@ -525,16 +528,15 @@ impl ProposalSearch<'_> {
                 return None;
             };
             let selections = [(&shape.authors, first), (&posting.authors, second)];
-            let is_of = |(authors, definition): (&AuthorSelection, &FeedDefinition)| {
-                self.is_of(authors, definition)
-            };
             let is_single = |(authors, definition): (&AuthorSelection, &FeedDefinition)| {
                 let mut single = authors.single.iter();
                 definition.follow.is_none()
                     && single.any(|one| !self.evidence.is_constant_literal(one))
             };
-            let is_needed = selections.iter().all(|one| is_of(*one) || is_single(*one))
-                && selections.iter().any(|one| is_of(*one));
+            let is_needed = selections
+                .iter()
+                .all(|one| is_of(one.0, one.1) || is_single(*one))
+                && selections.iter().any(|one| is_of(one.0, one.1));
             is_needed.then_some(())?;
             let single = shape.authors.single.len() + posting.authors.single.len();
             let proposal = |definition: &FeedDefinition, other: &FeedDefinition| FeedProposal {
@@ -567,12 +569,17 @@ impl ProposalSearch<'_> {
             || follow.is_some_and(|follow| is_mark(&follow.table, &follow.reader))
     }
 
-    /// True if the statement needs all of the definition, and is about several authors.
-    fn is_of(&self, authors: &AuthorSelection, definition: &FeedDefinition) -> bool {
-        match definition.follow {
-            Some(_) => !authors.readers.is_empty(),
-            None => !authors.lists.is_empty(),
-        }
+    /// True if each of these readers is TRUE, FALSE, 0 or a string.
+    fn are_marks(&self, readers: &[LiteralList]) -> bool {
+        let is_mark = |literal: &Literal| match literal {
+            Literal::Truth(_) | Literal::Text(_) => true,
+            Literal::Number(at) => self.words.text(*at, self.text) == b"0",
+            _ => false,
+        };
+        readers.iter().all(|list| match list {
+            LiteralList::Each(literals) => literals.iter().all(is_mark),
+            LiteralList::Whole(_) => false,
+        })
     }
 
     /// True if the statement names all parts of a definition, in suitable positions.
@@ -611,6 +618,14 @@ impl ProposalSearch<'_> {
         listed
             .iter()
             .any(|name| *name != message.id && !message.order.contains(name))
+    }
+}
+
+/// True if the statement needs all of the definition, and is about several authors.
+fn is_of(authors: &AuthorSelection, definition: &FeedDefinition) -> bool {
+    match definition.follow {
+        Some(_) => !authors.readers.is_empty(),
+        None => !authors.lists.is_empty(),
     }
 }
 
