@@ -1,5 +1,6 @@
 //! Concurrent writers cause no false differences.
 
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -13,24 +14,25 @@ const AGAIN: &str = " had to be asked again";
 /// Each takes some tenths of a second.
 const ROUNDS: u32 = 60;
 
-/// Inserts, deletes, follows and unfollows.
-fn write(client: &mut WireClient, random: &mut Random) {
+/// Inserts and follows, or deletes and unfollows, and edits. Pages only grow or only shrink during a comparison: a change that is taken back
+/// within it would look as a late answer.
+fn write(client: &mut WireClient, random: &mut Random, grow: bool) {
     let (reader, author) = (1 + random.below(READERS), 1 + random.below(USERS));
-    match random.below(6) {
-        0 => client.ok(&format!(
+    match (random.below(3), grow) {
+        (0, true) => client.ok(&format!(
             "INSERT IGNORE INTO follower VALUES ({reader}, {author})"
         )),
-        1 => client.ok(&format!(
+        (0, false) => client.ok(&format!(
             "DELETE FROM follower WHERE user_id = {reader} AND follower_id = {author}"
         )),
-        2 => client.ok(&format!(
+        (1, true) => client.ok(&format!(
+            "INSERT INTO message (user_id, body) VALUES ({author}, 'new')"
+        )),
+        (1, false) => client.ok(&format!(
             "DELETE FROM message WHERE user_id = {author} ORDER BY id DESC LIMIT 1"
         )),
-        3 => client.ok(&format!(
-            "UPDATE message SET body = CONCAT('edited ', RAND()) WHERE user_id = {author} ORDER BY id DESC LIMIT 2"
-        )),
         _ => client.ok(&format!(
-            "INSERT INTO message (user_id, body) VALUES ({author}, 'new')"
+            "UPDATE message SET body = CONCAT('edited ', RAND()) WHERE user_id = {author} ORDER BY id DESC LIMIT 2"
         )),
     };
 }
@@ -39,14 +41,16 @@ fn write(client: &mut WireClient, random: &mut Random) {
 fn a_server_that_is_written_to_has_no_differences() {
     on_each_quiet_server(|server| {
         let scene = Scene::of(server, "verify_writers");
-        let done = AtomicBool::new(false);
+        let (done, grow) = (AtomicBool::new(false), RwLock::new(true));
         let verified = thread::scope(|scope| {
             for seed in 1..=2 {
-                let (scene, done) = (&scene, &done);
+                let (scene, done, grow) = (&scene, &done, &grow);
                 scope.spawn(move || {
                     let (mut client, mut random) = (scene.database.connect(), Random(seed));
                     while !done.load(Ordering::Relaxed) {
-                        write(&mut client, &mut random);
+                        let grow = grow.read().unwrap();
+                        write(&mut client, &mut random, *grow);
+                        drop(grow);
                         thread::sleep(Duration::from_millis(3));
                     }
                 });
@@ -57,6 +61,9 @@ fn a_server_that_is_written_to_has_no_differences() {
                 if verified.status != 0 || verified.report.contains(AGAIN) {
                     break;
                 }
+                let mut grow = grow.write().unwrap();
+                *grow = !*grow;
+                drop(grow);
                 verified = scene.verify(&[]);
             }
             done.store(true, Ordering::Relaxed);

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headwater_rows::template::CacheKeyTable;
+use headwater_timeline::KeyType;
 use headwater_timeline::index::TableId;
 
 use crate::binding::{FeedColumnTypes, FeedStatement, PostingRequest, index_numbers};
@@ -170,6 +171,19 @@ impl Template {
             posting_feeds: feeds,
             ..self
         }
+    }
+
+    /// True where its rows, or their order, depend on the session's time zone.
+    #[must_use]
+    pub fn depends_on_time_zone(&self) -> bool {
+        self.shape.zoned || matches!(self.types.key, Some(KeyType::Timestamp(_)))
+    }
+
+    /// True where it compares a TIMESTAMP with a value, which the server may have read at PREPARE, in the time zone of then.
+    #[must_use]
+    pub fn compares_timestamps(&self) -> bool {
+        let is_bounded = self.shape.bounds.iter().any(|bounds| !bounds.is_empty());
+        self.shape.zoned || is_bounded && self.depends_on_time_zone()
     }
 
     /// Reads what a statement selects by the columns of other feeds.

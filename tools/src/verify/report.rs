@@ -224,7 +224,8 @@ impl<'a> VerifyReport<'a> {
         if all.late > 0 {
             self.line(
                 "Answers that were late differed while the server's own was the same before and after, and were equal when both were asked \
-                 again: as freshness.mode bounded and session allow; in mode strict please report it.",
+                 again: as freshness.mode bounded and session allow. In mode strict a change that was taken back between the questions can look \
+                 like this; if nobody made one, please report it.",
             );
         }
         if all.tied > 0 {

@@ -22,7 +22,7 @@ mod run_remainder;
 mod verdict;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::ops::DerefMut;
 use std::sync::Arc;

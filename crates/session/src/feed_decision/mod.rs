@@ -37,7 +37,6 @@ use headwater_feed::result_metadata::{PlanSettings, ServerPlan};
 use headwater_feed::template::{ExecutionChoice, OutcomeCounters};
 use headwater_feed::{NarrowingRefusal, Template};
 use headwater_rows::template::ResultEnvelope;
-use headwater_timeline::KeyType;
 use headwater_timeline::index::{KeyedMessage, MessageRange};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::command;
@@ -91,6 +90,8 @@ enum FeedStage {
     Begin,
     /// Queries the session's settings; it was last known to be in this database.
     Settings(ServedStatement, Vec<u8>),
+    /// Queries the settings before an execution that is relayed for this reason.
+    SettingsOfPrepare(FeedRelayReason),
     Proving(ServedStatement, MissingProofs),
     ReadingVariables(ServedStatement),
     RequestingCandidates(ServedStatement, CandidateQuery),
@@ -322,6 +323,10 @@ impl FeedStage {
                 context.is_in(&database)?;
                 context.prove(subject)
             }
+            (FeedStage::SettingsOfPrepare(reason), FeedInput::Answers(answers)) => {
+                context.take_settings_of_prepare(answers.first())?;
+                Err(reason)
+            }
             (FeedStage::Proving(subject, unproved), FeedInput::Answers(answers)) => {
                 context.take_proofs(&subject, unproved, answers)?;
                 context.read_variables(subject)
@@ -444,7 +449,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let ahead = self.session.state.utc_offset();
         // MySQL may sort by the session's local time, and both servers compare that by row, but UTC by index: in the hour that occurs
         // twice, order and result depend on the plan.
-        if is_zoned(template) && ahead.is_none() {
+        if template.depends_on_time_zone() && ahead.is_none() {
             return Err(FeedRelayReason::TimeZone);
         }
         if self.is_planned(template) && !self.is_explainable(template) {
@@ -703,11 +708,6 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let begun = self.begun.unwrap_or(self.now);
         self.now.saturating_duration_since(begun).as_micros() as f64
     }
-}
-
-/// True where its rows, or their order, depend on the session's time zone.
-fn is_zoned(template: &Template) -> bool {
-    matches!(template.types.key, Some(KeyType::Timestamp(_))) || template.shape.zoned
 }
 
 fn candidate_request(

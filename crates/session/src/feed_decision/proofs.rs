@@ -6,7 +6,7 @@ use headwater_wire::resultset::QueryReply;
 
 use super::{
     FeedContext, FeedKnowledge, FeedRelayReason, FeedStage, FeedTransition, ServedStatement,
-    is_zoned, prepared, query_session,
+    prepared, query_session,
 };
 use crate::call_relay_reason::CallRelayReason;
 use crate::session_state::ReadRight;
@@ -56,7 +56,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
         let prepared = prepared(self.executed, self.named.as_deref());
         let current = self.session.state.current();
-        let zoned = is_zoned(&subject.template);
+        let zoned = subject.template.compares_timestamps();
         if prepared.is_some_and(|feed| !feed.is_read_alike(current, zoned)) {
             return Err(FeedRelayReason::Execution);
         }

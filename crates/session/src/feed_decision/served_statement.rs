@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use headwater_feed::words::StatementWords;
 use headwater_feed::{NarrowingRefusal, Template};
+use headwater_wire::resultset::QueryReply;
 
 use super::{
-    FeedContext, FeedKnowledge, FeedRelayReason, FeedStage, FeedTransition, TemplateLookup,
-    prepared, query_session,
+    FeedAction, FeedContext, FeedKnowledge, FeedRelayReason, FeedStage, FeedTransition,
+    TemplateLookup, prepared, query_session,
 };
 use crate::call_relay_reason::CallRelayReason;
 use crate::settings_probe;
@@ -27,12 +28,12 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         // the feed, for the session.
         let lookup = self.find_template();
         if self.knowledge.are_suspended() {
-            return Err(FeedRelayReason::LogSuspended);
+            return self.relay_after_settings(FeedRelayReason::LogSuspended);
         }
         if let Err(why) = &lookup
             && why.is_of_feed()
         {
-            return Err(*why);
+            return self.relay_after_settings(*why);
         }
         if let Some(reason) = self.session.state.feed_obstacle() {
             return Err(reason.into());
@@ -50,12 +51,44 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             self.is_in(&database)?;
             return self.prove(subject);
         }
-        let query =
-            settings_probe::settings_query(self.session.probed_server(self.knowledge.is_galera()));
-        Ok((
-            FeedStage::Settings(subject, database),
-            query_session(vec![query]),
-        ))
+        let query = self.query_settings();
+        Ok((FeedStage::Settings(subject, database), query))
+    }
+
+    /// Relays an execution of a feed that is not served yet. Settings that are unknown since the PREPARE are queried before: behind the
+    /// relayed statement, which may run stored code, nobody could tell what they were.
+    fn relay_after_settings(&self, reason: FeedRelayReason) -> FeedTransition {
+        let state = &self.session.state;
+        let is_temporary = matches!(
+            reason,
+            FeedRelayReason::LogSuspended | FeedRelayReason::Unchecked | FeedRelayReason::Unseen
+        );
+        let feed = prepared(self.executed, self.named.as_deref());
+        let is_unknown = feed.is_some_and(|feed| !feed.are_settings_known())
+            && !state.are_settings_proven()
+            && !state.must_probe_first()
+            && state.feed_obstacle().is_none();
+        match is_temporary && is_unknown {
+            true => Ok((FeedStage::SettingsOfPrepare(reason), self.query_settings())),
+            false => Err(reason),
+        }
+    }
+
+    /// The settings of the PREPARE are those of now.
+    pub(super) fn take_settings_of_prepare(
+        &mut self,
+        answer: Option<&QueryReply>,
+    ) -> Result<(), FeedRelayReason> {
+        self.take_settings(answer)?;
+        if let Some(feed) = prepared(self.executed, self.named.as_deref()) {
+            feed.learn_settings(self.session.state.current());
+        }
+        Ok(())
+    }
+
+    fn query_settings(&self) -> FeedAction {
+        let server = self.session.probed_server(self.knowledge.is_galera());
+        query_session(vec![settings_probe::settings_query(server)])
     }
 
     /// Checks that the session is in the template's database.

@@ -20,8 +20,8 @@ use headwater_feed::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema}
 use headwater_feed::words::StatementWords;
 use headwater_feed::{FeedId, FeedNames, shape};
 use headwater_statement::{StatementEffects, TableLockEffect};
-use headwater_timeline::IntegerColumnType;
 use headwater_timeline::index::TableId;
+use headwater_timeline::{IntegerColumnType, KeyType};
 use headwater_wire::packet;
 use headwater_wire::response::{ErrPacket, OkPacket};
 use headwater_wire::resultset::{result_set_of, result_set_with_status};

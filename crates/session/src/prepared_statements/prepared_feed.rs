@@ -79,6 +79,17 @@ impl PreparedFeed {
         self.settings.has_modes_of(&other.settings)
     }
 
+    /// True where the settings of its PREPARE are known.
+    #[must_use]
+    pub fn are_settings_known(&self) -> bool {
+        self.settings.are_known()
+    }
+
+    /// The settings of its PREPARE are the present ones, unless a statement may have changed them.
+    pub fn learn_settings(&self, now: ParseContext<'_>) {
+        self.settings.learn(now, true);
+    }
+
     /// True where a text prepared now is read as this one was. Servers retain the settings of a PREPARE. `zoned`: including the time zone.
     #[must_use]
     pub fn is_read_alike(&self, now: ParseContext<'_>, zoned: bool) -> bool {

@@ -25,21 +25,25 @@ impl SettingsSnapshot {
         }
     }
 
+    pub(super) fn are_known(&self) -> bool {
+        self.modes.get().is_some()
+    }
+
+    /// The settings are the present ones, unless a statement may have changed them since. `zoned`: or stored code the time zone.
+    pub(super) fn learn(&self, now: ParseContext<'_>, zoned: bool) {
+        let same =
+            self.mode_changes == now.mode_changes && (!zoned || self.code_runs == now.code_runs);
+        if let Some(modes) = now.parse_modes.filter(|_| same) {
+            self.modes.get_or_init(|| modes.bytes());
+        }
+    }
+
     /// True where the same settings are certain to hold now. `zoned`: including the time zone, which stored code may set for good.
     #[must_use]
     pub fn is_like(&self, now: ParseContext<'_>, zoned: bool) -> bool {
-        let Some(modes) = now.parse_modes else {
-            return false;
-        };
-        match self.modes.get() {
-            Some(then) => modes.equals(then),
-            // The present settings are those of the snapshot, whose values were unknown then.
-            None => {
-                let same = self.mode_changes == now.mode_changes
-                    && (!zoned || self.code_runs == now.code_runs);
-                same && self.modes.set(modes.bytes()).is_ok()
-            }
-        }
+        self.learn(now, zoned);
+        let modes = now.parse_modes;
+        modes.is_some_and(|modes| self.modes.get().is_some_and(|then| modes.equals(then)))
     }
 
     /// True where both are certain and equal.

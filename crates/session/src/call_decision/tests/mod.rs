@@ -9,7 +9,7 @@
 mod answers;
 mod definer;
 mod proofs;
-mod scenario;
+pub(crate) mod scenario;
 
 use headwater_statement::{StatementClass, StatementEffects, TableLockEffect, classify};
 use headwater_timeline::check::{DefinitionVerdict, ServerProduct};

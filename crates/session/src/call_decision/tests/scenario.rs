@@ -346,7 +346,7 @@ pub(super) fn error(code: u16) -> QueryReply {
 }
 
 /// The answer of a MariaDB session in this database, whose settings are at their defaults.
-pub(super) fn settings(database: Option<&str>) -> QueryReply {
+pub(crate) fn settings(database: Option<&str>) -> QueryReply {
     settings_with(database, &[])
 }
 

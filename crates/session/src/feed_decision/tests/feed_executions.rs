@@ -571,6 +571,36 @@ fn what_was_prepared_under_other_settings_is_the_servers() {
     }
 }
 
+/// While a feed is loaded, its executions are the server's and may run stored code: the settings of the PREPARE are asked for before.
+#[test]
+fn settings_of_a_prepare_are_learned_before_what_may_change_them() {
+    let mut scene = FeedScenario::proven(READER);
+    scene
+        .session
+        .state
+        .command_relayed(StatementEffects::STORED_CODE);
+    scene.prepare(READER, ITS);
+    scene.known.2 = true;
+    let settings = crate::call_decision::tests::scenario::settings(Some("tl"));
+    let needs = scene.execute(&[7, 2], vec![FeedInput::Answers(vec![settings])]);
+    assert!(needs[0].starts_with("ask SELECT "), "{needs:?}");
+    assert_eq!(needs[1..], ["relay log_not_followed"]);
+    // Once.
+    scene
+        .session
+        .state
+        .command_relayed(StatementEffects::STORED_CODE);
+    assert_eq!(
+        scene.execute(&[7, 2], Vec::new()),
+        ["relay log_not_followed"]
+    );
+    // Nothing is asked for a text, or where the feed is refused for good.
+    scene.known.2 = false;
+    scene.known.0 = super::super::TemplateLookup::Unserved(FeedRelayReason::Refused, None);
+    scene.prepare(READER, ITS);
+    assert_eq!(scene.execute(&[7, 2], Vec::new()), ["relay feed_refused"]);
+}
+
 /// An execution of a statement with two parameters of text.
 fn of_texts(values: [&str; 2], typed: bool) -> Vec<u8> {
     let mut payload = vec![0x17, 5, 0, 0, 0, 0, 1, 0, 0, 0, 0, u8::from(typed)];
