@@ -6,6 +6,7 @@ mod apps;
 mod auto;
 mod causes;
 mod checked;
+mod counts;
 mod described;
 mod differential;
 mod discover;

@@ -353,7 +353,7 @@ impl FeedStatement<'_> {
     }
 
     /// True if comparing the value with its class causes no error and no warning.
-    fn passes_check(&self, check: LiteralCheck) -> bool {
+    pub(crate) fn passes_check(&self, check: LiteralCheck) -> bool {
         let text = |text: &[u8]| {
             DatetimeValue::parse(text, MAX_FRACTION_DIGITS)
                 .is_some_and(|read| read.day_number().is_some())

@@ -12,6 +12,7 @@ pub mod binding;
 pub mod bounds;
 pub mod catalogue;
 pub mod cost;
+pub mod count;
 pub mod definition;
 pub mod digest;
 pub mod equalities;

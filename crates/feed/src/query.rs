@@ -39,6 +39,17 @@ pub struct FeedSelect {
     pub inner_columns: Vec<ColumnReference>,
     /// The SELECT around it.
     pub outer: Option<Box<OuterSelect>>,
+    /// Its rows are counted: it has no limit.
+    pub count: Option<MessageCount>,
+}
+
+/// A count of a SELECT's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageCount {
+    /// The word FROM of that SELECT.
+    pub from: usize,
+    /// COUNT counts its only column.
+    pub of_column: bool,
 }
 
 /// The names of a derived table's columns.

@@ -29,11 +29,13 @@ pub enum NarrowingRefusal {
     Types,
     /// A name in it cannot be resolved for certain.
     Names,
+    /// It counts something else than the messages of some authors.
+    Count,
 }
 
 impl NarrowingRefusal {
     /// All reasons.
-    pub const ALL: [NarrowingRefusal; 12] = [
+    pub const ALL: [NarrowingRefusal; 13] = [
         NarrowingRefusal::NotUnderstood,
         NarrowingRefusal::NotPlain,
         NarrowingRefusal::Locks,
@@ -46,6 +48,7 @@ impl NarrowingRefusal {
         NarrowingRefusal::Joins,
         NarrowingRefusal::Types,
         NarrowingRefusal::Names,
+        NarrowingRefusal::Count,
     ];
 
     /// Its name in counters.
@@ -64,6 +67,7 @@ impl NarrowingRefusal {
             NarrowingRefusal::Joins => "joins",
             NarrowingRefusal::Types => "types",
             NarrowingRefusal::Names => "names",
+            NarrowingRefusal::Count => "count",
         }
     }
 }
@@ -85,6 +89,7 @@ impl fmt::Display for NarrowingRefusal {
             NarrowingRefusal::Joins => "a join in it may give several rows for a message",
             NarrowingRefusal::Types => "it compares values of different kinds",
             NarrowingRefusal::Names => "a name in it cannot be resolved for certain",
+            NarrowingRefusal::Count => "it counts something else than the messages of some authors",
         })
     }
 }

@@ -285,6 +285,11 @@ struct AuthorConditions<'a> {
 }
 
 impl RowDependencies {
+    /// Bounds are conditions of a count.
+    pub(crate) fn count_bounds(&mut self) {
+        self.bounds.clear();
+    }
+
     /// The literals that rows depend on, each as written and with its position, and parameters with their types: statements of one template
     /// with equal ones show a message alike.
     ///

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::authors::{AuthorSearch, AuthorSelection, FollowNames};
 use crate::bounds::{self, OrderColumns, PageBound};
+use crate::count::{CountShape, count_shape};
 use crate::definition::TieOrder;
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::outer_select::{PageColumns, outer_shape};
@@ -80,6 +81,8 @@ pub struct StatementShape {
     pub has_constant_subquery: bool,
     /// What rows depend on, if they can be cached.
     pub row_dependencies: Option<RowDependencies>,
+    /// Its messages are counted.
+    pub count: Option<CountShape>,
 }
 
 /// A place in the statement that reads the table of messages.
@@ -137,6 +140,9 @@ pub fn shape_of_postings(
     others: &[FeedNames],
     schema: &dyn Schema,
 ) -> Result<StatementShape, NarrowingRefusal> {
+    if let Some(count) = query.count {
+        return count_shape(query, count, words, feed, schema);
+    }
     let known = |table: &TableName| {
         schema
             .table(table.database.as_deref(), &table.table)
@@ -200,7 +206,7 @@ impl StatementShape {
 }
 
 /// The shape of one SELECT, and the positions of the message's columns that it shows, if it shows nothing else.
-fn select_shape(
+pub(crate) fn select_shape(
     query: &FeedSelect,
     words: &StatementWords,
     feed: &FeedNames,
@@ -372,6 +378,7 @@ fn select_shape(
         has_constant_subquery: statement.has_constant_subquery()
             || outer.is_some_and(plan_dependence::has_subquery_around),
         row_dependencies: dependencies,
+        count: None,
         sites: vec![NarrowingSite {
             qualifier: match &message.source.alias {
                 Some(alias) => alias.word,

@@ -152,7 +152,7 @@ impl ReplicationState {
     /// True if the stream contains a table's rows.
     #[must_use]
     pub fn is_streamed(&self, table: TableId) -> bool {
-        self.start_positions.contains_key(&table)
+        self.start_positions.contains_key(&table.logged())
     }
 
     /// The position from which a timeline's rows are streamed.
@@ -326,9 +326,11 @@ impl ReplicationState {
                 && let Entry::Vacant(position) = self.start_positions.entry(route.table_id)
             {
                 position.insert(received);
+                // What the log contained before may not be readable yet.
                 if route.table == TableRole::Referred {
-                    // What the log contained before may not be readable yet.
                     newly_streamed.add_all(route.table_id);
+                } else if let Some(timeline) = route.table_id.timeline() {
+                    newly_streamed.add_all(TableId::Authors(timeline));
                 }
             }
         }

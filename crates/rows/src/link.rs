@@ -95,7 +95,8 @@ impl RowCache {
     }
 
     /// True while the linked row, of this table, is unchanged.
-    pub(crate) fn is_link_valid(&self, table: TableId, link: RowLink) -> bool {
+    #[must_use]
+    pub fn is_link_valid(&self, table: TableId, link: RowLink) -> bool {
         if link.version == 0 {
             return true;
         }

@@ -47,23 +47,29 @@ impl RecordLocation {
     }
 }
 
-/// Joined tables are numbered from here on in a record.
+/// Authors of timelines, and joined tables, are numbered from here on in a record.
+const FIRST_AUTHORS: u8 = 64;
 const FIRST_JOINED: u8 = 128;
 
 /// A table in a record; `None`: its number is too large.
 fn table_byte(table: TableId) -> Option<u8> {
+    let timeline = |timeline: TimelineId| {
+        let number = u8::try_from(timeline.0).ok();
+        number.filter(|number| *number < FIRST_AUTHORS)
+    };
     match table {
-        TableId::Messages(timeline) => u8::try_from(timeline.0)
-            .ok()
-            .filter(|it| *it < FIRST_JOINED),
+        TableId::Messages(messages) => timeline(messages),
+        TableId::Authors(messages) => Some(timeline(messages)? + FIRST_AUTHORS),
         TableId::Joined(number) => u8::try_from(number).ok()?.checked_add(FIRST_JOINED),
     }
 }
 
 fn table_of(byte: u8) -> TableId {
-    match byte.checked_sub(FIRST_JOINED) {
-        Some(number) => TableId::Joined(usize::from(number)),
-        None => TableId::Messages(TimelineId(usize::from(byte))),
+    let timeline = |number: u8| TimelineId(usize::from(number));
+    match byte {
+        0..FIRST_AUTHORS => TableId::Messages(timeline(byte)),
+        FIRST_AUTHORS..FIRST_JOINED => TableId::Authors(timeline(byte - FIRST_AUTHORS)),
+        FIRST_JOINED.. => TableId::Joined(usize::from(byte - FIRST_JOINED)),
     }
 }
 

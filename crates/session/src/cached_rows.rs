@@ -231,7 +231,7 @@ impl MessageColumn<'_> {
 }
 
 /// The reply's envelope; `None`: the reply has an unusual form.
-fn envelope_of(bytes: &[u8], parts: &ResultSetParts) -> Option<ResultEnvelope> {
+pub(crate) fn envelope_of(bytes: &[u8], parts: &ResultSetParts) -> Option<ResultEnvelope> {
     let head = bytes.get(..parts.rows_start)?;
     let status = status_flags_at(bytes, parts.status_at)?;
     let sequence = *bytes.get(parts.rows_start + packet::HEADER_BYTES - 1)?;

@@ -1,6 +1,7 @@
 //! The words of a page of newest rows: a text without them is no SELECT of a feed, and is not looked at further.
 
 use crate::contains_ignoring_case;
+use crate::lexer::Lexer;
 
 /// Every page has these words.
 pub const PAGE_WORDS: [&str; 2] = ["LIMIT", "ORDER"];
@@ -14,4 +15,13 @@ pub fn has_page_words(text: &[u8]) -> bool {
     PAGE_WORDS
         .iter()
         .all(|word| contains_ignoring_case(text, word))
+}
+
+/// True for a text that begins as a count of rows: `SELECT COUNT`.
+#[must_use]
+pub fn begins_count(text: &[u8]) -> bool {
+    let mut words = Lexer::new(text);
+    ["SELECT", "COUNT"]
+        .iter()
+        .all(|word| words.next().is_some_and(|token| token.is_word(word)))
 }

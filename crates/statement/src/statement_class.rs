@@ -10,7 +10,7 @@ use super::feed_batch::FeedBatch;
 use super::follow_up::FollowUpSelect;
 use super::show_headwater::ShowHeadwater;
 use headwater_sql::lexer::Lexer;
-use headwater_sql::page_words::{DESCENDING, has_page_words};
+use headwater_sql::page_words::{DESCENDING, begins_count, has_page_words};
 use headwater_sql::{contains_ignoring_case, contains_name};
 use headwater_timeline::TimelineDefinition;
 
@@ -27,7 +27,7 @@ pub enum StatementClass {
     Dynamic(DynamicStatement),
     /// A follow-up SELECT. If it is relayed unchanged, it reads the result table and no more.
     FollowUp(Arc<FollowUpSelect>),
-    /// A SELECT that may be a feed's: it names a message table, and has an order and a limit. The effects apply if it is relayed.
+    /// A SELECT that may be a feed's: it names a message table, and has an order and a limit, or is a count. The effects apply if it is relayed.
     Feed(StatementEffects),
     /// Several statements, of which one may be a feed's.
     FeedBatch(FeedBatch),
@@ -94,7 +94,8 @@ pub(super) fn classify_other(
     StatementClass::Other(StatementEffects::of(text, definitions, no_functions))
 }
 
-/// True for a SELECT, maybe in parentheses or behind WITH, that seems to name one of these tables (with `any_table`: any), and to have an order and a limit.
+/// True for a SELECT, maybe in parentheses or behind WITH, that seems to name one of these tables (with `any_table`: any), and to have an order and a limit;
+/// or to be a count.
 pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], any_table: bool) -> bool {
     (any_table || !messages.is_empty())
         && Lexer::new(text)
@@ -105,9 +106,9 @@ pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], any_table: bool) 
 
 /// True for a text that contains the words of a feed's SELECT.
 pub(super) fn has_feed_words(text: &[u8], messages: &[Box<[u8]>], any_table: bool) -> bool {
-    has_page_words(text)
-        && (messages.iter().any(|table| contains_name(text, table))
-            || any_table && contains_ignoring_case(text, DESCENDING))
+    let is_page = has_page_words(text);
+    (is_page || begins_count(text)) && messages.iter().any(|table| contains_name(text, table))
+        || is_page && any_table && contains_ignoring_case(text, DESCENDING)
 }
 
 /// False: the text has no result table's name, so it is no follow-up SELECT.

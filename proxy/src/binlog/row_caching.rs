@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use headwater_rows::{RowCache, RowLink};
-use headwater_session::cached_rows::CacheFill;
+use headwater_session::cached_rows::{CacheFill, QueriedAuthorList};
+use headwater_session::feed_decision::CountFill;
+use headwater_session::feed_decision::count::cache_count;
 use headwater_timeline::index::RowKey;
 
 use super::cached_timeline::CachedTimeline;
@@ -87,21 +89,13 @@ impl Binlog {
         };
         let state = self.state();
         // In another stream the table may be a different one.
-        if !state.may_answer(timeline, Some(identity)) || !state.replication.is_proven_since(mark) {
+        if !state.may_answer(timeline, Some(identity))
+            || !cache_lists(&state, rows, mark, &fill.lists)
+        {
             return;
         }
         let replication = &state.replication;
-        let is_same = |row: RowKey| {
-            replication.is_streamed(row.table) && replication.is_row_unchanged(mark, row)
-        };
-        if !fill.lists.iter().all(|reply| is_same(reply.list.whose)) {
-            return;
-        }
-        for reply in &fill.lists {
-            if let Some(list) = &reply.reply {
-                reply.list.cache(rows, list.as_deref());
-            }
-        }
+        let is_same = |row: RowKey| is_unchanged(&state, mark, row);
         let variant = fill.cache_key();
         for (observed, kept) in fill.observed_rows(answer) {
             let message = RowKey::message(timeline.id(), observed.id);
@@ -112,6 +106,48 @@ impl Binlog {
                 };
                 let links: Vec<RowLink> = observed.joined_rows.iter().map(link).collect();
                 rows.insert(message, variant, kept, &links);
+            }
+        }
+    }
+
+    /// Caches the numbers of authors' messages, and lists of authors. They were requested after `mark`, and a proof has succeeded after them.
+    pub fn cache_counts(
+        &self,
+        timeline: &CachedTimeline,
+        identity: &[u8],
+        mark: ReplicationMark,
+        fill: &CountFill,
+    ) {
+        let Some(rows) = &self.row_cache else {
+            return;
+        };
+        let state = self.state();
+        // With an edge that is gone meanwhile, its author has no number in the reply.
+        let has_edges = || {
+            let (id, readers) = (timeline.id(), &fill.readers);
+            state
+                .replication
+                .leaves_unchanged(mark, id, readers, Some(&[]))
+        };
+        if !state.may_answer(timeline, Some(identity))
+            || !has_edges()
+            || !cache_lists(&state, rows, mark, &fill.lists)
+        {
+            return;
+        }
+        let is_same = |row: RowKey| is_unchanged(&state, mark, row);
+        let of = (timeline.id(), fill.cache_key());
+        for (author, number) in &fill.counts {
+            let joined = || {
+                let tables = fill.joined_tables.iter();
+                tables.map(|table| RowKey {
+                    table: *table,
+                    id: *author,
+                })
+            };
+            if is_same(RowKey::author(timeline.id(), *author)) && joined().all(is_same) {
+                let links: Vec<RowLink> = joined().map(|other| rows.link_to(other)).collect();
+                cache_count(rows, of, (*author, *number), &links);
             }
         }
     }
@@ -159,4 +195,32 @@ impl Binlog {
             .whole_tables()
             .for_each(|table| rows.invalidate_table(table));
     }
+}
+
+/// True if the log shows no change of the row since the mark, and whatever it showed before was readable then.
+fn is_unchanged(state: &BinlogState, mark: ReplicationMark, row: RowKey) -> bool {
+    let replication = &state.replication;
+    replication.is_streamed(row.table) && replication.is_row_unchanged(mark, row)
+}
+
+/// Caches lists of authors. False: since the mark, one of them has changed, or all may have.
+fn cache_lists(
+    state: &BinlogState,
+    rows: &RowCache,
+    mark: ReplicationMark,
+    lists: &[QueriedAuthorList],
+) -> bool {
+    let is_same = |row: RowKey| is_unchanged(state, mark, row);
+    if !state.replication.is_proven_since(mark) {
+        return false;
+    }
+    if !lists.iter().all(|reply| is_same(reply.list.whose)) {
+        return false;
+    }
+    for reply in lists {
+        if let Some(list) = &reply.reply {
+            reply.list.cache(rows, list.as_deref());
+        }
+    }
+    true
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::counts::CountScope;
 use super::feed_statements::SharedFeedKnowledge;
 use super::knowledge::SharedCallKnowledge;
 use super::log_span::log_in;
@@ -133,6 +134,7 @@ impl Session {
     ) -> Result<FeedOutcome, SessionEnd> {
         let explains = purpose == DecisionPurpose::Explain;
         let mut scope: Option<CandidateScope> = None;
+        let mut count_scope: Option<CountScope> = None;
         let mut proof = None;
         let mut input = FeedInput::Begin;
         loop {
@@ -160,6 +162,9 @@ impl Session {
                 continue;
             }
             input = match action {
+                FeedAction::Query(_) if explains && decision.is_querying_counts() => {
+                    return Ok(FeedOutcome::Narrowed);
+                }
                 FeedAction::Query(ask) => {
                     FeedInput::Answers(self.run_internal_queries(&ask).await?)
                 }
@@ -182,6 +187,15 @@ impl Session {
                     }
                     FeedInput::CachedPage(page)
                 }
+                FeedAction::Count(request) => {
+                    let (answer, found) = self.count(&request).await;
+                    count_scope = found;
+                    FeedInput::Count(answer)
+                }
+                FeedAction::CacheCounts(fill) => {
+                    self.cache_counts(&fill, count_scope.take()).await;
+                    FeedInput::CountsCached
+                }
                 FeedAction::Run(_) | FeedAction::Prepare(_) if explains => {
                     return Ok(match samples {
                         true => FeedOutcome::Sampled,
@@ -202,6 +216,9 @@ impl Session {
                 FeedAction::AwaitSample(sample) => {
                     self.await_sample(&sample).await;
                     FeedInput::SampleAwaited
+                }
+                FeedAction::Reply(reply) if explains && reply.from_cache => {
+                    return Ok(FeedOutcome::Cached);
                 }
                 FeedAction::Reply(reply) => return Ok(FeedOutcome::Replied(reply, proof)),
                 FeedAction::Relay(reason) => {

@@ -3,6 +3,7 @@ pub mod account_advice;
 pub mod admission;
 pub mod call_counters;
 mod connection_close;
+mod counts;
 pub mod current_generation;
 mod decision_driver;
 mod drain;

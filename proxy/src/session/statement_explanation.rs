@@ -289,10 +289,18 @@ impl Session {
         let payload = query_payload(text, capabilities);
         let mut decision = FeedDecision::new(payload, self.feed_policy());
         let explained = self.drive_feed(&mut decision, DecisionPurpose::Explain, None);
-        let verdict = match explained.await? {
+        let outcome = explained.await?;
+        let template = decision.template();
+        let is_count = template.is_some_and(|template| template.shape.count.is_some());
+        let verdict = match outcome {
             FeedOutcome::Cached => StatementExplanation::answered(
                 "memory",
-                "all rows of the page are kept, and memory was proved to be fresh",
+                match is_count {
+                    true => {
+                        "the numbers of all its authors are kept, and memory was proved to be fresh"
+                    }
+                    false => "all rows of the page are kept, and memory was proved to be fresh",
+                },
             ),
             FeedOutcome::Sampled => StatementExplanation::answered(
                 "server",
@@ -300,7 +308,14 @@ impl Session {
             ),
             FeedOutcome::Narrowed => StatementExplanation::answered(
                 "memory and server",
-                "memory names the messages, and the server shows them: it is asked by their ids",
+                match is_count {
+                    true => {
+                        "memory names the authors, and the server is asked for the numbers of those that are not kept"
+                    }
+                    false => {
+                        "memory names the messages, and the server shows them: it is asked by their ids"
+                    }
+                },
             ),
             FeedOutcome::Relayed { reason, .. } => {
                 let (cause, of) = self.cause_of_feed(text, reason);
@@ -338,7 +353,7 @@ impl Session {
         {
             return StatementExplanation::relayed((
                 "no_page",
-                "it reads a feed's messages, and is no page of them: a feed's SELECT has ORDER BY ... DESC and LIMIT",
+                "it reads a feed's messages, and is no page of them and no count: a feed's SELECT has ORDER BY ... DESC and LIMIT, or begins with COUNT",
                 "nothing, if it is meant so",
             ));
         }

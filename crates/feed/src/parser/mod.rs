@@ -4,6 +4,7 @@
 //! mode changes: `||`, `NOT` before a comparison, comparisons of comparisons.
 
 mod condition;
+mod count;
 mod derived_join;
 mod derived_table;
 mod outer_select;
@@ -63,6 +64,10 @@ fn parse_or_place(
     words: &StatementWords,
     case: NameCase,
 ) -> Result<FeedSelect, (NarrowingRefusal, usize)> {
+    let counted = counted_or_place(text, words, case);
+    if let Some(Ok(count)) = counted {
+        return Ok(count);
+    }
     let mut reader = WordReader::new(text, words, case);
     let named = reader.with_selects().map_err(|why| match why {
         NarrowingRefusal::NotUnderstood => NarrowingRefusal::Structure,
@@ -77,7 +82,24 @@ fn parse_or_place(
     let mut outer = WordReader::new(text, words, case);
     let query = outer.outer_select();
     let query = query.and_then(|query| outer.at_end(query));
-    query.map_err(|_| (why, reader.furthest().max(outer.furthest())))
+    query.map_err(|_| match counted {
+        Some(Err(refused)) => refused,
+        _ => (why, reader.furthest().max(outer.furthest())),
+    })
+}
+
+/// The count that a text is, or why it is none that is known; `None`: it does not begin as one.
+fn counted_or_place(
+    text: &[u8],
+    words: &StatementWords,
+    case: NameCase,
+) -> Option<Result<FeedSelect, (NarrowingRefusal, usize)>> {
+    let mut reader = WordReader::new(text, words, case);
+    reader.begins_count().then(|| {
+        let query = reader.count_select();
+        let query = query.and_then(|query| reader.at_end(query));
+        query.map_err(|why| (why, reader.furthest()))
+    })
 }
 
 impl WordReader<'_> {

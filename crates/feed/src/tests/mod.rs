@@ -3,6 +3,7 @@
 
 mod binding;
 mod cached_rows;
+mod counts;
 mod narrowed_text;
 mod nested;
 mod orders;

@@ -590,7 +590,7 @@ impl TransactionAssembler {
                     let lost = timeline.zip(row_changes::table_lost(route));
                     changes.extend(lost.filter(|lost| changes.last() != Some(lost)));
                     if let Some(edits) = edits.as_mut().filter(|_| row_changes::is_cached(route)) {
-                        edits.add_all(route.table_id);
+                        row_changes::add_whole_table(route, edits);
                     }
                     continue;
                 }

@@ -4,7 +4,7 @@ use super::row_event::{ImageCell, RowImage};
 use crate::edits::RowEdits;
 use crate::evidence::TableRole;
 use crate::routes::TableRoute;
-use headwater_timeline::index::{RowKey, TimelineChange, TimelineId};
+use headwater_timeline::index::{RowKey, TableId, TimelineChange, TimelineId};
 
 /// The change if a whole table is lost; `None` for a joined table, which is in no index.
 pub(crate) fn table_lost(route: &TableRoute) -> Option<TimelineChange> {
@@ -17,6 +17,14 @@ pub(crate) fn table_lost(route: &TableRoute) -> Option<TimelineChange> {
 
 pub(crate) fn is_cached(route: &TableRoute) -> bool {
     matches!(route.table, TableRole::Message | TableRole::Referred)
+}
+
+/// Any row of the table may have changed.
+pub(crate) fn add_whole_table(route: &TableRoute, edits: &mut RowEdits) {
+    edits.add_all(route.table_id);
+    if let (TableRole::Message, Some(timeline_id)) = (route.table, route.table_id.timeline()) {
+        edits.add_all(TableId::Authors(timeline_id));
+    }
 }
 
 /// Records the change from the old row (updated or deleted) to the new one; and which messages' rows it edited, if `edits` is given.
@@ -38,13 +46,22 @@ pub(crate) fn record_row_change(
     };
     // A message without an author has no timeline change, but its row is edited.
     if let Some(edits) = edits.as_mut().filter(|_| is_cached(route)) {
-        for [id, ..] in old.iter().chain(&new) {
+        for [id, author, _] in old.iter().chain(&new) {
             match id {
                 ImageCell::Number(id) => edits.add(RowKey {
                     table: route.table_id,
                     id: *id,
                 }),
                 _ => edits.add_all(route.table_id),
+            }
+            if let Some(timeline_id) = route.table_id.timeline() {
+                match author {
+                    ImageCell::Number(author) => edits.add(RowKey::author(timeline_id, *author)),
+                    ImageCell::Null => {}
+                    ImageCell::Omitted | ImageCell::Unrepresentable => {
+                        edits.add_all(TableId::Authors(timeline_id));
+                    }
+                }
             }
         }
     }
@@ -57,7 +74,7 @@ pub(crate) fn record_row_change(
     let mut add = |change| {
         changes.push((timeline_id, change));
         if let (Some(edits), TimelineChange::MessagesLost) = (&mut edits, change) {
-            edits.add_all(route.table_id);
+            add_whole_table(route, edits);
         }
     };
     match route.table {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headwater_feed::Template;
-use headwater_feed::binding::{FeedPageRequest, FeedStatement, index_numbers};
+use headwater_feed::binding::{FeedStatement, index_numbers};
 use headwater_timeline::index::RowKey;
 use headwater_wire::resultset::QueryReply;
 
@@ -42,8 +42,14 @@ impl AuthorListQuery {
         }
     }
 
+    /// The whole query.
+    pub(super) fn text(&self) -> String {
+        let (reader, limit) = (self.whose.id, MAX_LISTED_AUTHORS + 1);
+        format!("{}{reader} LIMIT {limit}", self.query)
+    }
+
     /// Reads a reply; `None`: it is not a valid one.
-    fn read_reply(&self, answer: QueryReply) -> Option<AuthorListReply> {
+    pub(super) fn read_reply(&self, answer: QueryReply) -> Option<AuthorListReply> {
         let QueryReply::Rows(rows) = answer else {
             return None;
         };
@@ -61,7 +67,7 @@ impl FeedCacheScope {
         mut self,
         template: &Template,
         statement: FeedStatement<'_>,
-        request: &FeedPageRequest,
+        authors: &[u64],
     ) -> Option<FeedCacheScope> {
         let lists = &template.shape.row_dependencies.as_ref()?.lists;
         if lists.is_empty() {
@@ -70,7 +76,7 @@ impl FeedCacheScope {
         if lists.len() != template.list_tables.len() {
             return None;
         }
-        let also = index_numbers(&request.authors, template.types).ok()?;
+        let also = index_numbers(authors, template.types).ok()?;
         let each = lists
             .iter()
             .zip(&*template.list_tables)
@@ -132,15 +138,7 @@ impl CandidateQuery {
         }
         let lists = self.author_lists().iter().enumerate();
         let open = lists.filter(|(at, _)| self.is_unknown_list(*at, candidates));
-        let ask = |list: &AuthorListQuery| {
-            format!(
-                "{}{} LIMIT {}",
-                list.query,
-                list.whose.id,
-                MAX_LISTED_AUTHORS + 1
-            )
-        };
-        open.map(|(_, list)| ask(list)).collect()
+        open.map(|(_, list)| list.text()).collect()
     }
 
     /// Takes the replies. Without one of them, no rows of this statement are cached.

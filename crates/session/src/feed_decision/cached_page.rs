@@ -228,7 +228,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
 impl FeedCacheScope {
     /// The cache key in this generation of the log: rows of another generation may be of other tables.
     fn cache_key(&self, candidates: &CandidateSet) -> Vec<u8> {
-        [&candidates.generation.to_le_bytes()[..], &self.key].concat()
+        self.cache_key_in(candidates.generation)
+    }
+
+    pub(super) fn cache_key_in(&self, generation: u64) -> Vec<u8> {
+        [&generation.to_le_bytes()[..], &self.key].concat()
     }
 }
 

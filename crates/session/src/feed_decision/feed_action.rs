@@ -13,6 +13,10 @@ pub enum FeedAction {
     Candidates(FeedCandidateRequest),
     /// Make a page of cached rows: [`FeedInput::CachedPage`].
     Page(Box<CachedPageRequest>),
+    /// Read a count from memory: [`FeedInput::Count`].
+    Count(Box<FeedCountRequest>),
+    /// Cache these numbers, if nothing has changed since memory was asked: [`FeedInput::CountsCached`].
+    CacheCounts(Box<CountFill>),
     /// Send this payload instead of the statement, and keep the whole reply: [`FeedInput::Reply`].
     Run(Vec<u8>),
     /// Prepare a narrowed text in the session: [`FeedInput::Reply`].
@@ -40,6 +44,10 @@ pub enum FeedInput {
     Candidates(Result<CandidateSet, FeedRelayReason>),
     /// See [`FeedAction::Page`]; `None`: not all rows are cached, or memory is not fresh in time.
     CachedPage(Option<CachedPage>),
+    /// See [`FeedAction::Count`].
+    Count(CountAnswer),
+    /// See [`FeedAction::CacheCounts`].
+    CountsCached,
     /// See [`FeedAction::Run`] and [`FeedAction::Prepare`].
     Reply(InternalReply),
     /// See [`FeedAction::CheckUnchanged`].

@@ -275,6 +275,10 @@ fn of_text(refusal: NarrowingRefusal) -> (&'static str, &'static str, &'static s
             "a name is ambiguous, from another database, or hidden from the service account",
             "`GRANT SELECT` on the tables to the service account",
         ),
+        NarrowingRefusal::Count => (
+            "it counts something else than the messages of some authors, or in a transaction",
+            "count as [described](feeds.md#counts), or nothing",
+        ),
     };
     (refusal.label(), means, cure)
 }

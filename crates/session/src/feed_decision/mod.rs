@@ -10,6 +10,7 @@
 
 mod author_list_queries;
 mod cached_page;
+pub mod count;
 mod execution;
 mod feed_action;
 mod feed_knowledge;
@@ -46,6 +47,8 @@ use headwater_wire::resultset::QueryReply;
 pub use author_list_queries::AuthorListQuery;
 pub use cached_page::CachedPageRequest;
 use cached_page::FeedCacheScope;
+pub use count::{CountAnswer, CountFill, CountGaps, FeedCountRequest};
+use count::{CountQuery, request_count};
 use execution::NarrowedExecution;
 pub use execution::PrepareRequest;
 pub use feed_action::{
@@ -93,6 +96,15 @@ enum FeedStage {
     /// Queries the settings before an execution that is relayed for this reason.
     SettingsOfPrepare(FeedRelayReason),
     Proving(ServedStatement, MissingProofs),
+    /// Runs a count for nobody's messages, to prove that the session may.
+    ProvingCount(ServedStatement, Box<CountQuery>),
+    /// Asks memory for a count.
+    Counting(ServedStatement, Box<CountQuery>),
+    /// Queries what memory lacks of it.
+    QueryingCounts(ServedStatement, Box<CountQuery>, CountGaps),
+    CachingCounts(ServedStatement, Box<CountQuery>),
+    /// Runs the count itself, to sample it, in this generation of the log.
+    SamplingCount(ServedStatement, Box<CountQuery>, AuthorCountBucket, u64),
     ReadingVariables(ServedStatement),
     RequestingCandidates(ServedStatement, CandidateQuery),
     Paging(
@@ -246,7 +258,16 @@ impl FeedDecision {
     /// True while it waits for the server's own reply, to sample it.
     #[must_use]
     pub fn is_sampling(&self) -> bool {
-        matches!(self.stage, FeedStage::Sampling(..))
+        matches!(
+            self.stage,
+            FeedStage::Sampling(..) | FeedStage::SamplingCount(..)
+        )
+    }
+
+    /// True while it waits for what memory lacks of a count.
+    #[must_use]
+    pub fn is_querying_counts(&self) -> bool {
+        matches!(self.stage, FeedStage::QueryingCounts(..))
     }
 
     /// The statement's text.
@@ -330,6 +351,29 @@ impl FeedStage {
             (FeedStage::Proving(subject, unproved), FeedInput::Answers(answers)) => {
                 context.take_proofs(&subject, unproved, answers)?;
                 context.read_variables(subject)
+            }
+            (FeedStage::ProvingCount(subject, query), FeedInput::Answers(answers)) => {
+                context.count_proved(subject, query, answers.first())
+            }
+            (FeedStage::Counting(subject, query), FeedInput::Count(answer)) => {
+                context.counted(subject, query, answer)
+            }
+            (FeedStage::QueryingCounts(subject, query, gaps), FeedInput::Answers(answers)) => {
+                context.take_counts(subject, query, &gaps, answers)
+            }
+            (FeedStage::CachingCounts(subject, query), FeedInput::CountsCached) => {
+                Ok(request_count(subject, query))
+            }
+            (
+                FeedStage::SamplingCount(subject, query, bucket, generation),
+                FeedInput::Reply(reply),
+            ) => context.count_sampled(&subject, &query, (bucket, generation), reply),
+            (FeedStage::SamplingCount(..), FeedInput::Unchanged(_)) => {
+                if let Some(executed) = context.executed {
+                    let statements = context.session.prepared_mut();
+                    statements.relay_cancelled(executed.statement);
+                }
+                Err(FeedRelayReason::Changed)
             }
             (FeedStage::ReadingVariables(subject), FeedInput::Answers(answers)) => {
                 context.take_values(&subject, answers.first())?;
@@ -466,7 +510,6 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             types: &self.parameter_types()?,
             utc_offset: ahead,
         };
-        let request = template.shape.bind(statement, template.types)?;
         // MySQL compares a parameter by its earlier types: a variable's, too, in an execution that Headwater may not have read.
         let is_mysql = !self.session.probed_server(false).mariadb;
         let unknown = self.named.as_deref().filter(|_| is_mysql);
@@ -479,6 +522,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         {
             return Err(FeedRelayReason::Execution);
         }
+        if template.shape.count.is_some() {
+            let query = self.count_query(template, statement)?;
+            return self.begin_count(subject, query);
+        }
+        let request = template.shape.bind(statement, template.types)?;
         let rows = request.limit.saturating_add(request.offset);
         let wanted = usize::try_from(rows).unwrap_or(usize::MAX);
         let postings = template.bind_postings(statement)?;
@@ -492,7 +540,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let limit = template.candidates(wanted, self.policy.candidates);
         let range = index_range(&request, template, limit)?;
         let keeping = self.cache_scope(template, statement);
-        let keeping = keeping.and_then(|it| it.with_author_lists(template, statement, &request));
+        let keeping =
+            keeping.and_then(|it| it.with_author_lists(template, statement, &request.authors));
         let request = FeedPageRequest {
             readers: index_numbers(&request.readers, template.types)?,
             authors: index_numbers(&request.authors, template.types)?,

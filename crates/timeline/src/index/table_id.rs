@@ -7,6 +7,8 @@ use super::TimelineId;
 pub enum TableId {
     /// The message table of a timeline.
     Messages(TimelineId),
+    /// The authors of a timeline's messages: a row is all messages of one author.
+    Authors(TimelineId),
     /// A table whose rows are joined to messages, or list authors: its number among those.
     Joined(usize),
 }
@@ -17,7 +19,16 @@ impl TableId {
     pub fn timeline(self) -> Option<TimelineId> {
         match self {
             TableId::Messages(timeline) => Some(timeline),
-            TableId::Joined(_) => None,
+            TableId::Authors(_) | TableId::Joined(_) => None,
+        }
+    }
+
+    /// The table whose rows the log reports: that of the messages, for their authors.
+    #[must_use]
+    pub fn logged(self) -> TableId {
+        match self {
+            TableId::Authors(timeline) => TableId::Messages(timeline),
+            TableId::Messages(_) | TableId::Joined(_) => self,
         }
     }
 }
@@ -33,7 +44,7 @@ impl From<TimelineId> for TableId {
 pub struct RowKey {
     /// The table.
     pub table: TableId,
-    /// The message's id, or the value of the joined table's key.
+    /// The message's id, the author, or the value of the joined table's key.
     pub id: u64,
 }
 
@@ -44,6 +55,15 @@ impl RowKey {
         RowKey {
             table: TableId::Messages(timeline),
             id,
+        }
+    }
+
+    /// All messages of an author.
+    #[must_use]
+    pub fn author(timeline: TimelineId, author: u64) -> RowKey {
+        RowKey {
+            table: TableId::Authors(timeline),
+            id: author,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What no captured log contains: other types, other files, misplaced events.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::captured_log::{event, routes, routes_with_types};
@@ -8,7 +10,7 @@ use crate::assembler::{EventOutcome, LogStreamError, TransactionAssembler};
 use crate::event_reader::LogEvent;
 use crate::routes::TableRoutes;
 use headwater_timeline::definition::IdType;
-use headwater_timeline::index::{BinlogPosition, TimelineChange, TimelineId};
+use headwater_timeline::index::{BinlogPosition, RowKey, TableId, TimelineChange, TimelineId};
 
 const QUERY: u8 = 2;
 const ROTATE: u8 = 4;
@@ -495,7 +497,16 @@ fn a_change_of_another_column_is_an_edit() {
     let whole = [row(1), row(2)].concat();
     // Of a short image: the id before, the third column after.
     let short = [0, 10, 0, 0, 0, 0, 2, 0, 0, 0];
-    for (images, images_of) in [(&[7, 7], &whole[..]), (&[1, 4], &short)] {
+    let authors = TableId::Authors(TimelineId(0));
+    let (own, of_author) = (
+        RowKey::message(TimelineId(0), 10),
+        RowKey::author(TimelineId(0), 2),
+    );
+    // A row image without the author leaves no number of any author.
+    for (images, images_of, edited, lost) in [
+        (&[7, 7], &whole[..], &[own, of_author][..], &[][..]),
+        (&[1, 4], &short, &[own], &[authors]),
+    ] {
         let heard = |noted| {
             let mut events = following().with_edits(noted);
             take(&mut events, &described("message", &[INT; 3], &[])).unwrap();
@@ -503,13 +514,17 @@ fn a_change_of_another_column_is_an_edit() {
             take(&mut events, &event(XID, 2_000, 0, &[0; 8])).unwrap()
         };
         assert!(matches!(heard(false), EventOutcome::Passed(_)));
-        let ids = match heard(true) {
-            EventOutcome::Transaction(_, changes, edits) if changes.is_empty() => {
-                edits.rows().map(|row| row.id).collect()
-            }
-            _ => Vec::new(),
+        let transaction = match heard(true) {
+            EventOutcome::Transaction(_, changes, edits) => Some((changes, edits)),
+            _ => None,
         };
-        assert_eq!(ids, [10]);
+        let (changes, edits) = transaction.unwrap();
+        assert!(changes.is_empty());
+        assert_eq!(
+            edits.rows().collect::<BTreeSet<_>>(),
+            edited.iter().copied().collect()
+        );
+        assert_eq!(edits.whole_tables().collect::<Vec<_>>(), lost);
     }
 }
 
@@ -544,12 +559,14 @@ fn changes_of_memory_are_changes_of_rows() {
         }
     };
     let edits = heard("message", 3, &message, &routes()).unwrap();
-    assert_eq!(edits.rows().map(|row| row.id).collect::<Vec<_>>(), [5]);
+    let timeline = TimelineId(0);
+    let own = [RowKey::message(timeline, 5), RowKey::author(timeline, 1)];
+    assert_eq!(edits.rows().collect::<BTreeSet<_>>(), BTreeSet::from(own));
     assert!(heard("follower", 2, &follow, &routes()).unwrap().is_empty());
     let edits = heard("message", 3, &message, &blind()).unwrap();
     assert_eq!(
-        edits.whole_tables().collect::<Vec<_>>(),
-        [TimelineId(0).into()]
+        edits.whole_tables().collect::<BTreeSet<_>>(),
+        BTreeSet::from([timeline.into(), TableId::Authors(timeline)])
     );
     assert!(heard("follower", 2, &follow, &blind()).unwrap().is_empty());
 }

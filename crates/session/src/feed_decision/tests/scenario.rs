@@ -223,6 +223,8 @@ impl FeedScenario {
 pub(super) fn said(need: &FeedAction, text: &str) -> String {
     match need {
         FeedAction::Query(ask) => format!("ask {}", ask.queries.join("; ")),
+        FeedAction::Count(want) => format!("count {:?} {:?}", want.readers, want.authors),
+        FeedAction::CacheCounts(fill) => format!("cache counts {:?}", fill.counts),
         FeedAction::Candidates(want) => {
             let MessageRange {
                 upper,

@@ -1,0 +1,254 @@
+//! Counts of messages: the number of a SELECT's rows is the sum over its authors, where each of their messages passes by itself.
+//!
+//! So the server is asked for the numbers of single authors, with the statement's own FROM and WHERE.
+
+use std::fmt::Write as _;
+
+use headwater_sql::{push_list, quoted};
+
+use crate::binding::{FeedColumnTypes, FeedStatement, ParameterValue};
+use crate::joined_tables::ReferenceKeySource;
+use crate::plan_dependence::PlanDependence;
+use crate::query::{
+    ColumnReference, FeedSelect, MessageCount, Operand, OrderKey, SelectItem, SqlIdentifier,
+    TableReference,
+};
+use crate::refusal::NarrowingRefusal;
+use crate::schema::Schema;
+use crate::shape::{FeedNames, StatementShape, select_shape};
+use crate::words::{ListKind, StatementWords, WordKind};
+
+/// A count of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountShape {
+    /// The word FROM of the SELECT whose rows are counted.
+    from: usize,
+    /// A message may have several rows there, which count once.
+    distinct: bool,
+}
+
+/// The readers and authors of a count, each ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedAuthors {
+    /// Readers, whose followed authors are meant.
+    pub readers: Vec<u64>,
+    /// Single authors.
+    pub authors: Vec<u64>,
+}
+
+/// The shape of a count: that of a page of all the messages that it counts, each once.
+pub(crate) fn count_shape(
+    query: &FeedSelect,
+    count: MessageCount,
+    words: &StatementWords,
+    feed: &FeedNames,
+    schema: &dyn Schema,
+) -> Result<StatementShape, NarrowingRefusal> {
+    let mut tables = query.sources.iter();
+    let message = tables.find(|source| source.table.text == feed.message);
+    let message = message.ok_or(NarrowingRefusal::Names)?;
+    let id = column_of(message, &feed.id);
+    let mut page = FeedSelect {
+        count: None,
+        order_end: query.filter_end,
+        ..query.clone()
+    };
+    if count.of_column && !page.items.iter().all(|item| is_column(item, &id)) {
+        return Err(NarrowingRefusal::Count);
+    }
+    if page.items.is_empty() {
+        page.items = vec![SelectItem::Operand(Operand::Column(id.clone()), None)];
+    }
+    let key = feed.key.iter().map(|key| column_of(message, key));
+    let descending = |column| OrderKey {
+        column,
+        descending: true,
+        is_extreme: false,
+        is_null: false,
+    };
+    page.order = key.chain([id]).map(descending).collect();
+    let (mut shape, _) = select_shape(&page, words, feed, &[], schema)?;
+    let dependencies = shape.row_dependencies.as_mut();
+    let dependencies = dependencies.ok_or(NarrowingRefusal::Count)?;
+    // What would only end a page is a condition here.
+    dependencies.count_bounds();
+    dependencies.joined_rows.retain(|row| row.filters);
+    let by_author = |source: &ReferenceKeySource| *source == ReferenceKeySource::Author;
+    let mut rows = dependencies.joined_rows.iter();
+    if !rows.all(|row| by_author(&row.key_source)) {
+        return Err(NarrowingRefusal::Count);
+    }
+    Ok(StatementShape {
+        count: Some(CountShape {
+            from: count.from,
+            distinct: query.distinct || !query.group.is_empty(),
+        }),
+        bounds: Vec::new(),
+        plan_dependence: PlanDependence::Alike,
+        has_constant_subquery: false,
+        replaceable_list: None,
+        ..shape
+    })
+}
+
+fn column_of(table: &TableReference, column: &str) -> ColumnReference {
+    let name = table.alias.as_ref().unwrap_or(&table.table);
+    ColumnReference {
+        qualifier: vec![name.clone()],
+        name: SqlIdentifier {
+            text: column.to_owned(),
+            word: name.word,
+        },
+    }
+}
+
+/// True if the item is this column, with or without its table.
+fn is_column(item: &SelectItem, column: &ColumnReference) -> bool {
+    let SelectItem::Operand(Operand::Column(own), None) = item else {
+        return false;
+    };
+    let table = |column: &ColumnReference| column.qualifier.last().map(|name| name.text.clone());
+    own.name.text == column.name.text && (own.qualifier.is_empty() || table(own) == table(column))
+}
+
+impl StatementShape {
+    /// Reads the authors of a count.
+    ///
+    /// # Errors
+    /// A value is not plain where it has to be.
+    pub fn bind_count(
+        &self,
+        of: FeedStatement<'_>,
+        types: FeedColumnTypes,
+    ) -> Result<CountedAuthors, NarrowingRefusal> {
+        let is_plain = self
+            .literal_checks
+            .iter()
+            .all(|check| of.passes_check(*check));
+        if !is_plain || of.parameters.contains(&ParameterValue::Other) {
+            return Err(NarrowingRefusal::Types);
+        }
+        let (readers, authors) = self.authors.bind(of, types)?;
+        Ok(CountedAuthors { readers, authors })
+    }
+
+    /// A query for the numbers of these authors' messages: their ids, with a number for each that has any.
+    #[must_use]
+    pub fn count_by_author(
+        &self,
+        of: FeedStatement<'_>,
+        feed: &FeedNames,
+        authors: &[u64],
+    ) -> Option<String> {
+        let count = self.count?;
+        let table = self.message_name(of)?;
+        let author = format!("{table}.{}", quoted(&feed.author));
+        let number = match count.distinct {
+            true => format!("COUNT(DISTINCT {table}.{})", quoted(&feed.id)),
+            false => "COUNT(*)".to_owned(),
+        };
+        let rows = self.rows_of_authors(of, feed, authors)?;
+        Some(format!(
+            "SELECT {author}, {number} {rows} GROUP BY {author}"
+        ))
+    }
+
+    /// The statement with these authors only. It needs the rights that the whole one needs.
+    #[must_use]
+    pub fn count_of_authors(
+        &self,
+        of: FeedStatement<'_>,
+        feed: &FeedNames,
+        authors: &[u64],
+    ) -> Option<String> {
+        let (from, end) = self.row_bytes(of)?;
+        let rows = self.rows_of_authors(of, feed, authors)?;
+        let (before, after) = (rendered(of, 0, from)?, rendered(of, end, of.text.len())?);
+        // What follows may be the word GROUP, or a parenthesis.
+        Some(format!("{before}{rows} {after}"))
+    }
+
+    /// What the statement calls the message's table.
+    fn message_name(&self, of: FeedStatement<'_>) -> Option<String> {
+        let word = of.words.text(self.sites.first()?.qualifier, of.text);
+        String::from_utf8(word.to_vec()).ok()
+    }
+
+    /// Where FROM begins, and where the condition of WHERE ends: before a comment that follows.
+    fn row_bytes(&self, of: FeedStatement<'_>) -> Option<(usize, usize)> {
+        let words = &of.words.words;
+        let last = self.sites.first()?.filter_end.checked_sub(1)?;
+        Some((words.get(self.count?.from)?.start, words.get(last)?.end))
+    }
+
+    /// FROM and WHERE, with the condition that the author is one of these.
+    fn rows_of_authors(
+        &self,
+        of: FeedStatement<'_>,
+        feed: &FeedNames,
+        authors: &[u64],
+    ) -> Option<String> {
+        let mut condition = format!("{}.{} IN (", self.message_name(of)?, quoted(&feed.author));
+        push_list(&mut condition, authors);
+        condition.push(')');
+        let (from, end) = self.row_bytes(of)?;
+        Some(match self.sites.first()?.filter {
+            None => format!("{} WHERE {condition}", rendered(of, from, end)?),
+            Some(filter) => {
+                let word = of.words.words.get(filter)?;
+                let (tables, own) = (
+                    rendered(of, from, word.start)?,
+                    rendered(of, word.end, end)?,
+                );
+                format!("{tables}WHERE {condition} AND ({})", own.trim())
+            }
+        })
+    }
+}
+
+/// A part of the text, with values in place of its parameters. `None`: one has no certain literal.
+fn rendered(of: FeedStatement<'_>, from: usize, end: usize) -> Option<String> {
+    let mut out = String::new();
+    let mut done = from;
+    for (at, word) in of.words.words.iter().enumerate() {
+        let is_parameter = matches!(
+            word.kind,
+            WordKind::Parameter | WordKind::List(ListKind::Parameters)
+        );
+        if !is_parameter || word.start < from || word.end > end {
+            continue;
+        }
+        out.push_str(std::str::from_utf8(of.text.get(done..word.start)?).ok()?);
+        done = word.end;
+        let mut values = of.parameters(at)?.iter();
+        let marks = std::str::from_utf8(of.text.get(word.start..word.end)?).ok()?;
+        for mark in marks.chars() {
+            match mark {
+                '?' => push_literal(&mut out, values.next()?)?,
+                other => out.push(other),
+            }
+        }
+    }
+    out.push_str(std::str::from_utf8(of.text.get(done..end)?).ok()?);
+    Some(out)
+}
+
+fn push_literal(out: &mut String, value: &ParameterValue) -> Option<()> {
+    match value {
+        ParameterValue::Integer(value) | ParameterValue::Whole(value) => {
+            write!(out, "{value}").ok()
+        }
+        ParameterValue::Null => {
+            out.push_str("NULL");
+            Some(())
+        }
+        // Letters that mean the same in every character set and mode.
+        ParameterValue::Text(text) => {
+            let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !b"'\"\\".contains(byte);
+            let text = text.iter().all(is_plain).then_some(text)?;
+            write!(out, "'{}'", std::str::from_utf8(text).ok()?).ok()
+        }
+        // A moment is compared by its type.
+        ParameterValue::Moment(_) | ParameterValue::Other => None,
+    }
+}

@@ -1,0 +1,173 @@
+//! Counts: which are sums over authors, and the queries for the numbers of single authors.
+
+use super::*;
+use crate::binding::{FeedColumnTypes, FeedStatement, ParameterValue};
+use headwater_timeline::IntegerColumnType;
+
+const FOLLOWED: &str = "user_id IN (SELECT author FROM follower WHERE reader = 7)";
+const JOINED: &str = "message m JOIN follower f ON f.author = m.user_id WHERE f.reader = 7";
+
+fn count(text: &str) -> Result<StatementShape, NarrowingRefusal> {
+    shaped(text, false)
+}
+
+fn types() -> FeedColumnTypes {
+    let integer = IntegerColumnType {
+        bits: 32,
+        signed: true,
+    };
+    FeedColumnTypes {
+        id: integer,
+        author: integer,
+        key: None,
+        has_follow_copies: false,
+    }
+}
+
+/// The query for the numbers of authors 5 and 9, and the statement with these alone.
+fn queries(text: &str, parameters: &[ParameterValue]) -> Option<[String; 2]> {
+    let (words, query) = read(text);
+    let shape = shape(&query.unwrap(), &words, &feed(false), &app()).unwrap();
+    let statement = FeedStatement {
+        text: text.as_bytes(),
+        words: &words,
+        parameters,
+        types: &[],
+        utc_offset: None,
+    };
+    let names = feed(false);
+    Some([
+        shape.count_by_author(statement, &names, &[5, 9])?,
+        shape.count_of_authors(statement, &names, &[5, 9])?,
+    ])
+}
+
+#[test]
+fn the_messages_of_authors_are_counted_in_each_spelling() {
+    for text in [
+        format!("SELECT COUNT(*) FROM message WHERE {FOLLOWED}"),
+        format!("select count(1) as aggregate from message where {FOLLOWED} and hidden = 0"),
+        format!("SELECT COUNT(id) AS 'n' FROM message WHERE ({FOLLOWED} OR user_id = 7)"),
+        format!("SELECT COUNT(message.id) FROM message WHERE {FOLLOWED}"),
+        format!("SELECT COUNT(DISTINCT m.id) FROM {JOINED} AND m.kind = 'photo'"),
+        format!("SELECT COUNT(*) FROM {JOINED} AND f.accepted = 1 AND m.created_at > '2026-01-01'"),
+        format!("SELECT COUNT(*) FROM (SELECT id, body FROM message WHERE {FOLLOWED} ORDER BY id) t"),
+        format!("SELECT COUNT(*) FROM (SELECT DISTINCT m.id, m.body FROM {JOINED}) AS t"),
+        format!("SELECT COUNT(*) FROM (SELECT m.id FROM {JOINED} GROUP BY m.id, m.body) AS t"),
+        "SELECT COUNT(*) FROM message m JOIN users u ON u.id = m.user_id WHERE m.user_id IN (1, 2) AND u.name = 'a'".to_owned(),
+        "SELECT COUNT(*) FROM message m LEFT JOIN users u ON u.id = m.hidden WHERE m.user_id IN (1, 2)".to_owned(),
+    ] {
+        let shape = count(&text).map(|shape| shape.count.is_some());
+        assert_eq!(shape, Ok(true), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_sum_over_authors_is_refused() {
+    use NarrowingRefusal::{Authors, Count, Grouped, Joins};
+    for (text, why) in [
+        ("SELECT COUNT(*) FROM message WHERE hidden = 0".to_owned(), Authors),
+        (format!("SELECT COUNT(body) FROM message WHERE {FOLLOWED}"), Count),
+        (format!("SELECT COUNT(DISTINCT user_id) FROM message WHERE {FOLLOWED}"), Count),
+        (format!("SELECT COUNT(f.reader) FROM {JOINED}"), Count),
+        (format!("SELECT COUNT(t.id) FROM (SELECT id FROM message WHERE {FOLLOWED}) t"), Count),
+        // Rows of messages that are equal in what is shown are one.
+        (format!("SELECT COUNT(*) FROM (SELECT DISTINCT kind FROM message WHERE {FOLLOWED}) t"), Joins),
+        (format!("SELECT COUNT(*) FROM (SELECT kind FROM message WHERE {FOLLOWED} GROUP BY kind) t"), Grouped),
+        // Several rows of a message.
+        ("SELECT COUNT(*) FROM message m JOIN tag t ON t.message_id = m.id WHERE m.user_id IN (1, 2)".to_owned(), Count),
+        // What a message's row refers to by another column than the author, and what it does not refer to.
+        ("SELECT COUNT(*) FROM message m JOIN users u ON u.id = m.hidden WHERE m.user_id IN (1, 2) AND u.name = 'a'".to_owned(), Count),
+        (format!("SELECT COUNT(*) FROM message WHERE {FOLLOWED} AND EXISTS (SELECT 1 FROM tag WHERE tag.message_id = message.id)"), Count),
+        (format!("SELECT COUNT(*) FROM message WHERE {FOLLOWED} AND created_at < NOW()"), Count),
+    ] {
+        assert_eq!(count(&text), Err(why), "{text}");
+    }
+    for text in [
+        format!("SELECT COUNT(*), MAX(id) FROM message WHERE {FOLLOWED}"),
+        format!("SELECT COUNT(*) FROM message WHERE {FOLLOWED} LIMIT 1"),
+        format!("SELECT COUNT(*) FROM message WHERE {FOLLOWED} GROUP BY user_id"),
+        format!("SELECT COUNT(*) FROM (SELECT id FROM message WHERE {FOLLOWED} LIMIT 5) t"),
+        format!("SELECT COUNT(*) + 1 FROM message WHERE {FOLLOWED}"),
+        format!("SELECT COUNT(*) FROM (SELECT id FROM message WHERE {FOLLOWED}) t WHERE id > 5"),
+        format!("SELECT COUNT(*) FROM (SELECT id FROM message WHERE {FOLLOWED}) t, users"),
+        format!("SELECT COUNT(*) FROM (SELECT id FROM message WHERE {FOLLOWED} UNION SELECT 5) t"),
+    ] {
+        assert!(count(&text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn numbers_are_asked_for_with_the_statements_own_conditions() {
+    let of = |text: &str| queries(text, &[]).unwrap();
+    assert_eq!(
+        of("SELECT COUNT(*) n FROM message WHERE user_id IN (1, 2) OR user_id = 3 -- end"),
+        [
+            "SELECT message.`user_id`, COUNT(*) FROM message WHERE message.`user_id` IN (5,9) AND (user_id IN (1, 2) OR user_id = 3) \
+             GROUP BY message.`user_id`",
+            "SELECT COUNT(*) n FROM message WHERE message.`user_id` IN (5,9) AND (user_id IN (1, 2) OR user_id = 3)  -- end",
+        ]
+    );
+    assert_eq!(
+        of(
+            "SELECT COUNT(*) FROM (SELECT m.id, m.body FROM message m JOIN follower f ON f.author = m.user_id AND f.reader = 7 GROUP BY m.id, m.body) t"
+        ),
+        [
+            "SELECT m.`user_id`, COUNT(DISTINCT m.`id`) FROM message m JOIN follower f ON f.author = m.user_id AND f.reader = 7 \
+             WHERE m.`user_id` IN (5,9) GROUP BY m.`user_id`",
+            "SELECT COUNT(*) FROM (SELECT m.id, m.body FROM message m JOIN follower f ON f.author = m.user_id AND f.reader = 7 \
+             WHERE m.`user_id` IN (5,9)  GROUP BY m.id, m.body) t",
+        ]
+    );
+}
+
+#[test]
+fn values_stand_in_place_of_parameters() {
+    let text =
+        "SELECT COUNT(*) FROM message WHERE user_id IN (?, ? , ?) AND hidden = ? AND kind = ?";
+    let integer = ParameterValue::Integer;
+    let of = |last: &[u8]| {
+        let kind = ParameterValue::Text(last.to_vec());
+        let values = [
+            integer(1),
+            integer(2),
+            integer(3),
+            ParameterValue::Null,
+            kind,
+        ];
+        queries(text, &values).map(|[numbers, _]| numbers)
+    };
+    assert_eq!(
+        of(b"photo").unwrap(),
+        "SELECT message.`user_id`, COUNT(*) FROM message WHERE message.`user_id` IN (5,9) AND \
+         (user_id IN (1, 2 , 3) AND hidden = NULL AND kind = 'photo') GROUP BY message.`user_id`"
+    );
+    for odd in ["a'b", "a\\", "\u{e9}", "\0", "\""] {
+        assert_eq!(of(odd.as_bytes()), None, "{odd:?}");
+    }
+}
+
+/// What would end a page is a condition of a count: numbers of other bounds are others.
+#[test]
+fn bounds_are_part_of_what_numbers_depend_on() {
+    let literals = |text: &str| {
+        let (words, query) = read(text);
+        let shape = shape(&query.unwrap(), &words, &feed(false), &app()).unwrap();
+        let statement = FeedStatement {
+            text: text.as_bytes(),
+            words: &words,
+            parameters: &[],
+            types: &[],
+            utc_offset: None,
+        };
+        let dependencies = shape.row_dependencies.unwrap();
+        dependencies.cache_key_literals(statement, types()).unwrap()
+    };
+    let of = |author: u32, bound: u32| {
+        literals(&format!(
+            "SELECT COUNT(*) FROM message WHERE user_id IN (1, {author}) AND id <= {bound}"
+        ))
+    };
+    assert_eq!(of(2, 50), of(3, 50));
+    assert_ne!(of(2, 50), of(2, 51));
+}

@@ -1,0 +1,547 @@
+//! Counts of messages: sums of the numbers that are cached for single authors.
+//!
+//! An author's number stays cached until the log shows a change of one of their messages. What is missing is asked for in the client's
+//! session, cached behind a proof, and then read again with the rest: a sum is of one moment.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use headwater_feed::binding::{FeedStatement, index_numbers};
+use headwater_feed::cost::AuthorCountBucket;
+use headwater_feed::template::ExecutionChoice;
+use headwater_feed::{NarrowingRefusal, Template};
+use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
+use headwater_rows::{CacheKey, CachedRow, RowCache, RowLink};
+use headwater_timeline::index::{RowKey, TableId, TimelineId};
+use headwater_wire::packet;
+use headwater_wire::reply::ReplyOutcome;
+use headwater_wire::reply::layout::ResultSetParts;
+use headwater_wire::resultset::{QueryReply, column};
+
+use super::cached_page::FeedCacheScope;
+use super::{
+    AuthorListQuery, FeedAction, FeedContext, FeedKnowledge, FeedRelayReason, FeedReply, FeedStage,
+    FeedTransition, InternalReply, ServedStatement, query_session,
+};
+use crate::author_lists::ListedAuthors;
+use crate::cached_rows::{AuthorListReply, CachedPage, QueriedAuthorList, envelope_of};
+
+/// A count that memory may answer.
+#[derive(Clone, Debug)]
+pub struct FeedCountRequest {
+    /// The template.
+    pub template: Arc<Template>,
+    /// The readers whose follows are the authors.
+    pub readers: Vec<u64>,
+    /// Further authors, ascending.
+    pub authors: Vec<u64>,
+    /// Author lists besides the readers' follows.
+    pub lists: Vec<AuthorListQuery>,
+    scope: FeedCacheScope,
+}
+
+/// What memory knows of a count.
+#[derive(Clone, Debug)]
+pub enum CountAnswer {
+    /// The number, proved to be fresh, and of how many authors.
+    Total {
+        /// The number of messages.
+        total: u64,
+        /// How many authors they may be of.
+        authors: usize,
+        /// The generation of the log.
+        generation: u64,
+    },
+    /// Something is not cached.
+    Missing(CountGaps),
+    /// Memory cannot tell.
+    Unavailable(FeedRelayReason),
+}
+
+/// What is not cached of a count.
+#[derive(Clone, Debug)]
+pub struct CountGaps {
+    /// Authors without a number, ascending: all that may count.
+    pub authors: Vec<u64>,
+    /// How many authors there are.
+    pub all_authors: usize,
+    /// The authors of each list. `None`: unknown. `Some(None)`: it has too many authors to be cached.
+    pub lists: Vec<Option<Option<ListedAuthors>>>,
+    /// The generation of the log.
+    pub generation: u64,
+}
+
+/// Numbers to cache, if nothing has changed since memory named the authors.
+#[derive(Debug)]
+pub struct CountFill {
+    cache: Arc<CacheKeyTable>,
+    key: Vec<u8>,
+    /// The readers whose edges the server has read.
+    pub readers: Vec<u64>,
+    /// Each author's number.
+    pub counts: Vec<(u64, u64)>,
+    /// The table of rows that are joined by the author.
+    pub joined_tables: Arc<[TableId]>,
+    /// The lists that were queried.
+    pub lists: Vec<QueriedAuthorList>,
+}
+
+/// A count that is being answered.
+#[derive(Debug)]
+pub(super) struct CountQuery {
+    request: FeedCountRequest,
+    /// How often memory was asked.
+    attempts: u32,
+    /// The statement with no author, which shows that the session may run it.
+    probe: String,
+}
+
+/// How often what is missing is asked for, before the server answers.
+const MAX_ATTEMPTS: u32 = 3;
+/// The type of COUNT.
+const BIGINT: u8 = 8;
+/// The most authors that one query counts.
+const MAX_QUERIED_AUTHORS: usize = 10_000;
+
+impl FeedCountRequest {
+    /// The key of the authors' numbers in one generation of the log.
+    #[must_use]
+    pub fn cache_key(&self, generation: u64) -> CacheKey {
+        let cache = &self.template.row_cache;
+        cache.cache_key(&self.scope.cache_key_in(generation))
+    }
+}
+
+impl CountFill {
+    /// The key of the authors' numbers.
+    #[must_use]
+    pub fn cache_key(&self) -> CacheKey {
+        self.cache.cache_key(&self.key)
+    }
+}
+
+/// Caches the number of an author's messages.
+pub fn cache_count(
+    rows: &RowCache,
+    of: (TimelineId, CacheKey),
+    (author, number): (u64, u64),
+    links: &[RowLink],
+) {
+    let bytes = number.to_le_bytes();
+    let length = bytes.len() - number.leading_zeros() as usize / 8;
+    let row = CachedRow::Row(bytes.get(..length).unwrap_or(&bytes));
+    rows.insert(RowKey::author(of.0, author), of.1, row, links);
+}
+
+/// The cached number of an author's messages. `joined`: the tables of the rows that it depends on.
+#[must_use]
+pub fn cached_count(
+    rows: &RowCache,
+    of: (TimelineId, CacheKey),
+    author: u64,
+    joined: &[TableId],
+) -> Option<u64> {
+    let (number, links) = rows.lookup(RowKey::author(of.0, author), of.1, |row, links| {
+        let CachedRow::Row(bytes) = row else {
+            return None;
+        };
+        let mut number = [0; 8];
+        number.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some((u64::from_le_bytes(number), links.padded()))
+    })??;
+    let mut links = joined.iter().zip(links);
+    links
+        .all(|(table, link)| rows.is_link_valid(*table, link))
+        .then_some(number)
+}
+
+impl<K: FeedKnowledge> FeedContext<'_, K> {
+    /// Reads the values of a count.
+    pub(super) fn count_query(
+        &self,
+        template: &Arc<Template>,
+        statement: FeedStatement<'_>,
+    ) -> Result<CountQuery, FeedRelayReason> {
+        let authors = template.shape.bind_count(statement, template.types)?;
+        let author_count = authors.authors.len() + authors.readers.len();
+        if author_count > self.policy.list_authors {
+            return Err(FeedRelayReason::TooMany);
+        }
+        let scope = self.cache_scope(template, statement);
+        let scope =
+            scope.and_then(|it| it.with_author_lists(template, statement, &authors.authors));
+        let scope = scope.ok_or(NarrowingRefusal::Count)?;
+        let names = &template.feed_names;
+        // No message has this author in a table of edges or messages that memory follows.
+        let probe = template.shape.count_of_authors(statement, names, &[0]);
+        Ok(CountQuery {
+            request: FeedCountRequest {
+                template: Arc::clone(template),
+                readers: index_numbers(&authors.readers, template.types)?,
+                authors: index_numbers(&authors.authors, template.types)?,
+                lists: scope.lists.clone(),
+                scope,
+            },
+            attempts: 0,
+            probe: probe.ok_or(NarrowingRefusal::Count)?,
+        })
+    }
+
+    /// Begins to answer a count.
+    pub(super) fn begin_count(
+        &mut self,
+        subject: ServedStatement,
+        query: CountQuery,
+    ) -> FeedTransition {
+        let template = &subject.template;
+        *self.begun = Some(self.now);
+        let state = &self.session.state;
+        let ttl = self.policy.privileges_ttl;
+        let is_proved = state.has_recent_contact(self.now)
+            && state.may_read_template(template.row_cache.template, ttl, self.now);
+        if is_proved {
+            return Ok(request_count(subject, Box::new(query)));
+        }
+        let probes = query_session(vec![query.probe.clone()]);
+        Ok((FeedStage::ProvingCount(subject, Box::new(query)), probes))
+    }
+
+    /// The server has run the statement for nobody's messages, or has refused it.
+    pub(super) fn count_proved(
+        &mut self,
+        subject: ServedStatement,
+        query: Box<CountQuery>,
+        answer: Option<&QueryReply>,
+    ) -> FeedTransition {
+        let Some(QueryReply::Rows(rows)) = answer else {
+            return Err(FeedRelayReason::Failed);
+        };
+        self.session.state.observe(rows.end());
+        let sent: Instant = self.begun.unwrap_or(self.now);
+        let state = &mut self.session.state;
+        state.note_server_contact(sent);
+        state.template_answered(subject.template.row_cache.template, sent);
+        Ok(request_count(subject, query))
+    }
+
+    /// Memory has answered.
+    pub(super) fn counted(
+        &mut self,
+        subject: ServedStatement,
+        mut query: Box<CountQuery>,
+        answer: CountAnswer,
+    ) -> FeedTransition {
+        if !self.is_certain() {
+            return self.begin();
+        }
+        let (authors, generation) = match &answer {
+            CountAnswer::Total {
+                authors,
+                generation,
+                ..
+            } => (*authors, *generation),
+            CountAnswer::Missing(gaps) => (gaps.all_authors, gaps.generation),
+            CountAnswer::Unavailable(reason) => return Err(*reason),
+        };
+        let template = Arc::clone(&subject.template);
+        let bucket = AuthorCountBucket::of(authors);
+        let key = query.request.scope.cache_key_in(generation);
+        let envelope = template.row_cache.lookup(&key, bucket.number());
+        let is_first = query.attempts == 0;
+        match template.choose(bucket, self.plan_settings(), self.policy.always) {
+            ExecutionChoice::Narrowed { .. }
+                if envelope.is_some() && (!is_first || template.row_cache.should_try()) => {}
+            ExecutionChoice::Retired(retired) => return Err(FeedRelayReason::Retired(retired)),
+            ExecutionChoice::Direct => return Err(FeedRelayReason::Cheaper),
+            ExecutionChoice::Narrowed { .. } | ExecutionChoice::Sample => {
+                let payload = self.original_payload();
+                *self.begun = Some(self.now);
+                let sampling = FeedStage::SamplingCount(subject, query, bucket, generation);
+                return Ok((sampling, FeedAction::Run(payload)));
+            }
+        }
+        let Some((_, envelope)) = envelope else {
+            return Err(FeedRelayReason::Failed);
+        };
+        let gaps = match answer {
+            CountAnswer::Total { total, .. } => {
+                return self.count_reply(&subject, bucket, &envelope, total, is_first);
+            }
+            CountAnswer::Missing(gaps) => gaps,
+            CountAnswer::Unavailable(reason) => return Err(reason),
+        };
+        query.attempts += 1;
+        if query.attempts > MAX_ATTEMPTS || gaps.authors.len() > MAX_QUERIED_AUTHORS {
+            template.record_failed_narrowing(bucket, self.microseconds());
+            return Err(FeedRelayReason::Changed);
+        }
+        let queries = self.count_queries(&subject, &query.request, &gaps)?;
+        self.session.state.note_server_contact(self.now);
+        let querying = FeedStage::QueryingCounts(subject, query, gaps);
+        Ok((querying, query_session(queries)))
+    }
+
+    /// The queries for what is missing: lists of authors, and then the numbers.
+    fn count_queries(
+        &self,
+        subject: &ServedStatement,
+        request: &FeedCountRequest,
+        gaps: &CountGaps,
+    ) -> Result<Vec<String>, FeedRelayReason> {
+        let template = &subject.template;
+        let each = request.lists.iter().zip(&gaps.lists);
+        let unknown = each.filter(|(_, list)| list.is_none());
+        let mut queries: Vec<String> = unknown.map(|(list, _)| list.text()).collect();
+        if !gaps.authors.is_empty() {
+            let text = self.text().ok_or(FeedRelayReason::Failed)?;
+            let statement = FeedStatement {
+                text,
+                words: &subject.words,
+                parameters: &self.parameters(subject)?,
+                types: &self.parameter_types()?,
+                utc_offset: self.session.state.utc_offset(),
+            };
+            let names = &template.feed_names;
+            let counts = template
+                .shape
+                .count_by_author(statement, names, &gaps.authors);
+            queries.push(counts.ok_or(NarrowingRefusal::Count)?);
+        }
+        Ok(queries)
+    }
+
+    /// The server has told what was missing.
+    pub(super) fn take_counts(
+        &mut self,
+        subject: ServedStatement,
+        query: Box<CountQuery>,
+        gaps: &CountGaps,
+        answers: Vec<QueryReply>,
+    ) -> FeedTransition {
+        let request = &query.request;
+        let mut answers = answers.into_iter();
+        let mut lists = Vec::new();
+        for (list, known) in request.lists.iter().zip(&gaps.lists) {
+            let reply: Option<AuthorListReply> = match known {
+                Some(_) => None,
+                None => {
+                    let answer = answers.next().ok_or(FeedRelayReason::Failed)?;
+                    Some(list.read_reply(answer).ok_or(FeedRelayReason::Failed)?)
+                }
+            };
+            lists.push(QueriedAuthorList {
+                list: list.cache_key(&subject.template, gaps.generation),
+                reply,
+            });
+        }
+        let mut counts = Vec::new();
+        if !gaps.authors.is_empty() {
+            let Some(QueryReply::Rows(rows)) = answers.next() else {
+                return Err(FeedRelayReason::Failed);
+            };
+            self.session.state.observe(rows.end());
+            let numbers: Option<Vec<(u64, u64)>> = rows
+                .iter()
+                .map(|row| Some((row.u64(0)?, row.u64(1)?)))
+                .collect();
+            let numbers = numbers.ok_or(FeedRelayReason::Failed)?;
+            let number_of = |author: &u64| {
+                let mut own = numbers.iter();
+                own.find(|(of, _)| of == author).map_or(0, |(_, one)| *one)
+            };
+            let passes = |author: &u64| {
+                let mut known = lists.iter().zip(&gaps.lists);
+                known.all(|(queried, list)| match (&queried.reply, list) {
+                    (Some(reply), _) => reply
+                        .as_ref()
+                        .is_some_and(|reply| queried.list.rule.list_of(reply).passes(*author)),
+                    (None, Some(Some(list))) => list.passes(*author),
+                    (None, _) => false,
+                })
+            };
+            // The statement shows nothing of authors who do not pass a list.
+            let passing = gaps.authors.iter().filter(|author| passes(author));
+            counts = passing.map(|author| (*author, number_of(author))).collect();
+        }
+        let fill = CountFill {
+            cache: Arc::clone(&subject.template.row_cache),
+            key: request.scope.cache_key_in(gaps.generation),
+            readers: request.readers.clone(),
+            counts,
+            joined_tables: Arc::clone(&subject.template.joined_tables),
+            lists,
+        };
+        Ok((
+            FeedStage::CachingCounts(subject, query),
+            FeedAction::CacheCounts(Box::new(fill)),
+        ))
+    }
+
+    /// The client gets the server's own reply; what surrounds its number is kept.
+    pub(super) fn count_sampled(
+        &mut self,
+        subject: &ServedStatement,
+        query: &CountQuery,
+        (bucket, generation): (AuthorCountBucket, u64),
+        reply: InternalReply,
+    ) -> FeedTransition {
+        let binary = self.executed.is_some();
+        let envelope = reply.bytes.as_deref().and_then(|bytes| {
+            let parts = ResultSetParts::read(bytes, self.session.capabilities)?;
+            let is_number = column::column_types(bytes, &parts.definitions)? == [BIGINT];
+            let envelope = envelope_of(bytes, &parts)?;
+            // The one row is as it would be made.
+            let [row] = parts.rows.as_slice() else {
+                return None;
+            };
+            let row = bytes.get(row.clone())?;
+            let is_alike = number_of_row(row, binary).is_some();
+            (is_number && is_alike).then_some(envelope)
+        });
+        let is_ok = matches!(&reply.outcome, Some(ReplyOutcome::Ok(ok)) if ok.warnings == 0);
+        if let Some(envelope) = envelope.filter(|_| is_ok) {
+            let key = query.request.scope.cache_key_in(generation);
+            let cache = &subject.template.row_cache;
+            cache.record_envelope(&key, bucket.number(), envelope);
+        }
+        self.sampled(subject, bucket, None, reply)
+    }
+
+    fn count_reply(
+        &mut self,
+        subject: &ServedStatement,
+        bucket: AuthorCountBucket,
+        envelope: &ResultEnvelope,
+        total: u64,
+        was_cached: bool,
+    ) -> FeedTransition {
+        // If the columns differ from those last sent for the client's own statement, the server sets a flag.
+        if let Some(executed) = self.executed
+            && executed.columns != envelope.columns
+        {
+            return Err(FeedRelayReason::Execution);
+        }
+        let template = &subject.template;
+        template.row_cache.record_attempt(true);
+        match was_cached {
+            true => template.record_cached_page(bucket, self.microseconds()),
+            false => template.record_narrowed(bucket, self.microseconds(), true),
+        }
+        if let Some(executed) = self.executed {
+            let statements = self.session.prepared_mut();
+            statements.executed_locally(executed.statement);
+        }
+        if self.session.tables.pending.is_none() {
+            self.session.set_found_rows(1);
+        }
+        let mut packets = envelope.head_packets.clone();
+        let row = row_of_number(total, self.executed.is_some());
+        packet::encode(envelope.sequence, &row, &mut packets);
+        let page = CachedPage {
+            packets,
+            rows: 1,
+            found_rows: 1,
+        };
+        let (bytes, outcome) = page.reply(envelope);
+        let reply = FeedReply {
+            from_cache: was_cached,
+            ..FeedReply::narrowed(bytes, outcome)
+        };
+        Ok((FeedStage::Ended, FeedAction::Reply(reply)))
+    }
+}
+
+/// Asks memory for the count.
+pub(super) fn request_count(
+    subject: ServedStatement,
+    query: Box<CountQuery>,
+) -> (FeedStage, FeedAction) {
+    let request = Box::new(query.request.clone());
+    (
+        FeedStage::Counting(subject, query),
+        FeedAction::Count(request),
+    )
+}
+
+/// The row of a reply with one number.
+fn row_of_number(number: u64, binary: bool) -> Vec<u8> {
+    if binary {
+        let mut row = vec![0, 0];
+        row.extend_from_slice(&number.to_le_bytes());
+        return row;
+    }
+    let digits = number.to_string();
+    // At most 20 digits: the length is one byte.
+    let length = u8::try_from(digits.len()).unwrap_or(u8::MAX);
+    [&[length], digits.as_bytes()].concat()
+}
+
+/// The number of such a row; `None`: it is made otherwise.
+fn number_of_row(row: &[u8], binary: bool) -> Option<u64> {
+    let number = match binary {
+        true => u64::from_le_bytes(*row.get(2..)?.first_chunk()?),
+        false => std::str::from_utf8(row.get(1..)?).ok()?.parse().ok()?,
+    };
+    (row_of_number(number, binary) == row).then_some(number)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_shows_the_number_that_it_was_made_of() {
+        for number in [0, 1, 9, 10, 255, 256, 1 << 40, u64::MAX] {
+            for binary in [false, true] {
+                let row = row_of_number(number, binary);
+                assert_eq!(number_of_row(&row, binary), Some(number));
+            }
+        }
+        assert_eq!(row_of_number(42, false), b"\x0242");
+        assert_eq!(number_of_row(b"\x0205", false), None);
+        assert_eq!(number_of_row(b"\xfb", false), None);
+        assert_eq!(number_of_row(&[0, 4, 0, 0, 0, 0, 0, 0, 0, 0], true), None);
+    }
+
+    #[test]
+    fn a_number_is_cached_until_a_message_of_its_author_changes() {
+        let rows = RowCache::new(1 << 20);
+        let of = (TimelineId(3), CacheKey(5));
+        for (author, number) in [(7, 0), (8, 1), (9, 300), (10, u64::MAX)] {
+            assert_eq!(cached_count(&rows, of, author, &[]), None);
+            cache_count(&rows, of, (author, number), &[]);
+            assert_eq!(cached_count(&rows, of, author, &[]), Some(number));
+        }
+        rows.invalidate(RowKey::message(of.0, 9));
+        assert_eq!(cached_count(&rows, of, 9, &[]), Some(300));
+        rows.invalidate(RowKey::author(of.0, 9));
+        assert_eq!(cached_count(&rows, of, 9, &[]), None);
+        let name = RowKey {
+            table: TableId::Joined(1),
+            id: 8,
+        };
+        let link = rows.link_to(name);
+        cache_count(&rows, of, (8, 5), &[link]);
+        let joined = [TableId::Joined(1)];
+        assert_eq!(cached_count(&rows, of, 8, &joined), Some(5));
+        rows.invalidate(name);
+        assert_eq!(cached_count(&rows, of, 8, &joined), None);
+        rows.invalidate_table(TableId::Authors(TimelineId(3)));
+        assert_eq!(cached_count(&rows, of, 7, &[]), None);
+    }
+
+    /// A record of 32 bytes, and 11 to 18 of the hash table; the last segments are not full.
+    #[test]
+    fn a_number_takes_fifty_bytes() {
+        let rows = RowCache::new(64 << 20);
+        let authors = 400_000;
+        for author in 0..authors {
+            let number = author % 5_000;
+            cache_count(&rows, (TimelineId(0), CacheKey(1)), (author, number), &[]);
+        }
+        assert_eq!(rows.cached_messages(), 400_000);
+        let bytes = rows.memory_bytes() / 400_000;
+        assert!(bytes <= 54, "{bytes}");
+    }
+}

@@ -1,0 +1,410 @@
+//! Counts beside pages, from memory: as the server has them, whatever changes between them, as text and prepared.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use headwater_lab::feed::CLASSIC_FEED;
+
+use super::kept::kept;
+use super::linear::checks;
+use super::rules::{BEHIND, app};
+use super::served::{PATIENT, served};
+use crate::kit::database::Database;
+use crate::kit::proxy::{Counts, Proxy};
+use crate::kit::quota::Quota;
+use crate::kit::random::Random;
+use crate::kit::servers::{on_each_quiet_server, on_each_server};
+use crate::kit::twin::Twin;
+use crate::kit::wire_client::WireClient;
+use crate::memory::world::World;
+
+/// As apps and ORMs write them.
+const COUNTS: [&str; 18] = [
+    "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5)",
+    "SELECT COUNT(*) AS `__count` FROM `statuses` WHERE `statuses`.`profile_id` IN (SELECT U0.`following_id` FROM `followers` U0 WHERE U0.`profile_id` = 1)",
+    "select count(*) as aggregate from `statuses` inner join `followers` on `followers`.`following_id` = `statuses`.`profile_id` where `followers`.`profile_id` = 2",
+    "SELECT COUNT(s.id) FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 1 AND s.deleted_at IS NULL",
+    "SELECT COUNT(DISTINCT s.id) FROM statuses s JOIN followers f ON s.profile_id = f.following_id WHERE f.profile_id = 3 AND s.visibility = 'public'",
+    "SELECT COUNT(1) FROM statuses WHERE (profile_id = 3 OR profile_id IN (SELECT following_id FROM followers WHERE profile_id = 3)) AND kind = 'photo'",
+    "SELECT COUNT(*) FROM statuses s WHERE EXISTS (SELECT 1 FROM followers f WHERE f.following_id = s.profile_id AND f.profile_id = 1) AND likes > 10",
+    "SELECT count(*) AS count_1 FROM (SELECT statuses.id AS id, statuses.caption AS caption FROM statuses WHERE statuses.profile_id IN (1, 2, 3) ORDER BY statuses.id DESC) AS anon_1",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT s.id, s.caption FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 1 AND s.likes < 40) t",
+    "SELECT count(*) FROM (SELECT s.id FROM statuses s WHERE s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = 2) GROUP BY s.id) AS counted",
+    "SELECT COUNT(*) FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 1 AND f.accepted = 1",
+    "SELECT COUNT(*) FROM statuses s JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = 2 AND accepted <> 0) AND p.private = 0",
+    "SELECT COUNT(*) FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = 1) AND profile_id NOT IN (SELECT blocked_id FROM blocks WHERE profile_id = 1)",
+    "SELECT COUNT(s.id) FROM statuses s LEFT JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id IN (2, 4, 6) AND (p.name LIKE 'user 4%' OR s.likes BETWEEN 5 AND 20)",
+    "SELECT COUNT(*) FROM statuses WHERE profile_id = 4 AND created_at >= '2026-01-01 10:00:30'",
+    "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2, 3) AND id > 2900",
+    "SELECT COUNT(*) FROM statuses s LEFT JOIN blocks b ON b.profile_id = 2 AND b.blocked_id = s.profile_id WHERE s.profile_id IN (1, 2, 3, 4) AND b.blocked_id IS NULL",
+    "/* page */ SELECT COUNT(*) -- all\n FROM statuses WHERE profile_id IN (7, 8) -- of two\n",
+];
+
+/// The same with parameters.
+const EXECUTED: [(&str, &[&str]); 5] = [
+    (
+        "SELECT COUNT(*) FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = ?",
+        &["1"],
+    ),
+    (
+        "SELECT COUNT(*) FROM statuses WHERE profile_id IN (?, ?, ?) AND likes > ? AND deleted_at IS NULL",
+        &["1", "2", "3", "10"],
+    ),
+    (
+        "SELECT COUNT(*) FROM (SELECT s.* FROM statuses s WHERE s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = ? AND accepted = ?)) t",
+        &["2", "1"],
+    ),
+    (
+        "SELECT COUNT(DISTINCT id) FROM statuses WHERE profile_id IN (?, ?) AND kind = 'photo'",
+        &["4", "5"],
+    ),
+    (
+        "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2)",
+        &[],
+    ),
+];
+
+/// A change of anything that a count may depend on.
+fn change(random: &mut Random, turn: u64) -> String {
+    let (reader, author) = (1 + random.below(3), 1 + random.below(12));
+    let id = 1 + random.below(3_100);
+    match random.below(16) {
+        0 => format!(
+            "INSERT IGNORE INTO statuses SELECT {id} + 3000, {author}, 'new', 'photo', 'public', {turn} MOD 50, NULL, '2026-01-01 10:00:40', NULL"
+        ),
+        1 => format!("DELETE FROM statuses WHERE id = {id}"),
+        2 => format!("DELETE FROM statuses WHERE profile_id = {author} ORDER BY id DESC LIMIT 3"),
+        3 => format!("UPDATE statuses SET profile_id = {author} WHERE id = {id}"),
+        4 => format!("UPDATE statuses SET profile_id = NULL WHERE id = {id}"),
+        5 => format!("UPDATE statuses SET profile_id = {author} WHERE profile_id IS NULL LIMIT 2"),
+        6 => format!(
+            "UPDATE statuses SET kind = IF(kind = 'photo', 'text', 'photo'), likes = {turn} MOD 50 WHERE id BETWEEN {id} AND {id} + 30"
+        ),
+        7 => format!(
+            "UPDATE statuses SET deleted_at = IF(deleted_at IS NULL, NOW(), NULL) WHERE profile_id = {author} LIMIT 5"
+        ),
+        8 => format!("UPDATE statuses SET id = id + 10000 WHERE id = {id}"),
+        9 => format!(
+            "REPLACE INTO statuses SELECT id, {author}, caption, 'video', 'private', 3, NULL, created_at, NULL FROM statuses WHERE id = {id}"
+        ),
+        10 => format!(
+            "INSERT IGNORE INTO followers VALUES (DEFAULT, {reader}, {author}, {})",
+            turn % 2
+        ),
+        11 => {
+            format!("DELETE FROM followers WHERE profile_id = {reader} AND following_id = {author}")
+        }
+        12 => format!(
+            "UPDATE followers SET accepted = 1 - accepted WHERE profile_id = {reader} AND following_id = {author}"
+        ),
+        13 => format!("INSERT IGNORE INTO blocks VALUES ({reader}, {author})"),
+        14 => format!("DELETE FROM blocks WHERE profile_id = {reader} LIMIT 1"),
+        _ => format!(
+            "UPDATE profiles SET private = 1 - private, name = CONCAT('user ', {turn} MOD 60) WHERE id = {author}"
+        ),
+    }
+}
+
+#[test]
+fn counts_are_the_servers_whatever_changes_between_them() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "counts");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let (mut other, mut random) = (database.connect(), Random(40));
+        for statement in COUNTS {
+            kept(&proxy, &mut twin, statement);
+        }
+        let statements: Vec<_> = EXECUTED
+            .iter()
+            .map(|(text, values)| {
+                let values: Vec<Option<&str>> = values.iter().copied().map(Some).collect();
+                (twin.prepare(text), values)
+            })
+            .collect();
+        let before = proxy.counts();
+        for turn in 0..150 {
+            if turn % 30 == 0 {
+                let image = ["FULL", "MINIMAL", "NOBLOB"][(turn / 30 % 3) as usize];
+                other.ok(&format!("SET SESSION binlog_row_image = {image}"));
+            }
+            let ends = ["COMMIT", "COMMIT", "ROLLBACK"][(turn % 3) as usize];
+            other.ok("BEGIN");
+            other.query(&change(&mut random, turn));
+            other.ok("SAVEPOINT half");
+            other.query(&change(&mut random, turn));
+            if turn % 4 == 0 {
+                other.ok("ROLLBACK TO SAVEPOINT half");
+            }
+            twin.run(random.pick::<&str>(&COUNTS));
+            other.ok(ends);
+            for statement in COUNTS {
+                twin.run(statement);
+            }
+            twin.run(random.pick::<&str>(&BEHIND));
+            for (statement, values) in &statements {
+                twin.execute(*statement, values);
+            }
+            twin.run(random.pick::<&str>(&BEHIND));
+        }
+        let counts = proxy.counts();
+        let answered = |counts: &Counts| counts.feeds_answered();
+        assert!(
+            answered(&counts) > answered(&before) + 150 * 12,
+            "{counts:?}"
+        );
+        for statement in [
+            "ALTER TABLE statuses ADD COLUMN extra INT NULL",
+            "TRUNCATE TABLE followers",
+            "INSERT INTO followers (profile_id, following_id) SELECT 1, id FROM profiles WHERE id < 9",
+            "DELETE FROM statuses",
+            "INSERT INTO statuses (id, profile_id, kind, visibility, likes, created_at) SELECT id, id MOD 7, 'photo', 'public', 20, NOW() FROM profiles",
+            "TRUNCATE TABLE statuses",
+        ] {
+            other.ok(statement);
+            for statement in COUNTS.iter().chain(&COUNTS) {
+                twin.run(statement);
+            }
+        }
+    });
+}
+
+/// Counts of other things, and counts in places where they are not served, are the server's.
+#[test]
+fn other_counts_are_the_servers() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "countsother");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        kept(&proxy, &mut twin, COUNTS[0]);
+        database
+            .connect()
+            .ok("INSERT IGNORE INTO blocks VALUES (1, 2), (2, 2)");
+        for statement in [
+            // Each row once for each edge of a reader.
+            "SELECT COUNT(*) FROM statuses s JOIN blocks b ON b.blocked_id = s.profile_id WHERE s.profile_id IN (1, 2)",
+            "SELECT COUNT(caption) FROM statuses WHERE profile_id IN (1, 2)",
+            "SELECT COUNT(DISTINCT profile_id) FROM statuses WHERE profile_id IN (1, 2)",
+            "SELECT COUNT(DISTINCT kind) FROM statuses WHERE profile_id IN (1, 2)",
+            "SELECT COUNT(in_reply_to) FROM statuses s WHERE profile_id IN (1, 2)",
+            "SELECT COUNT(*) FROM statuses WHERE kind = 'photo'",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2) GROUP BY profile_id",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2) HAVING COUNT(*) > 5",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2) LIMIT 1",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2) LIMIT 0",
+            "SELECT COUNT(*), MAX(id) FROM statuses WHERE profile_id IN (1, 2)",
+            "SELECT COUNT(*) + 1 FROM statuses WHERE profile_id IN (1, 2)",
+            "SELECT COUNT(*) OVER () FROM statuses WHERE profile_id IN (1, 2)",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2) AND created_at < NOW()",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2) AND RAND() < 2",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2) FOR UPDATE",
+            "SELECT COUNT(*) FROM (SELECT caption FROM statuses WHERE profile_id IN (1, 2) LIMIT 5) t",
+            "SELECT COUNT(*) FROM (SELECT DISTINCT kind FROM statuses WHERE profile_id IN (1, 2)) t",
+            "SELECT COUNT(*) FROM (SELECT kind FROM statuses WHERE profile_id IN (1, 2) GROUP BY kind) t",
+            "SELECT COUNT(t.caption) FROM (SELECT caption FROM statuses WHERE profile_id IN (1, 2)) t",
+            "SELECT COUNT(*) FROM statuses s, followers f WHERE s.profile_id IN (1, 2) AND f.id < 5",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2) UNION SELECT 5",
+            "SELECT COUNT(id) FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 1",
+            "SELECT COUNT(f.id) FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 1",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2) AND caption = (SELECT MAX(caption) FROM statuses)",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2, NULL)",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id NOT IN (1, 2)",
+            "SELECT COUNT(*) FROM statuses WHERE NOT profile_id IN (1, 2)",
+            "SELECT COUNT (*) FROM statuses WHERE profile_id IN (1, 2)",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN ('1', '2x')",
+            "SELECT COUNT(*) FROM none WHERE profile_id IN (1, 2)",
+        ] {
+            for _ in 0..3 {
+                twin.run(statement);
+                twin.run("SHOW WARNINGS");
+                twin.run("SELECT FOUND_ROWS()");
+            }
+        }
+        // In a transaction its snapshot counts, and what it wrote itself.
+        twin.ok("BEGIN");
+        for _ in 0..3 {
+            twin.run(COUNTS[0]);
+            database
+                .connect()
+                .ok("DELETE FROM statuses WHERE profile_id = 1 ORDER BY id LIMIT 1");
+        }
+        twin.ok("COMMIT");
+        for _ in 0..3 {
+            twin.run(COUNTS[0]);
+        }
+    });
+}
+
+fn classic(server: &'static crate::kit::servers::Server, story: &str) -> (Database, Proxy) {
+    let database = Database::classic(server, story);
+    let mut root = database.connect();
+    root.ok("INSERT INTO follower VALUES (1, 2), (1, 3), (1, 4)");
+    for id in 1..=30 {
+        let author = 2 + id % 3;
+        root.ok(&format!(
+            "INSERT INTO message (id, user_id, body) VALUES ({id}, {author}, 'x')"
+        ));
+    }
+    let settings = [PATIENT, CLASSIC_FEED].concat();
+    let proxy = served(server, &database, "classic", &settings);
+    (database, proxy)
+}
+
+const OF_READER: [&str; 3] = [
+    "SELECT COUNT(*) FROM message JOIN follower ON message.user_id = follower.follower_id WHERE follower.user_id = 1",
+    "SELECT COUNT(*) FROM message WHERE user_id IN (SELECT follower_id FROM follower WHERE follower.user_id = 1) AND body <> 'hidden'",
+    "SELECT COUNT(*) FROM (SELECT id FROM message WHERE user_id IN (2, 3, 4)) t",
+];
+
+/// Each transaction adds a message of one author and removes one of another: the number never changes.
+#[test]
+fn a_count_is_of_one_moment() {
+    on_each_quiet_server(|server| {
+        let (database, proxy) = classic(server, "countmoment");
+        let (login, addr) = (database.login(), server.addr());
+        let quota = Quota::new(&proxy, checks(), checks() / 4, Counts::feeds_answered);
+        let world = World::new(1);
+        thread::scope(|scope| {
+            let running = world.run();
+            let writer = scope.spawn(|| {
+                let mut client = WireClient::login(addr, &login);
+                let mut next = 30;
+                while !world.is_stopping() {
+                    next += 1;
+                    client.ok("BEGIN");
+                    client.ok(&format!("DELETE FROM message WHERE id = {}", next - 30));
+                    client.ok(&format!(
+                        "INSERT INTO message (id, user_id, body) VALUES ({next}, {}, 'x')",
+                        2 + next % 3
+                    ));
+                    client.ok("COMMIT");
+                    thread::sleep(Duration::from_micros(next % 7 * 1_500));
+                }
+            });
+            let readers: Vec<_> = (0..3)
+                .map(|_| {
+                    let (quota, proxy, login) = (&quota, &proxy, &login);
+                    scope.spawn(move || {
+                        let mut client = proxy.login(login);
+                        while let Some(turn) = quota.take() {
+                            let statement = OF_READER[(turn % 3) as usize];
+                            assert_eq!(client.column(statement), ["30"], "to {statement}");
+                        }
+                    })
+                })
+                .collect();
+            running.outlast(readers, vec![writer]);
+        });
+        eprintln!("{:?}", proxy.counts());
+    });
+}
+
+/// A number that was asked for with a reader's edges is cached for all readers: an edge that goes meanwhile makes it none.
+#[test]
+fn a_readers_edges_leave_the_numbers_of_others() {
+    on_each_quiet_server(|server| {
+        let (database, proxy) = classic(server, "countedges");
+        let mut root = database.connect();
+        root.ok("INSERT INTO follower VALUES (2, 2), (2, 3), (2, 4)");
+        let (login, addr) = (database.login(), server.addr());
+        let quota = Quota::new(&proxy, checks(), checks() / 4, Counts::feeds_answered);
+        let world = World::new(1);
+        thread::scope(|scope| {
+            let running = world.run();
+            let writer = scope.spawn(|| {
+                let mut client = WireClient::login(addr, &login);
+                let mut next = 30;
+                while !world.is_stopping() {
+                    next += 1;
+                    let author = 2 + next % 3;
+                    client.ok(&format!(
+                        "DELETE FROM follower WHERE user_id = 1 AND follower_id = {author}"
+                    ));
+                    client.ok("BEGIN");
+                    client.ok(&format!("DELETE FROM message WHERE id = {}", next - 30));
+                    client.ok(&format!(
+                        "INSERT INTO message (id, user_id, body) VALUES ({next}, {author}, 'x')"
+                    ));
+                    client.ok("COMMIT");
+                    client.ok(&format!("INSERT INTO follower VALUES (1, {author})"));
+                }
+            });
+            let readers: Vec<_> = (0..4)
+                .map(|number| {
+                    let (quota, proxy, login) = (&quota, &proxy, &login);
+                    scope.spawn(move || {
+                        let mut client = proxy.login(login);
+                        while let Some(turn) = quota.take() {
+                            let statement = OF_READER[(turn % 2) as usize];
+                            if number < 2 {
+                                let count = client.column(statement)[0].parse::<u64>().unwrap();
+                                assert!([20, 30].contains(&count), "{count} to {statement}");
+                                continue;
+                            }
+                            let statement = statement.replace("user_id = 1", "user_id = 2");
+                            assert_eq!(client.column(&statement), ["30"], "to {statement}");
+                        }
+                    })
+                })
+                .collect();
+            running.outlast(readers, vec![writer]);
+        });
+        eprintln!("{:?}", proxy.counts());
+    });
+}
+
+/// A number is between what was acknowledged before the statement and what was begun by its reply.
+#[test]
+fn no_count_is_stale_while_others_write() {
+    on_each_quiet_server(|server| {
+        let (database, proxy) = classic(server, "countlinear");
+        let (login, addr) = (database.login(), server.addr());
+        let quota = Quota::new(&proxy, checks(), checks() / 4, Counts::feeds_answered);
+        let world = World::new(1);
+        let (begun, done) = (AtomicU64::new(30), AtomicU64::new(30));
+        thread::scope(|scope| {
+            let running = world.run();
+            let writers: Vec<_> = (0..3)
+                .map(|_| {
+                    let (world, login, begun, done) = (&world, &login, &begun, &done);
+                    scope.spawn(move || {
+                        let mut client = WireClient::login(addr, login);
+                        while !world.is_stopping() {
+                            let id = begun.fetch_add(1, Ordering::SeqCst) + 1;
+                            let author = 2 + id % 3;
+                            client.ok(&format!(
+                                "INSERT INTO message (user_id, body) VALUES ({author}, 'x')"
+                            ));
+                            done.fetch_add(1, Ordering::SeqCst);
+                            thread::sleep(Duration::from_micros(id % 11 * 2_000));
+                        }
+                    })
+                })
+                .collect();
+            let readers: Vec<_> = (0..3)
+                .map(|_| {
+                    let (quota, proxy, login) = (&quota, &proxy, &login);
+                    let (begun, done) = (&begun, &done);
+                    scope.spawn(move || {
+                        let mut client = proxy.login(login);
+                        while let Some(turn) = quota.take() {
+                            let statement = OF_READER[(turn % 3) as usize];
+                            let least = done.load(Ordering::SeqCst);
+                            let number: u64 = client.column(statement)[0].parse().unwrap();
+                            let most = begun.load(Ordering::SeqCst);
+                            assert!(
+                                (least..=most).contains(&number),
+                                "{number} is not in {least}..={most}: {statement}"
+                            );
+                        }
+                    })
+                })
+                .collect();
+            running.outlast(readers, writers);
+        });
+        eprintln!(
+            "{} messages; {:?}",
+            done.load(Ordering::SeqCst),
+            proxy.counts()
+        );
+    });
+}

@@ -1,0 +1,160 @@
+//! A session's access to counts: sums of the numbers that are cached for single authors.
+
+use std::sync::Arc;
+
+use super::state::Session;
+use crate::binlog::{Binlog, CachedTimeline, ReplicationMark};
+use headwater_rows::RowCache;
+use headwater_session::author_lists::ListedAuthors;
+use headwater_session::feed_decision::count::cached_count;
+use headwater_session::feed_decision::{
+    AuthorListQuery, CountAnswer, CountFill, CountGaps, FeedCountRequest, FeedRelayReason,
+};
+
+/// Where the numbers of a count are, and the moment before they were looked for.
+#[derive(Debug)]
+pub(super) struct CountScope {
+    timeline: Arc<CachedTimeline>,
+    mark: ReplicationMark,
+}
+
+/// What is cached of a count at one moment.
+enum CountReading {
+    /// All: the number of messages, and of authors.
+    Total(u64, usize),
+    Gaps(CountGaps),
+    /// A list of authors is too long.
+    TooMany,
+}
+
+/// What a count is read from.
+struct CountSource<'a> {
+    binlog: &'a Binlog,
+    timeline: &'a CachedTimeline,
+    rows: &'a RowCache,
+    request: &'a FeedCountRequest,
+    generation: u64,
+}
+
+impl CountSource<'_> {
+    /// All authors, each once. `None`: a reader's follows are not in memory.
+    fn authors(&self) -> Option<Vec<u64>> {
+        let mut authors = self.request.authors.clone();
+        for reader in &self.request.readers {
+            authors.append(&mut self.binlog.follow_list(self.timeline, *reader)?);
+        }
+        authors.sort_unstable();
+        authors.dedup();
+        Some(authors)
+    }
+
+    /// `None`: a reader's follows are not in memory.
+    fn read(&self) -> Option<CountReading> {
+        let request = self.request;
+        let authors = self.authors()?;
+        let list = |list: &AuthorListQuery| {
+            list.cache_key(&request.template, self.generation)
+                .lookup(self.rows)
+        };
+        let lists: Vec<Option<Option<ListedAuthors>>> = request.lists.iter().map(list).collect();
+        if lists.iter().any(|list| matches!(list, Some(None))) {
+            return Some(CountReading::TooMany);
+        }
+        let passes = |author: u64| {
+            let mut known = lists.iter().flatten().flatten();
+            known.all(|list| list.passes(author))
+        };
+        let of = (self.timeline.id(), request.cache_key(self.generation));
+        let joined = &request.template.joined_tables;
+        let (mut total, mut missing) = (0_u64, Vec::new());
+        for author in authors.iter().filter(|author| passes(**author)) {
+            match cached_count(self.rows, of, *author, joined) {
+                Some(number) => total = total.checked_add(number)?,
+                None => missing.push(*author),
+            }
+        }
+        let is_known = missing.is_empty() && lists.iter().all(Option::is_some);
+        Some(match is_known {
+            true => CountReading::Total(total, authors.len()),
+            false => CountReading::Gaps(CountGaps {
+                authors: missing,
+                all_authors: authors.len(),
+                lists,
+                generation: self.generation,
+            }),
+        })
+    }
+}
+
+impl Session {
+    /// The count as memory has it: proved to be fresh, or what is missing of it.
+    pub(super) async fn count(
+        &mut self,
+        request: &FeedCountRequest,
+    ) -> (CountAnswer, Option<CountScope>) {
+        let answer = self.find_count(request).await;
+        answer.unwrap_or((CountAnswer::Unavailable(FeedRelayReason::NotInMemory), None))
+    }
+
+    async fn find_count(
+        &mut self,
+        request: &FeedCountRequest,
+    ) -> Option<(CountAnswer, Option<CountScope>)> {
+        let feeds = Arc::clone(self.shared.feeds.as_ref()?);
+        let binlog: Arc<Binlog> = Arc::clone(self.shared.binlog.as_ref()?);
+        let rows = Arc::clone(binlog.row_cache()?);
+        let identity = self.machine.commands()?.state.server()?.to_vec();
+        let database = &request.template.database;
+        let timeline = feeds.cached_timeline(request.template.feed, database)?;
+        for reader in &request.readers {
+            let is_there = binlog.follow_list(&timeline, *reader).is_some();
+            if !is_there && !binlog.load_list(&timeline, *reader).await {
+                return None;
+            }
+        }
+        // Before the read: a change between the two counts as a change since the mark.
+        let mark = binlog.mark_of(&timeline, &identity)?;
+        let source = CountSource {
+            binlog: &binlog,
+            timeline: &timeline,
+            rows: &rows,
+            request,
+            generation: mark.generation(),
+        };
+        let reading = match source.read()? {
+            CountReading::Total(..) => {
+                let proves =
+                    binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
+                let read = || source.read();
+                let reading = binlog.read_consistently(&timeline, &identity, proves, read);
+                let reading = reading.await?;
+                self.confirm_no_functions(proves).then_some(reading)?
+            }
+            reading => reading,
+        };
+        let answer = match reading {
+            CountReading::Total(total, authors) => CountAnswer::Total {
+                total,
+                authors,
+                generation: source.generation,
+            },
+            CountReading::Gaps(gaps) => CountAnswer::Missing(gaps),
+            CountReading::TooMany => CountAnswer::Unavailable(FeedRelayReason::TooMany),
+        };
+        Some((answer, Some(CountScope { timeline, mark })))
+    }
+
+    /// Caches the server's numbers, if they are as of a moment behind which nothing has changed.
+    pub(super) async fn cache_counts(&mut self, fill: &CountFill, scope: Option<CountScope>) {
+        let Some((binlog, scope)) = self.shared.binlog.clone().zip(scope) else {
+            return;
+        };
+        if !binlog.prove().await || !self.confirm_no_functions(true) {
+            return;
+        }
+        let state = self.machine.commands().map(|it| &it.state);
+        if let Some(identity) = state.and_then(|state| state.server()) {
+            binlog.cache_counts(&scope.timeline, identity, scope.mark, fill);
+        }
+    }
+}
