@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use headwater_lab::feed::CLASSIC_FEED;
 
+use super::app::{SMALL, settings_in};
 use super::kept::kept;
 use super::linear::checks;
 use super::rules::{BEHIND, app};
@@ -230,6 +231,84 @@ fn other_counts_are_the_servers() {
         twin.ok("COMMIT");
         for _ in 0..3 {
             twin.run(COUNTS[0]);
+        }
+    });
+}
+
+/// Without a unique key an edge may be there twice: a join counts its author's messages twice, and IN or DISTINCT once.
+#[test]
+fn copies_of_edges_count_in_joins() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "countscopies");
+        let mut root = database.connect();
+        SMALL.make(&mut root, &mut Random(5));
+        root.ok("ALTER TABLE followers ADD KEY (profile_id), DROP KEY profile_id");
+        root.ok("INSERT INTO followers SELECT NULL, profile_id, following_id, 1 FROM followers WHERE id MOD 3 = 0");
+        let proxy = served(server, &database, "home", &settings_in(&database));
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut random = Random(41);
+        let joined = [2, 3, 4, 8, 9, 10, 11].map(|at| COUNTS[at]);
+        for statement in joined {
+            kept(&proxy, &mut twin, statement);
+        }
+        let executed = twin.prepare(EXECUTED[0].0);
+        for turn in 0..60 {
+            root.query(&match turn % 3 {
+                0 => format!(
+                    "INSERT INTO followers VALUES (NULL, {}, {}, {})",
+                    1 + random.below(3),
+                    1 + random.below(12),
+                    turn % 2
+                ),
+                1 => format!(
+                    "DELETE FROM followers WHERE profile_id = {} ORDER BY id DESC LIMIT 1",
+                    1 + random.below(3)
+                ),
+                _ => change(&mut random, turn),
+            });
+            for statement in joined {
+                twin.run(statement);
+            }
+            twin.execute(executed, &[Some("1")]);
+        }
+        let answered = proxy.counts().feeds_answered();
+        assert!(answered > 60 * 5, "{:?}", proxy.counts());
+    });
+}
+
+/// A count is compared with the server's as pages are, and a wrong one is not sent.
+#[test]
+fn a_wrong_count_is_found_and_not_told() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "countshadow");
+        SMALL.make(&mut database.connect(), &mut Random(5));
+        let settings = format!("{}\n[shadow]\nrate = 1\n", settings_in(&database));
+        let proxy = served(server, &database, "home", &settings);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut other = database.connect();
+        let executed = twin.prepare("SELECT COUNT(*) FROM statuses WHERE profile_id IN (?, 3)");
+        for turn in 0..10 {
+            for statement in COUNTS {
+                kept(&proxy, &mut twin, statement);
+            }
+            twin.execute(executed, &[Some("1")]);
+            other.ok(&format!("DELETE FROM statuses WHERE id MOD 100 = {turn}"));
+        }
+        let counts = proxy.counts();
+        assert!(
+            counts.of("shadow_same") >= 10 * COUNTS.len() as u64,
+            "{counts:?}"
+        );
+        assert_eq!(counts.of("shadow_different"), 0, "{}", proxy.log());
+
+        // Only a comparison can detect this change.
+        kept(&proxy, &mut twin, COUNTS[0]);
+        other.ok("SET sql_log_bin = 0");
+        other.ok("DELETE FROM statuses WHERE profile_id = 1 LIMIT 1");
+        twin.run(COUNTS[0]);
+        proxy.wait_for_log("a page made of kept rows is not the server's: row 1 is another one");
+        for statement in COUNTS {
+            twin.run(statement);
         }
     });
 }

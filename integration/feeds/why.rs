@@ -34,8 +34,25 @@ fn what_would_become_of_a_feeds_statement_becomes_of_it() {
             assert!(Instant::now() < deadline, "{:?}", why(&mut twin, LISTED));
             kept(&proxy, &mut twin, LISTED);
         }
+        let count = "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2, 3)";
+        kept(&proxy, &mut twin, count);
+        database
+            .connect()
+            .ok("UPDATE statuses SET likes = likes + 1 WHERE profile_id = 2 LIMIT 1");
+        let [from, reason, feed] = why(&mut twin, count);
+        assert!(from.starts_with("memory"), "{from} {reason}");
+        assert_eq!((reason.as_str(), feed.as_str()), ("", "home"));
+        while why(&mut twin, count) != ["memory", "", "home"] {
+            assert!(Instant::now() < deadline, "{:?}", why(&mut twin, count));
+            kept(&proxy, &mut twin, count);
+        }
         for (statement, reason) in [
             ("SELECT * FROM statuses WHERE id = 7", "no_page"),
+            ("SELECT COUNT(*) FROM statuses WHERE likes > 5", "authors"),
+            (
+                "SELECT COUNT(DISTINCT kind) FROM statuses WHERE profile_id IN (1, 2)",
+                "count",
+            ),
             (
                 "SELECT id FROM profiles ORDER BY id DESC LIMIT 3",
                 "no_feed",

@@ -28,6 +28,8 @@ pub struct AuthorList {
     pub reader_column: String,
     /// True: only messages of these authors pass. False: their messages do not pass.
     pub admits: bool,
+    /// An author is listed for each edge.
+    pub copies: bool,
     author_column: String,
     /// The word by which the conditions refer to the table.
     alias_word: usize,
@@ -37,6 +39,11 @@ pub struct AuthorList {
 }
 
 impl AuthorList {
+    /// The same list; `copies`: with an author for each edge.
+    pub(crate) fn with_copies(self, copies: bool) -> AuthorList {
+        AuthorList { copies, ..self }
+    }
+
     /// The internal query for the authors, up to the reader's id, which follows. `None`: a parameter in a condition is no number.
     #[must_use]
     pub fn author_query(&self, statement: FeedStatement<'_>) -> Option<String> {
@@ -44,7 +51,8 @@ impl AuthorList {
         let called = std::str::from_utf8(words.text(self.alias_word, text)).ok()?;
         let (table, author) = (quoted(&self.table), quoted(&self.author_column));
         let column = quoted(&self.reader_column);
-        let mut query = format!("SELECT DISTINCT {called}.{author} FROM {table} {called} WHERE ");
+        let distinct = if self.copies { "" } else { "DISTINCT " };
+        let mut query = format!("SELECT {distinct}{called}.{author} FROM {table} {called} WHERE ");
         for range in &self.conditions {
             query.push('(');
             query.push_str(&condition_text(statement, range)?);
@@ -299,6 +307,7 @@ fn author_list<'a>(
         table: scoped.source.table.text.clone(),
         reader_column: name(whose)?,
         admits: true,
+        copies: false,
         author_column: name(author)?,
         alias_word: alias.word,
         reader: equal_literal(reader, scope, whose)?,

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use headwater_sql::{push_list, quoted};
 
+use crate::authors::FollowNames;
 use crate::binding::{FeedColumnTypes, FeedStatement, ParameterValue};
 use crate::joined_tables::ReferenceKeySource;
 use crate::plan_dependence::PlanDependence;
@@ -14,7 +15,7 @@ use crate::query::{
     TableReference,
 };
 use crate::refusal::NarrowingRefusal;
-use crate::schema::Schema;
+use crate::schema::{Schema, TableSchema};
 use crate::shape::{FeedNames, StatementShape, select_shape};
 use crate::words::{ListKind, StatementWords, WordKind};
 
@@ -23,8 +24,42 @@ use crate::words::{ListKind, StatementWords, WordKind};
 pub struct CountShape {
     /// The word FROM of the SELECT whose rows are counted.
     from: usize,
-    /// A message may have several rows there, which count once.
+    /// A message may have several rows there, which count once, or as many as edges lead to its author.
     distinct: bool,
+}
+
+/// A schema in which no edge is there twice.
+struct SingleEdges<'a> {
+    schema: &'a dyn Schema,
+    follow: &'a FollowNames,
+    edges: TableSchema,
+}
+
+impl Schema for SingleEdges<'_> {
+    fn table(&self, database: Option<&str>, name: &str) -> Option<&TableSchema> {
+        let table = self.schema.table(database, name)?;
+        Some(if name == self.follow.table {
+            &self.edges
+        } else {
+            table
+        })
+    }
+}
+
+impl<'a> SingleEdges<'a> {
+    fn of(schema: &'a dyn Schema, feed: &'a FeedNames) -> Option<SingleEdges<'a>> {
+        let follow = feed.follow.as_ref()?;
+        let mut edges = schema.table(None, &follow.table)?.clone();
+        let key = [&follow.reader, &follow.author].map(|column| edges.column_position(column));
+        edges
+            .unique_keys
+            .push(key.into_iter().collect::<Option<_>>()?);
+        Some(SingleEdges {
+            schema,
+            follow,
+            edges,
+        })
+    }
 }
 
 /// The readers and authors of a count, each ascending.
@@ -68,6 +103,19 @@ pub(crate) fn count_shape(
     };
     page.order = key.chain([id]).map(descending).collect();
     let (mut shape, _) = select_shape(&page, words, feed, &[], schema)?;
+    let mut copies = false;
+    if shape.row_dependencies.is_none()
+        && let Some(single) = SingleEdges::of(schema, feed)
+    {
+        copies = true;
+        page.count = Some(MessageCount { copies, ..count });
+        (shape, _) = select_shape(&page, words, feed, &[], &single)?;
+        let lists = shape.row_dependencies.iter().flat_map(|keep| &keep.lists);
+        // Other joins than those with edges may repeat a message, or several edges.
+        if lists.filter(|list| list.copies).count() != 1 {
+            return Err(NarrowingRefusal::Count);
+        }
+    }
     let dependencies = shape.row_dependencies.as_mut();
     let dependencies = dependencies.ok_or(NarrowingRefusal::Count)?;
     // What would only end a page is a condition here.
@@ -81,7 +129,7 @@ pub(crate) fn count_shape(
     Ok(StatementShape {
         count: Some(CountShape {
             from: count.from,
-            distinct: query.distinct || !query.group.is_empty(),
+            distinct: copies || query.distinct || !query.group.is_empty(),
         }),
         bounds: Vec::new(),
         plan_dependence: PlanDependence::Alike,

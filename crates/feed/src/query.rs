@@ -50,6 +50,8 @@ pub struct MessageCount {
     pub from: usize,
     /// COUNT counts its only column.
     pub of_column: bool,
+    /// Each edge to an author counts the author's messages once.
+    pub copies: bool,
 }
 
 /// The names of a derived table's columns.

@@ -64,7 +64,10 @@ impl<'a> DependencyAnalysis<'a> {
             mut lists,
         } = match edges.as_slice() {
             [] => self.author_conditions(holds)?,
-            [edge] => self.joined_author_conditions(holds, edge)?,
+            [edge] => {
+                let copies = query.count.is_some_and(|count| count.copies);
+                self.joined_author_conditions(holds, edge, copies)?
+            }
             _ => return None,
         };
         // Cached rows are distinguished by the other conditions. So the messages must be exactly those of the authors that these select.
@@ -188,11 +191,12 @@ impl<'a> DependencyAnalysis<'a> {
         })
     }
 
-    /// The same, where messages are joined with edges: one edge each, by the author alone.
+    /// The same, where messages are joined with edges: one edge each, by the author alone. `copies`: or several, which are listed.
     fn joined_author_conditions(
         &self,
         holds: &[&'a SelectCondition],
         edge: &ScopedTable<'a>,
+        copies: bool,
     ) -> Option<AuthorConditions<'a>> {
         let (reader, author) = self.search.follow_columns(edge.number, self.scope)?;
         let of_edge = |column: &ColumnReference| {
@@ -236,8 +240,8 @@ impl<'a> DependencyAnalysis<'a> {
                 .map(|one| one.words.clone())
                 .collect(),
             remainder: rest,
-            lists: Some(list)
-                .filter(|it| !it.conditions.is_empty())
+            lists: Some(list.with_copies(copies))
+                .filter(|it| copies || !it.conditions.is_empty())
                 .into_iter()
                 .collect(),
         })

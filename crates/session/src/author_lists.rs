@@ -80,6 +80,14 @@ impl AuthorListRule {
 }
 
 impl ListedAuthors {
+    /// How often the author is listed.
+    #[must_use]
+    pub fn copies(&self, author: u64) -> u64 {
+        let first = self.authors.partition_point(|other| *other < author);
+        let rest = self.authors.iter().skip(first);
+        rest.take_while(|other| **other == author).map(|_| 1).sum()
+    }
+
     /// True where messages of this author pass.
     #[must_use]
     pub fn passes(&self, author: u64) -> bool {
@@ -124,6 +132,8 @@ mod tests {
             [1, 2, 3, 9].map(|author| authors.passes(author)),
             [true, true, false, true]
         );
+        let twice = AuthorListRule::Pass(Vec::new()).list_of(&[9, 1, 9]);
+        assert_eq!([1, 5, 9].map(|author| twice.copies(author)), [1, 0, 2]);
         let blocked = AuthorListRule::Blocked.list_of(&[9, 4]);
         assert_eq!(
             [1, 4, 9].map(|author| blocked.passes(author)),

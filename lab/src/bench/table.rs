@@ -245,6 +245,15 @@ fn shape_table(shapes: &ShapesReport, out: &mut String) -> fmt::Result {
         thousands(mixed.feeds.p99_us as f64),
         thousands(shapes.direct_p50_us as f64),
     )?;
+    let mixed = &shapes.counts_beside;
+    writeln!(
+        out,
+        "count beside {} inserts a second: {} a second, p50 {} us, p99 {} us",
+        thousands(mixed.inserts.rate),
+        thousands(mixed.feeds.rate),
+        thousands(mixed.feeds.p50_us as f64),
+        thousands(mixed.feeds.p99_us as f64),
+    )?;
     if let Some(counts) = &shapes.counts {
         writeln!(out, "there, Headwater's {counts}")?;
     }

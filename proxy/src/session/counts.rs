@@ -69,7 +69,13 @@ impl CountSource<'_> {
         let (mut total, mut missing) = (0_u64, Vec::new());
         for author in authors.iter().filter(|author| passes(**author)) {
             match cached_count(self.rows, of, *author, joined) {
-                Some(number) => total = total.checked_add(number)?,
+                Some(number) => {
+                    let copies = request
+                        .copies
+                        .and_then(|at| lists.get(at)?.as_ref()?.as_ref());
+                    let copies = copies.map_or(1, |list| list.copies(*author));
+                    total = total.checked_add(number.checked_mul(copies)?)?;
+                }
                 None => missing.push(*author),
             }
         }

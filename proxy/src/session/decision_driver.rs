@@ -188,7 +188,10 @@ impl Session {
                     FeedInput::CachedPage(page)
                 }
                 FeedAction::Count(request) => {
-                    let (answer, found) = self.count(&request).await;
+                    let (answer, found) = match explains {
+                        true => self.count(&request).await,
+                        false => self.compared_count(&request, comparable).await?,
+                    };
                     count_scope = found;
                     FeedInput::Count(answer)
                 }

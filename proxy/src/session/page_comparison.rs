@@ -1,4 +1,4 @@
-//! Compares pages of cached rows with the server's, for the share that `shadow.rate` sets: the server runs the same statement in the same
+//! Compares pages of cached rows, and counts, with the server's, for the share that `shadow.rate` sets: the server runs the same statement in the same
 //! session, and the whole replies are compared.
 //!
 //! Both are of one moment if the page, built again after the server's reply, is unchanged. The compared client waits for the server, and
@@ -11,6 +11,7 @@ use headwater_feed::Template;
 use headwater_feed::words::StatementWords;
 use headwater_rows::template::ResultEnvelope;
 
+use super::counts::CountScope;
 use super::follow_up_select::FollowUpLocation;
 use super::log_span::log_in;
 use super::memory_access::CandidateScope;
@@ -19,7 +20,9 @@ use crate::clock;
 use crate::shadow::ComparisonOutcome;
 use headwater_session::cached_rows::CachedPage;
 use headwater_session::call_decision::ServedFollowUp;
-use headwater_session::feed_decision::{CachedPageRequest, InternalReply};
+use headwater_session::feed_decision::{
+    CachedPageRequest, CountAnswer, FeedCountRequest, FeedRelayReason, InternalReply,
+};
 use headwater_session::reply_difference::{ReplyDifference, difference};
 use headwater_statement::FollowUpSelect;
 use headwater_wire::capability::Capabilities;
@@ -34,6 +37,7 @@ const MAX_TRIES: usize = 3;
 #[derive(Clone, Copy)]
 enum PageOrigin<'a> {
     Feed(&'a CachedPageRequest, &'a CandidateScope),
+    Count(&'a FeedCountRequest),
     FollowUp(&'a ServedFollowUp, &'a FollowUpLocation),
 }
 
@@ -81,22 +85,49 @@ impl Session {
             let (directly, _) = request.candidates.template.times()?;
             Some(Duration::from_secs_f64(directly / 1e6))
         };
-        let payload = match comparable.filter(|_| self.is_compared(built.as_ref(), takes)) {
-            Some(length) => {
-                let packet = self.client_in.get(HEADER_BYTES..length);
-                let commands = self.machine.commands().zip(packet);
-                commands.and_then(|(commands, packet)| {
-                    let payload = commands.original_payload(packet)?;
-                    comparable_payload(payload, commands.capabilities, &request.candidates.template)
-                })
-            }
-            None => None,
-        };
+        let compared = comparable.filter(|_| self.is_compared(built.as_ref(), takes));
+        let payload = compared.and_then(|length| {
+            let payload = self.waiting_payload(length)?;
+            let capabilities = self.machine.commands()?.capabilities;
+            comparable_payload(payload, capabilities, &request.candidates.template)
+        });
         let built = self.compare_page(of, built, payload.as_deref()).await?;
         Ok(built.map(|made| made.page))
     }
 
-    /// The same for a follow-up SELECT, whose waiting packet has this length.
+    /// A count, compared if it is sampled.
+    pub(super) async fn compared_count(
+        &mut self,
+        request: &FeedCountRequest,
+        comparable: Option<usize>,
+    ) -> Result<(CountAnswer, Option<CountScope>), SessionEnd> {
+        let of = PageOrigin::Count(request);
+        let read = self.count(request).await;
+        let takes = || Some(Duration::from_secs_f64(request.template.times()?.0 / 1e6));
+        let is_total = matches!(read.0, CountAnswer::Total { .. });
+        let shadow = self.shared.shadow.as_ref().filter(|_| is_total);
+        let is_sampled = shadow.is_some_and(|shadow| shadow.is_page_sampled(takes));
+        let payload = comparable
+            .filter(|_| is_sampled)
+            .and_then(|length| self.waiting_payload(length));
+        let Some(payload) = payload else {
+            return Ok(read);
+        };
+        let built = self.build_page(of).await;
+        Ok(match self.compare_page(of, built, Some(&payload)).await? {
+            // The number may be another one by now.
+            Some(_) => self.count(request).await,
+            None => (CountAnswer::Unavailable(FeedRelayReason::Changed), None),
+        })
+    }
+
+    /// The payload that has the server run the waiting statement.
+    fn waiting_payload(&mut self, length: usize) -> Option<Vec<u8>> {
+        let packet = self.client_in.get(HEADER_BYTES..length)?;
+        self.machine.commands()?.original_payload(packet)
+    }
+
+    /// As [`Self::compared_feed_page`], for a follow-up SELECT, whose waiting packet has this length.
     pub(super) async fn compared_follow_up_page(
         &mut self,
         served: &ServedFollowUp,
@@ -132,6 +163,19 @@ impl Session {
                     page: paged,
                     envelope: frame,
                 })
+            }
+            PageOrigin::Count(request) => {
+                let (answer, _) = self.count(request).await;
+                let CountAnswer::Total {
+                    total,
+                    authors,
+                    generation,
+                } = answer
+                else {
+                    return None;
+                };
+                let (page, envelope) = request.page(total, authors, generation)?;
+                Some(EnvelopedPage { page, envelope })
             }
             PageOrigin::FollowUp(served, memory) => self.cached_follow_up(served, memory).await,
         }

@@ -49,7 +49,11 @@ impl WordReader<'_> {
             sources,
             filter,
             filter_end: self.position(),
-            count: Some(MessageCount { from, of_column }),
+            count: Some(MessageCount {
+                from,
+                of_column,
+                copies: false,
+            }),
             ..FeedSelect::default()
         })
     }
@@ -111,6 +115,7 @@ impl WordReader<'_> {
             count: Some(MessageCount {
                 from,
                 of_column: false,
+                copies: false,
             }),
             ..FeedSelect::default()
         })

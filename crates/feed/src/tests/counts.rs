@@ -97,6 +97,38 @@ fn what_is_no_sum_over_authors_is_refused() {
     }
 }
 
+/// Where an edge may be there twice, each copy counts the author's messages.
+#[test]
+fn copies_of_edges_are_listed() {
+    let shape = |text: &str| {
+        let (words, query) = read(text);
+        let mut app = app();
+        app.0[1].1.unique_keys.clear();
+        shape(&query.unwrap(), &words, &feed(false), &app)
+    };
+    let copies = |text: &str| {
+        let shape = shape(text).unwrap();
+        let lists = shape.row_dependencies.unwrap().lists;
+        lists.iter().map(|list| list.copies).collect::<Vec<_>>()
+    };
+    assert_eq!(copies(&format!("SELECT COUNT(*) FROM {JOINED}")), [true]);
+    assert_eq!(
+        copies(&format!(
+            "SELECT COUNT(m.id) FROM {JOINED} AND f.accepted = 1"
+        )),
+        [true]
+    );
+    assert!(copies(&format!("SELECT COUNT(DISTINCT m.id) FROM {JOINED}")).is_empty());
+    assert!(copies(&format!("SELECT COUNT(*) FROM message WHERE {FOLLOWED}")).is_empty());
+    let twice = "SELECT COUNT(*) FROM message m JOIN follower f ON f.author = m.user_id JOIN follower g ON g.author = m.user_id \
+                 WHERE f.reader = 7 AND g.reader = 7";
+    assert_eq!(shape(twice).err(), Some(NarrowingRefusal::Count));
+    let tagged = format!(
+        "SELECT COUNT(*) FROM message m JOIN tag t ON t.message_id = m.id JOIN follower f ON f.author = m.user_id WHERE f.reader = 7"
+    );
+    assert_eq!(shape(&tagged).err(), Some(NarrowingRefusal::Count));
+}
+
 #[test]
 fn numbers_are_asked_for_with_the_statements_own_conditions() {
     let of = |text: &str| queries(text, &[]).unwrap();

@@ -37,6 +37,10 @@ pub struct FeedCountRequest {
     pub authors: Vec<u64>,
     /// Author lists besides the readers' follows.
     pub lists: Vec<AuthorListQuery>,
+    /// The list that names an author for each edge, each of which counts the author's messages.
+    pub copies: Option<usize>,
+    /// The reply is one to an execution.
+    binary: bool,
     scope: FeedCacheScope,
 }
 
@@ -98,6 +102,8 @@ pub(super) struct CountQuery {
 
 /// How often what is missing is asked for, before the server answers.
 const MAX_ATTEMPTS: u32 = 3;
+/// The most that a count may take, relative to the server's own, whose numbers are asked for.
+const MAX_FILL_COST: f64 = 1.25;
 /// The type of COUNT.
 const BIGINT: u8 = 8;
 /// The most authors that one query counts.
@@ -109,6 +115,30 @@ impl FeedCountRequest {
     pub fn cache_key(&self, generation: u64) -> CacheKey {
         let cache = &self.template.row_cache;
         cache.cache_key(&self.scope.cache_key_in(generation))
+    }
+}
+
+impl FeedCountRequest {
+    /// The reply with this number, of so many authors, and what surrounds it; `None`: that is not known.
+    #[must_use]
+    pub fn page(
+        &self,
+        total: u64,
+        authors: usize,
+        generation: u64,
+    ) -> Option<(CachedPage, Arc<ResultEnvelope>)> {
+        let key = self.scope.cache_key_in(generation);
+        let kind = AuthorCountBucket::of(authors).number();
+        let (_, envelope) = self.template.row_cache.lookup(&key, kind)?;
+        let mut packets = envelope.head_packets.clone();
+        let row = row_of_number(total, self.binary);
+        packet::encode(envelope.sequence, &row, &mut packets);
+        let page = CachedPage {
+            packets,
+            rows: 1,
+            found_rows: 1,
+        };
+        Some((page, envelope))
     }
 }
 
@@ -171,6 +201,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let scope =
             scope.and_then(|it| it.with_author_lists(template, statement, &authors.authors));
         let scope = scope.ok_or(NarrowingRefusal::Count)?;
+        let dependencies = template.shape.row_dependencies.as_ref();
+        let lists = dependencies.map_or(&[][..], |keep| &keep.lists);
         let names = &template.feed_names;
         // No message has this author in a table of edges or messages that memory follows.
         let probe = template.shape.count_of_authors(statement, names, &[0]);
@@ -180,6 +212,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 readers: index_numbers(&authors.readers, template.types)?,
                 authors: index_numbers(&authors.authors, template.types)?,
                 lists: scope.lists.clone(),
+                copies: lists.iter().position(|list| list.copies),
+                binary: self.executed.is_some(),
                 scope,
             },
             attempts: 0,
@@ -246,11 +280,13 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let template = Arc::clone(&subject.template);
         let bucket = AuthorCountBucket::of(authors);
         let key = query.request.scope.cache_key_in(generation);
-        let envelope = template.row_cache.lookup(&key, bucket.number());
+        let is_enveloped = template.row_cache.lookup(&key, bucket.number()).is_some();
         let is_first = query.attempts == 0;
+        let is_tried = is_enveloped && (!is_first || template.row_cache.should_try());
         match template.choose(bucket, self.plan_settings(), self.policy.always) {
-            ExecutionChoice::Narrowed { .. }
-                if envelope.is_some() && (!is_first || template.row_cache.should_try()) => {}
+            ExecutionChoice::Narrowed { .. } if is_tried => {}
+            // What it costs to count authors anew is paid back by the counts after it.
+            ExecutionChoice::Direct if is_tried && is_worthwhile(&template) => {}
             ExecutionChoice::Retired(retired) => return Err(FeedRelayReason::Retired(retired)),
             ExecutionChoice::Direct => return Err(FeedRelayReason::Cheaper),
             ExecutionChoice::Narrowed { .. } | ExecutionChoice::Sample => {
@@ -260,12 +296,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 return Ok((sampling, FeedAction::Run(payload)));
             }
         }
-        let Some((_, envelope)) = envelope else {
-            return Err(FeedRelayReason::Failed);
-        };
         let gaps = match answer {
             CountAnswer::Total { total, .. } => {
-                return self.count_reply(&subject, bucket, &envelope, total, is_first);
+                let page = query.request.page(total, authors, generation);
+                let page = page.ok_or(FeedRelayReason::Failed)?;
+                return self.count_reply(&subject, bucket, page, is_first);
             }
             CountAnswer::Missing(gaps) => gaps,
             CountAnswer::Unavailable(reason) => return Err(reason),
@@ -411,8 +446,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         &mut self,
         subject: &ServedStatement,
         bucket: AuthorCountBucket,
-        envelope: &ResultEnvelope,
-        total: u64,
+        (page, envelope): (CachedPage, Arc<ResultEnvelope>),
         was_cached: bool,
     ) -> FeedTransition {
         // If the columns differ from those last sent for the client's own statement, the server sets a flag.
@@ -434,21 +468,19 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         if self.session.tables.pending.is_none() {
             self.session.set_found_rows(1);
         }
-        let mut packets = envelope.head_packets.clone();
-        let row = row_of_number(total, self.executed.is_some());
-        packet::encode(envelope.sequence, &row, &mut packets);
-        let page = CachedPage {
-            packets,
-            rows: 1,
-            found_rows: 1,
-        };
-        let (bytes, outcome) = page.reply(envelope);
+        let (bytes, outcome) = page.reply(&envelope);
         let reply = FeedReply {
             from_cache: was_cached,
             ..FeedReply::narrowed(bytes, outcome)
         };
         Ok((FeedStage::Ended, FeedAction::Reply(reply)))
     }
+}
+
+/// True where counts whose numbers are missing take little more than the server's own.
+fn is_worthwhile(template: &Template) -> bool {
+    let times = template.times();
+    times.is_some_and(|(direct, filled)| filled <= direct * MAX_FILL_COST)
 }
 
 /// Asks memory for the count.

@@ -21,6 +21,8 @@ pub struct ShapesReport {
     pub shapes: Vec<ShapeFigures>,
     /// The join through Headwater while messages are inserted.
     pub beside: MixedLoadFigures,
+    /// The count through Headwater while messages are inserted.
+    pub counts_beside: MixedLoadFigures,
     /// The median latency of the join, queried directly without inserts.
     pub direct_p50_us: u64,
     /// The counters of that Headwater.

@@ -1,4 +1,4 @@
-//! The join through Headwater during inserts.
+//! A feed's statement through Headwater during inserts.
 
 use super::figures::MixedLoadFigures;
 use super::statements::FeedShape;
@@ -9,18 +9,27 @@ use crate::bench::flags::BenchFlags;
 use crate::bench::login::BenchAccount;
 use crate::bench::measure::{ConnectionTally, SLICE_TIME, SliceJob, repeat_for, run_parallel};
 use crate::bench::round_runner::round_count;
-use crate::bench::writes::INSERTS_PER_SECOND;
 use crate::bench::writes::pace::InsertPace;
 use crate::bench::{BenchError, StopSignal};
 use crate::query_path::{ConnectionRoute, query_packet};
 
 const WRITERS: usize = 8;
 
+/// What is read, and how many messages are inserted a second.
+#[derive(Clone, Copy, Debug)]
+pub struct MixedLoad {
+    /// The statements.
+    pub shape: FeedShape,
+    /// Inserts a second.
+    pub inserts: u32,
+}
+
 /// Reads on all connections, and inserts so many messages a second.
 ///
 /// # Errors
 /// Fails if a connection fails or a statement is refused.
 pub fn measure(
+    load: MixedLoad,
     flags: &BenchFlags,
     account: &BenchAccount,
     readers: &[u64],
@@ -28,10 +37,11 @@ pub fn measure(
     pool: &mut ClientPool,
     stop: &StopSignal,
 ) -> Result<MixedLoadFigures, BenchError> {
-    eprintln!("join, beside {INSERTS_PER_SECOND} inserts a second");
-    let joins: Vec<Vec<u8>> = readers
+    let MixedLoad { shape, inserts } = load;
+    eprintln!("{}, beside {inserts} inserts a second", shape.name());
+    let selects: Vec<Vec<u8>> = readers
         .iter()
-        .map(|reader| query_packet(&FeedShape::Join.reader_select(*reader)))
+        .map(|reader| query_packet(&shape.reader_select(*reader)))
         .collect();
     let address = pool.address(ConnectionRoute::Headwater).to_owned();
     let at = BenchError::for_address(&address);
@@ -40,24 +50,24 @@ pub fn measure(
         writers.push(BenchClient::connect(&address, account).map_err(&at)?);
     }
     let (clients, _) = pool.clients(ConnectionRoute::Headwater, super::CONNECTIONS);
-    let mut reading = ConnectionTally::for_connections(clients.len(), joins.len())?;
+    let mut reading = ConnectionTally::for_connections(clients.len(), selects.len())?;
     let mut writing = ConnectionTally::for_connections(WRITERS, users as usize)?;
     // Round 0 warms up and does not count.
     for round in 0..=round_count(flags) {
         let mut jobs: Vec<SliceJob<'_, ()>> = Vec::new();
         for (client, tally) in clients.iter_mut().zip(&mut reading) {
-            let joins = &joins;
+            let selects = &selects;
             jobs.push(Box::new(move || {
                 let mut rows = Vec::new();
-                repeat_for(SLICE_TIME, joins.len(), tally, stop, |index| {
-                    let join = joins.get(index);
-                    join.map_or(Ok(()), |join| client.query(join, &mut rows))
+                repeat_for(SLICE_TIME, selects.len(), tally, stop, |index| {
+                    let select = selects.get(index);
+                    select.map_or(Ok(()), |select| client.query(select, &mut rows))
                 })
             }));
         }
         for (connection, (client, tally)) in (0..).zip(writers.iter_mut().zip(&mut writing)) {
             jobs.push(Box::new(move || {
-                run_writer(connection, client, tally, users, stop)
+                run_writer((connection, inserts), client, tally, users, stop)
             }));
         }
         run_parallel(jobs).map_err(&at)?;
@@ -78,14 +88,14 @@ pub fn measure(
 }
 
 fn run_writer(
-    connection: u32,
+    (connection, per_second): (u32, u32),
     client: &mut BenchClient,
     tally: &mut ConnectionTally,
     users: u32,
     stop: &StopSignal,
 ) -> Result<(), BenchClientError> {
     let pace = InsertPace {
-        per_second: INSERTS_PER_SECOND,
+        per_second,
         connections: u32::try_from(WRITERS).unwrap_or(u32::MAX),
     };
     let mut none = Vec::new();

@@ -12,6 +12,7 @@ pub use figures::{ShapeFigures, ShapesReport};
 use std::time::Duration;
 
 use database::DATABASE;
+use mixed_load::MixedLoad;
 use statements::{FeedShape, SHAPES};
 
 use super::bench_database::BenchDatabase;
@@ -25,6 +26,7 @@ use super::login::BenchAccount;
 use super::prepared_task::PreparedTask;
 use super::round_runner::{RoundRunner, round_count};
 use super::warmup::warm_up;
+use super::writes::INSERTS_PER_SECOND;
 use super::{BenchError, StopSignal};
 use crate::query_path::{ConnectionRoute, QueryForm, QueryPath};
 
@@ -36,6 +38,8 @@ const QUERY_PATHS: [QueryPath; 3] = [
     QueryPath::new(ConnectionRoute::Headwater, QueryForm::Own),
     QueryPath::new(ConnectionRoute::NoFeeds, QueryForm::Own),
 ];
+/// Inserts a second beside counts.
+const INSERTS_BESIDE_COUNTS: u32 = 100;
 /// Time limit for warming up each shape's statements.
 const WARMUP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -112,7 +116,12 @@ fn compare(
         shapes.extend(measured.into_iter().nth(median));
     }
     let direct = shapes.first().map_or(0, |join| join.direct.p50_us);
-    let mixed = mixed_load::measure(flags, account, &readers, users, &mut pool, stop)?;
+    let mut beside = |shape, inserts| {
+        let load = MixedLoad { shape, inserts };
+        mixed_load::measure(load, flags, account, &readers, users, &mut pool, stop)
+    };
+    let mixed = beside(FeedShape::Join, INSERTS_PER_SECOND)?;
+    let counted = beside(FeedShape::Count, INSERTS_BESIDE_COUNTS)?;
     let counts = pool.close().counts;
     let shapes = ShapesReport {
         database: DATABASE,
@@ -121,6 +130,7 @@ fn compare(
         seconds: flags.seconds.as_secs_f64(),
         shapes,
         beside: mixed,
+        counts_beside: counted,
         direct_p50_us: direct,
         counts,
     };
