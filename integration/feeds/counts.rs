@@ -235,6 +235,71 @@ fn other_counts_are_the_servers() {
     });
 }
 
+/// A fault that was found: a table that loses its unique key, or is gone, changes counts with a LEFT JOIN to it.
+#[test]
+fn tables_of_left_joins_are_followed() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "countsleft");
+        let mut root = database.connect();
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for (at, change) in [
+            "ALTER TABLE {} DROP PRIMARY KEY, ADD KEY (id)",
+            "RENAME TABLE {} TO {}_gone",
+            "DROP TABLE {}",
+        ]
+        .iter()
+        .enumerate()
+        {
+            let table = format!("extras{at}");
+            root.ok(&format!(
+                "CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, private INT)"
+            ));
+            root.ok(&format!(
+                "INSERT INTO {table} SELECT id, private FROM profiles"
+            ));
+            let statement = format!(
+                "SELECT COUNT(*) FROM statuses s LEFT JOIN {table} p ON p.id = s.profile_id WHERE s.profile_id IN (1, 2, 3)"
+            );
+            kept(&proxy, &mut twin, &statement);
+            root.ok(&change.replace("{}", &table));
+            root.query(&format!("INSERT INTO {table} SELECT * FROM {table}"));
+            for _ in 0..5 {
+                twin.run(&statement);
+            }
+        }
+    });
+}
+
+/// A fault that was found: MariaDB's FOUND_ROWS() behind a count of nothing follows the plan.
+#[test]
+fn found_rows_behind_counts_of_nothing_are_the_servers() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "countsnothing");
+        database.connect().ok("DELETE FROM profiles WHERE id = 2");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for condition in [
+            "AND id = 999999",
+            "AND id IS NULL",
+            "AND 1 = 0",
+            "AND kind = 'none'",
+            "AND id = 5 AND id = 6",
+        ] {
+            let count =
+                format!("SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2) {condition}");
+            for _ in 0..6 {
+                twin.run(&count);
+                twin.run("SELECT FOUND_ROWS()");
+            }
+        }
+        for _ in 0..6 {
+            twin.run("SELECT COUNT(*) FROM statuses s JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id = 2");
+            twin.run("SELECT FOUND_ROWS()");
+            twin.run("SELECT COUNT(*) FROM statuses WHERE profile_id = 77777");
+            twin.run("SELECT FOUND_ROWS()");
+        }
+    });
+}
+
 /// Without a unique key an edge may be there twice: a join counts its author's messages twice, and IN or DISTINCT once.
 #[test]
 fn copies_of_edges_count_in_joins() {
@@ -377,7 +442,8 @@ fn a_count_is_of_one_moment() {
     });
 }
 
-/// A number that was asked for with a reader's edges is cached for all readers: an edge that goes meanwhile makes it none.
+/// A number that was asked for with a reader's edges is cached for all readers. A fault that was found, in some thousands of turns: an edge
+/// that went between memory's answer and the server's left its author without messages.
 #[test]
 fn a_readers_edges_leave_the_numbers_of_others() {
     on_each_quiet_server(|server| {
@@ -385,7 +451,7 @@ fn a_readers_edges_leave_the_numbers_of_others() {
         let mut root = database.connect();
         root.ok("INSERT INTO follower VALUES (2, 2), (2, 3), (2, 4)");
         let (login, addr) = (database.login(), server.addr());
-        let quota = Quota::new(&proxy, checks(), checks() / 4, Counts::feeds_answered);
+        let quota = Quota::new(&proxy, checks(), checks() / 50, Counts::feeds_answered);
         let world = World::new(1);
         thread::scope(|scope| {
             let running = world.run();
@@ -395,16 +461,20 @@ fn a_readers_edges_leave_the_numbers_of_others() {
                 while !world.is_stopping() {
                     next += 1;
                     let author = 2 + next % 3;
-                    client.ok(&format!(
-                        "DELETE FROM follower WHERE user_id = 1 AND follower_id = {author}"
-                    ));
                     client.ok("BEGIN");
                     client.ok(&format!("DELETE FROM message WHERE id = {}", next - 30));
                     client.ok(&format!(
                         "INSERT INTO message (id, user_id, body) VALUES ({next}, {author}, 'x')"
                     ));
                     client.ok("COMMIT");
+                    thread::sleep(Duration::from_micros(next % 7 * 300));
+                    client.ok(&format!(
+                        "DELETE FROM follower WHERE user_id = 1 AND follower_id = {author}"
+                    ));
+                    thread::sleep(Duration::from_micros(next % 5 * 300));
                     client.ok(&format!("INSERT INTO follower VALUES (1, {author})"));
+                    // Numbers are cached in between.
+                    thread::sleep(Duration::from_millis(next % 4 * 4));
                 }
             });
             let readers: Vec<_> = (0..4)
@@ -414,7 +484,7 @@ fn a_readers_edges_leave_the_numbers_of_others() {
                         let mut client = proxy.login(login);
                         while let Some(turn) = quota.take() {
                             let statement = OF_READER[(turn % 2) as usize];
-                            if number < 2 {
+                            if number < 3 {
                                 let count = client.column(statement)[0].parse::<u64>().unwrap();
                                 assert!([20, 30].contains(&count), "{count} to {statement}");
                                 continue;

@@ -120,10 +120,10 @@ pub(crate) fn count_shape(
     let dependencies = dependencies.ok_or(NarrowingRefusal::Count)?;
     // What would only end a page is a condition here.
     dependencies.count_bounds();
-    dependencies.joined_rows.retain(|row| row.filters);
+    // Rows that do not filter are followed as well: their table may lose its key.
     let by_author = |source: &ReferenceKeySource| *source == ReferenceKeySource::Author;
     let mut rows = dependencies.joined_rows.iter();
-    if !rows.all(|row| by_author(&row.key_source)) {
+    if !rows.all(|row| by_author(&row.key_source) || !row.filters) {
         return Err(NarrowingRefusal::Count);
     }
     Ok(StatementShape {

@@ -74,6 +74,8 @@ pub struct RowEditHistory {
     order: VecDeque<(EditTick, RowKey)>,
     /// Rows that are not remembered last changed below this tick.
     forgotten_below: EditTick,
+    /// All rows of these tables may last have changed just below this tick.
+    whole_tables: HashMap<TableId, EditTick>,
 }
 
 impl RowEditHistory {
@@ -87,11 +89,9 @@ impl RowEditHistory {
             self.order.push_back((self.received, row));
             self.received += 1;
         }
-        if edits.whole_tables().next().is_some() {
+        for table in edits.whole_tables() {
             self.received += 1;
-            self.forgotten_below = self.received;
-            self.last.clear();
-            self.order.clear();
+            self.whole_tables.insert(table, self.received);
         }
         while self.order.len() > MAX_REMEMBERED_EDITS {
             let Some((tick, row)) = self.order.pop_front() else {
@@ -153,10 +153,12 @@ impl RowEditHistory {
     /// True if the row has not changed since all changes below `readable` were readable: a copy read since then is current.
     #[must_use]
     pub fn is_unchanged_since(&self, row: RowKey, readable: EditTick) -> bool {
-        match self.last.get(&row) {
+        let of_table = self.whole_tables.get(&row.table);
+        let is_own = match self.last.get(&row) {
             Some(last) => *last < readable,
             None => self.forgotten_below <= readable,
-        }
+        };
+        is_own && of_table.is_none_or(|below| *below <= readable)
     }
 }
 
@@ -230,9 +232,15 @@ mod tests {
         let mut edited = RowEditHistory::default();
         edited.record(&all, 0);
         assert!(!edited.is_unchanged_since(home(5), edited.readable()));
-        assert!(!edited.is_unchanged_since(away(5), edited.readable()));
+        // Rows of other tables are as they were.
+        assert!(!edited.is_unchanged_since(away(1), edited.readable()));
+        assert!(edited.is_unchanged_since(away(5), edited.readable()));
         edited.mark_readable_below(1);
-        assert!(edited.is_unchanged_since(home(5), edited.readable()));
+        let read = edited.readable();
+        assert!(edited.is_unchanged_since(home(5), read));
+        edited.record(&edits(&[home(5)]), 1);
+        assert!(!edited.is_unchanged_since(home(5), read));
+        assert!(edited.is_unchanged_since(home(6), read));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::cached_timeline::CachedTimeline;
 use super::candidates::{CandidateMessages, CandidateRequest};
 use super::{Binlog, BinlogState, ReplicationMark};
 use headwater_log::edits::RowEdits;
-use headwater_timeline::index::{BinlogPosition, TimelineChange, TimelineId};
+use headwater_timeline::index::{BinlogPosition, TableId, TimelineChange, TimelineId};
 
 /// Attempts to build a page while the log receives changes.
 const TRIES: usize = 3;
@@ -27,6 +27,18 @@ impl Binlog {
     #[must_use]
     pub fn row_cache(&self) -> Option<&Arc<RowCache>> {
         self.row_cache.as_ref()
+    }
+
+    /// True if the log tells of changes of all of these tables by now.
+    pub fn are_streamed(&self, mut tables: impl Iterator<Item = TableId>) -> bool {
+        let state = self.state();
+        tables.all(|table| state.replication.is_streamed(table))
+    }
+
+    /// True if the log shows no change of the row since the mark, and whatever it showed before was readable then.
+    #[must_use]
+    pub fn is_row_unchanged(&self, mark: ReplicationMark, row: RowKey) -> bool {
+        is_unchanged(&self.state(), mark, row)
     }
 
     /// Runs `make` on a page's messages and rows, all of one moment; with `proves`, of one no earlier than this call.

@@ -6,10 +6,11 @@ use super::state::Session;
 use crate::binlog::{Binlog, CachedTimeline, ReplicationMark};
 use headwater_rows::RowCache;
 use headwater_session::author_lists::ListedAuthors;
-use headwater_session::feed_decision::count::cached_count;
+use headwater_session::feed_decision::count::{MAX_COUNTED_AUTHORS, cached_count};
 use headwater_session::feed_decision::{
     AuthorListQuery, CountAnswer, CountFill, CountGaps, FeedCountRequest, FeedRelayReason,
 };
+use headwater_timeline::index::RowKey;
 
 /// Where the numbers of a count are, and the moment before they were looked for.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ enum CountReading {
     /// All: the number of messages, and of authors.
     Total(u64, usize),
     Gaps(CountGaps),
-    /// A list of authors is too long.
+    /// There are too many authors, or a list of them is too long.
     TooMany,
 }
 
@@ -48,10 +49,20 @@ impl CountSource<'_> {
         Some(authors)
     }
 
+    /// True if all changes of the missing authors' messages could be read at the mark.
+    fn is_readable(&self, mark: ReplicationMark, gaps: &CountGaps) -> bool {
+        let mut authors = gaps.authors.iter();
+        let row = |author: &u64| RowKey::author(self.timeline.id(), *author);
+        authors.all(|author| self.binlog.is_row_unchanged(mark, row(author)))
+    }
+
     /// `None`: a reader's follows are not in memory.
     fn read(&self) -> Option<CountReading> {
         let request = self.request;
         let authors = self.authors()?;
+        if authors.len() > MAX_COUNTED_AUTHORS {
+            return Some(CountReading::TooMany);
+        }
         let list = |list: &AuthorListQuery| {
             list.cache_key(&request.template, self.generation)
                 .lookup(self.rows)
@@ -118,36 +129,53 @@ impl Session {
                 return None;
             }
         }
-        // Before the read: a change between the two counts as a change since the mark.
-        let mark = binlog.mark_of(&timeline, &identity)?;
-        let source = CountSource {
-            binlog: &binlog,
-            timeline: &timeline,
-            rows: &rows,
-            request,
-            generation: mark.generation(),
-        };
-        let reading = match source.read()? {
-            CountReading::Total(..) => {
-                let proves =
-                    binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
-                let read = || source.read();
-                let reading = binlog.read_consistently(&timeline, &identity, proves, read);
-                let reading = reading.await?;
-                self.confirm_no_functions(proves).then_some(reading)?
-            }
-            reading => reading,
-        };
-        let answer = match reading {
-            CountReading::Total(total, authors) => CountAnswer::Total {
-                total,
-                authors,
-                generation: source.generation,
-            },
-            CountReading::Gaps(gaps) => CountAnswer::Missing(gaps),
-            CountReading::TooMany => CountAnswer::Unavailable(FeedRelayReason::TooMany),
-        };
-        Some((answer, Some(CountScope { timeline, mark })))
+        // What the log does not tell of yet cannot be cached.
+        let lists = request.lists.iter().map(|list| list.whose.table);
+        let joined = request.template.joined_tables.iter().copied();
+        if !binlog.are_streamed(lists.chain(joined)) {
+            return None;
+        }
+        for may_wait in [true, false] {
+            // Before the read: a change between the two counts as a change since the mark.
+            let mark = binlog.mark_of(&timeline, &identity)?;
+            let source = CountSource {
+                binlog: &binlog,
+                timeline: &timeline,
+                rows: &rows,
+                request,
+                generation: mark.generation(),
+            };
+            let generation = source.generation;
+            let answer = match source.read()? {
+                CountReading::Total(..) => {
+                    let proves =
+                        binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
+                    let read = || source.read();
+                    let reading = binlog.read_consistently(&timeline, &identity, proves, read);
+                    let reading = reading.await?;
+                    self.confirm_no_functions(proves).then_some(reading)?
+                }
+                reading => reading,
+            };
+            let answer = match answer {
+                CountReading::Total(total, authors) => CountAnswer::Total {
+                    total,
+                    authors,
+                    generation,
+                },
+                // What the server would tell of messages whose change may not be readable yet cannot be cached.
+                CountReading::Gaps(gaps) if !source.is_readable(mark, &gaps) => {
+                    if may_wait && binlog.prove().await {
+                        continue;
+                    }
+                    CountAnswer::Unavailable(FeedRelayReason::Changed)
+                }
+                CountReading::Gaps(gaps) => CountAnswer::Missing(gaps),
+                CountReading::TooMany => CountAnswer::Unavailable(FeedRelayReason::TooMany),
+            };
+            return Some((answer, Some(CountScope { timeline, mark })));
+        }
+        None
     }
 
     /// Caches the server's numbers, if they are as of a moment behind which nothing has changed.

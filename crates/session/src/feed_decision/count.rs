@@ -3,6 +3,7 @@
 //! An author's number stays cached until the log shows a change of one of their messages. What is missing is asked for in the client's
 //! session, cached behind a proof, and then read again with the rest: a sum is of one moment.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -106,8 +107,8 @@ const MAX_ATTEMPTS: u32 = 3;
 const MAX_FILL_COST: f64 = 1.25;
 /// The type of COUNT.
 const BIGINT: u8 = 8;
-/// The most authors that one query counts.
-const MAX_QUERIED_AUTHORS: usize = 10_000;
+/// The most authors whose messages are counted from memory.
+pub const MAX_COUNTED_AUTHORS: usize = 10_000;
 
 impl FeedCountRequest {
     /// The key of the authors' numbers in one generation of the log.
@@ -297,6 +298,10 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             }
         }
         let gaps = match answer {
+            // What FOUND_ROWS() is then follows the server's plan.
+            CountAnswer::Total { total: 0, .. } if self.session.probed_server(false).mariadb => {
+                return Err(FeedRelayReason::Cheaper);
+            }
             CountAnswer::Total { total, .. } => {
                 let page = query.request.page(total, authors, generation);
                 let page = page.ok_or(FeedRelayReason::Failed)?;
@@ -306,7 +311,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             CountAnswer::Unavailable(reason) => return Err(reason),
         };
         query.attempts += 1;
-        if query.attempts > MAX_ATTEMPTS || gaps.authors.len() > MAX_QUERIED_AUTHORS {
+        if query.attempts > MAX_ATTEMPTS {
+            template.row_cache.record_attempt(false);
             template.record_failed_narrowing(bucket, self.microseconds());
             return Err(FeedRelayReason::Changed);
         }
@@ -375,15 +381,12 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 return Err(FeedRelayReason::Failed);
             };
             self.session.state.observe(rows.end());
-            let numbers: Option<Vec<(u64, u64)>> = rows
+            let numbers: Option<HashMap<u64, u64>> = rows
                 .iter()
                 .map(|row| Some((row.u64(0)?, row.u64(1)?)))
                 .collect();
             let numbers = numbers.ok_or(FeedRelayReason::Failed)?;
-            let number_of = |author: &u64| {
-                let mut own = numbers.iter();
-                own.find(|(of, _)| of == author).map_or(0, |(_, one)| *one)
-            };
+            let number_of = |author: &u64| numbers.get(author).copied().unwrap_or_default();
             let passes = |author: &u64| {
                 let mut known = lists.iter().zip(&gaps.lists);
                 known.all(|(queried, list)| match (&queried.reply, list) {
