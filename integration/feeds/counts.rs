@@ -21,7 +21,7 @@ use crate::kit::wire_client::WireClient;
 use crate::memory::world::World;
 
 /// As apps and ORMs write them.
-const COUNTS: [&str; 18] = [
+const COUNTS: [&str; 19] = [
     "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5)",
     "SELECT COUNT(*) AS `__count` FROM `statuses` WHERE `statuses`.`profile_id` IN (SELECT U0.`following_id` FROM `followers` U0 WHERE U0.`profile_id` = 1)",
     "select count(*) as aggregate from `statuses` inner join `followers` on `followers`.`following_id` = `statuses`.`profile_id` where `followers`.`profile_id` = 2",
@@ -39,6 +39,8 @@ const COUNTS: [&str; 18] = [
     "SELECT COUNT(*) FROM statuses WHERE profile_id = 4 AND created_at >= '2026-01-01 10:00:30'",
     "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2, 3) AND id > 2900",
     "SELECT COUNT(*) FROM statuses s LEFT JOIN blocks b ON b.profile_id = 2 AND b.blocked_id = s.profile_id WHERE s.profile_id IN (1, 2, 3, 4) AND b.blocked_id IS NULL",
+    "SELECT COUNT(*) FROM statuses WHERE (profile_id = 1 OR (visibility = 'public' AND profile_id IN (2, 3)) OR (likes > 40 AND profile_id IN (4, 5))) \
+     AND deleted_at IS NULL",
     "/* page */ SELECT COUNT(*) -- all\n FROM statuses WHERE profile_id IN (7, 8) -- of two\n",
 ];
 

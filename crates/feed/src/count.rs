@@ -84,7 +84,6 @@ pub(crate) fn count_shape(
     let message = message.ok_or(NarrowingRefusal::Names)?;
     let id = column_of(message, &feed.id);
     let mut page = FeedSelect {
-        count: None,
         order_end: query.filter_end,
         ..query.clone()
     };

@@ -63,7 +63,16 @@ impl<'a> DependencyAnalysis<'a> {
             remainder: mut rest,
             mut lists,
         } = match edges.as_slice() {
-            [] => self.author_conditions(holds)?,
+            [] => match self.author_conditions(holds) {
+                // Authors in other conditions are among the literals that a number depends on.
+                None if query.count.is_some() => AuthorConditions {
+                    conditions: Vec::new(),
+                    independent_words: Vec::new(),
+                    remainder: holds.to_vec(),
+                    lists: Vec::new(),
+                },
+                selecting => selecting?,
+            },
             [edge] => {
                 let copies = query.count.is_some_and(|count| count.copies);
                 self.joined_author_conditions(holds, edge, copies)?
@@ -71,7 +80,8 @@ impl<'a> DependencyAnalysis<'a> {
             _ => return None,
         };
         // Cached rows are distinguished by the other conditions. So the messages must be exactly those of the authors that these select.
-        if self.authors_from(&selecting).as_ref() != Some(self.authors) {
+        let is_exact = self.authors_from(&selecting).as_ref() == Some(self.authors);
+        if !is_exact && !selecting.is_empty() {
             return None;
         }
         self.extract_blocked(&mut others, &mut rest, &mut independent, &mut lists);

@@ -55,6 +55,7 @@ fn the_messages_of_authors_are_counted_in_each_spelling() {
         format!("SELECT COUNT(*) FROM (SELECT DISTINCT m.id, m.body FROM {JOINED}) AS t"),
         format!("SELECT COUNT(*) FROM (SELECT m.id FROM {JOINED} GROUP BY m.id, m.body) AS t"),
         "SELECT COUNT(*) FROM message m JOIN users u ON u.id = m.user_id WHERE m.user_id IN (1, 2) AND u.name = 'a'".to_owned(),
+        "SELECT COUNT(*) FROM message WHERE (user_id = 7 OR (hidden = 0 AND user_id IN (1, 2))) AND kind = 'a'".to_owned(),
         "SELECT COUNT(*) FROM message m LEFT JOIN users u ON u.id = m.hidden WHERE m.user_id IN (1, 2)".to_owned(),
     ] {
         let shape = count(&text).map(|shape| shape.count.is_some());
@@ -200,4 +201,11 @@ fn bounds_are_part_of_what_numbers_depend_on() {
     };
     assert_eq!(of(2, 50), of(3, 50));
     assert_ne!(of(2, 50), of(2, 51));
+    // So are authors who do not only select.
+    let of = |author: u32| {
+        literals(&format!(
+            "SELECT COUNT(*) FROM message WHERE user_id = 1 OR (user_id IN (2, {author}) AND hidden = 0)"
+        ))
+    };
+    assert_ne!(of(3), of(4));
 }
