@@ -24,8 +24,9 @@ fn commands() -> u64 {
 const TEMPLATES: u64 = 30;
 
 /// Other statements in a command: some only read, others do more or fail.
-const BESIDE: [&str; 12] = [
+const BESIDE: [&str; 13] = [
     "SELECT COUNT(*) FROM statuses",
+    "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2, 3)",
     "SELECT name FROM profiles WHERE id = 7",
     "SELECT ';' AS semicolon -- ;\n",
     "SET @seen = 7",
