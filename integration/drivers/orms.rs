@@ -23,11 +23,16 @@ const TABLES: &str = include_str!("feed.sql");
 /// unchanged, to sample metadata or for which reasons.
 const SHARES: &[(&str, &str, &str)] = &[
     ("orm_django", "narrowed=154", "narrowed=154"),
-    ("orm_sqlalchemy", "narrowed=218", "narrowed=218"),
+    ("orm_sqlalchemy", "narrowed=219", "narrowed=219"),
     ("orm_active_record", "narrowed=189", "narrowed=189"),
     ("orm_eloquent", "narrowed=294", "narrowed=294"),
     ("orm_doctrine", "narrowed=196", "narrowed=196"),
-    ("orm_sequelize", "narrowed=133", "narrowed=133"),
+    // Counts of a SELECT with an include are joined by other columns than the author.
+    (
+        "orm_sequelize",
+        "narrowed=157 relayed[count]=11",
+        "narrowed=157 relayed[count]=11",
+    ),
     ("orm_typeorm", "narrowed=161", "narrowed=161"),
     ("orm_knex", "narrowed=168", "narrowed=168"),
     // MariaDB's own client caches the column metadata of the preparation. Where the server describes columns otherwise, it does so at the
@@ -45,13 +50,17 @@ fn feeds_of_orms_are_read_as_they_are_directly() {
             for (orm, ..) in &orms {
                 make(server.addr(), orm);
             }
-            for (orm, mariadb, mysql) in orms {
-                let share = match server.kind() {
-                    ServerKind::Mariadb => mariadb,
-                    ServerKind::Mysql => mysql,
-                };
-                reads_the_same(server.addr(), orm, share);
-            }
+            let others: Vec<String> = orms
+                .into_iter()
+                .filter_map(|(orm, mariadb, mysql)| {
+                    let share = match server.kind() {
+                        ServerKind::Mariadb => mariadb,
+                        ServerKind::Mysql => mysql,
+                    };
+                    reads_the_same(server.addr(), orm, share)
+                })
+                .collect();
+            assert!(others.is_empty(), "{others:#?}");
         },
     );
 }
@@ -65,8 +74,9 @@ fn make(server: SocketAddr, orm: &str) {
     root.query("ANALYZE TABLE users, follows, posts");
 }
 
+/// What its share is, if it is not this one.
 #[track_caller]
-fn reads_the_same(server: SocketAddr, orm: &str, share: &str) {
+fn reads_the_same(server: SocketAddr, orm: &str, share: &str) -> Option<String> {
     let proxy = Proxy::configured(server, &settings(orm), ROOT_SERVICE);
     for feed in ["home", "by_time"] {
         proxy.wait_for_log(&format!("feed {feed} in database {orm}: served"));
@@ -88,10 +98,10 @@ fn reads_the_same(server: SocketAddr, orm: &str, share: &str) {
         }
         found = feeds(&before, &proxy.counts());
         if found == share {
-            return;
+            return None;
         }
     }
-    panic!("{orm}: {found}, not {share}\n{}", proxy.log());
+    Some(format!("{orm}: {found}, not {share}"))
 }
 
 /// The same posts in two orders.

@@ -39,9 +39,16 @@ fn what_would_become_of_a_feeds_statement_becomes_of_it() {
         database
             .connect()
             .ok("UPDATE statuses SET likes = likes + 1 WHERE profile_id = 2 LIMIT 1");
-        let [from, reason, feed] = why(&mut twin, count);
-        assert!(from.starts_with("memory"), "{from} {reason}");
-        assert_eq!((reason.as_str(), feed.as_str()), ("", "home"));
+        // Until that can be read, the number of author 2 cannot be cached.
+        let explained = why(&mut twin, count);
+        let expected = [
+            ["memory and server", "", "home"],
+            ["server", "changed_meanwhile", "home"],
+        ];
+        assert!(
+            expected.iter().any(|one| explained == *one),
+            "{explained:?}"
+        );
         while why(&mut twin, count) != ["memory", "", "home"] {
             assert!(Instant::now() < deadline, "{:?}", why(&mut twin, count));
             kept(&proxy, &mut twin, count);
