@@ -253,6 +253,14 @@ impl StatementShape {
     }
 }
 
+/// True if the texts of a count's queries can be written: all values have certain literals.
+#[must_use]
+pub fn is_renderable(of: FeedStatement<'_>) -> bool {
+    let mut values = of.parameters.iter();
+    std::str::from_utf8(of.text).is_ok()
+        && values.all(|value| push_literal(&mut String::new(), value).is_some())
+}
+
 /// A part of the text, with values in place of its parameters. `None`: one has no certain literal.
 fn rendered(of: FeedStatement<'_>, from: usize, end: usize) -> Option<String> {
     let mut out = String::new();

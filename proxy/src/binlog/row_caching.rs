@@ -35,10 +35,14 @@ impl Binlog {
         tables.all(|table| state.replication.is_streamed(table))
     }
 
-    /// True if the log shows no change of the row since the mark, and whatever it showed before was readable then.
-    #[must_use]
-    pub fn is_row_unchanged(&self, mark: ReplicationMark, row: RowKey) -> bool {
-        is_unchanged(&self.state(), mark, row)
+    /// True if the log shows no change of these rows since the mark, and whatever it showed before was readable then.
+    pub fn are_rows_unchanged(
+        &self,
+        mark: ReplicationMark,
+        mut rows: impl Iterator<Item = RowKey>,
+    ) -> bool {
+        let state = self.state();
+        rows.all(|row| is_unchanged(&state, mark, row))
     }
 
     /// Runs `make` on a page's messages and rows, all of one moment; with `proves`, of one no earlier than this call.

@@ -51,9 +51,9 @@ impl CountSource<'_> {
 
     /// True if all changes of the missing authors' messages could be read at the mark.
     fn is_readable(&self, mark: ReplicationMark, gaps: &CountGaps) -> bool {
-        let mut authors = gaps.authors.iter();
-        let row = |author: &u64| RowKey::author(self.timeline.id(), *author);
-        authors.all(|author| self.binlog.is_row_unchanged(mark, row(author)))
+        let authors = gaps.authors.iter();
+        let rows = authors.map(|author| RowKey::author(self.timeline.id(), *author));
+        self.binlog.are_rows_unchanged(mark, rows)
     }
 
     /// `None`: a reader's follows are not in memory.
@@ -67,7 +67,7 @@ impl CountSource<'_> {
             list.cache_key(&request.template, self.generation)
                 .lookup(self.rows)
         };
-        let lists: Vec<Option<Option<ListedAuthors>>> = request.lists.iter().map(list).collect();
+        let lists: Vec<Option<Option<ListedAuthors>>> = request.lists().iter().map(list).collect();
         if lists.iter().any(|list| matches!(list, Some(None))) {
             return Some(CountReading::TooMany);
         }
@@ -130,7 +130,7 @@ impl Session {
             }
         }
         // What the log does not tell of yet cannot be cached.
-        let lists = request.lists.iter().map(|list| list.whose.table);
+        let lists = request.lists().iter().map(|list| list.whose.table);
         let joined = request.template.joined_tables.iter().copied();
         if !binlog.are_streamed(lists.chain(joined)) {
             return None;

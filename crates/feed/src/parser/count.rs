@@ -82,21 +82,14 @@ impl WordReader<'_> {
     fn counted_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
         self.expect_punct(b'(')?;
         self.expect_keyword("SELECT")?;
-        let distinct = self.take_keyword("DISTINCT") || self.take_keyword("DISTINCTROW");
-        if !distinct {
-            self.take_keyword("ALL");
-        }
+        let distinct = self.distinct();
         let items = self.separated(WordReader::item)?;
         let from = self.position();
         self.expect_keyword("FROM")?;
         let sources = self.table_references()?;
         let filter = self.filter()?;
         let filter_end = self.position();
-        let mut group = Vec::new();
-        if self.take_keyword("GROUP") {
-            self.expect_keyword("BY")?;
-            group = self.separated(WordReader::column)?;
-        }
+        let group = self.group()?;
         let mut order = Vec::new();
         if self.take_keyword("ORDER") {
             self.expect_keyword("BY")?;

@@ -125,10 +125,7 @@ impl WordReader<'_> {
 
     fn select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
         self.expect_keyword("SELECT")?;
-        let distinct = self.take_keyword("DISTINCT") || self.take_keyword("DISTINCTROW");
-        if !distinct {
-            self.take_keyword("ALL");
-        }
+        let distinct = self.distinct();
         let items = self.separated(WordReader::item)?;
         self.expect_keyword("FROM")?;
         let derived = self.derived()?;
@@ -142,11 +139,7 @@ impl WordReader<'_> {
             }
         };
         let filter_end = self.position();
-        let mut group = Vec::new();
-        if self.take_keyword("GROUP") {
-            self.expect_keyword("BY")?;
-            group = self.separated(WordReader::column)?;
-        }
+        let group = self.group()?;
         let query = self.order_and_limit(FeedSelect {
             distinct,
             items,
@@ -160,6 +153,24 @@ impl WordReader<'_> {
             Some(derived) => derived.read_through(query),
             None => self.with_inner_columns(query),
         }
+    }
+
+    /// DISTINCT or ALL after SELECT; true for DISTINCT.
+    fn distinct(&mut self) -> bool {
+        let distinct = self.take_keyword("DISTINCT") || self.take_keyword("DISTINCTROW");
+        if !distinct {
+            self.take_keyword("ALL");
+        }
+        distinct
+    }
+
+    /// GROUP BY, if it is next.
+    fn group(&mut self) -> Result<Vec<ColumnReference>, NarrowingRefusal> {
+        if !self.take_keyword("GROUP") {
+            return Ok(Vec::new());
+        }
+        self.expect_keyword("BY")?;
+        self.separated(WordReader::column)
     }
 
     /// Reads ORDER BY and LIMIT of a SELECT.

@@ -31,11 +31,7 @@ impl WordReader<'_> {
         self.expect_keyword("FROM")?;
         let sources = self.table_references()?;
         let filter = self.filter()?.map(|(_, filter)| filter);
-        let mut group = Vec::new();
-        if self.take_keyword("GROUP") {
-            self.expect_keyword("BY")?;
-            group = self.separated(WordReader::column)?;
-        }
+        let group = self.group()?;
         // Without groups it has a row of a page without any.
         if group.is_empty() && items.iter().any(SelectItem::is_count) {
             return Err(NarrowingRefusal::Grouped);

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use headwater_feed::binding::{FeedStatement, index_numbers};
 use headwater_feed::cost::AuthorCountBucket;
+use headwater_feed::count::is_renderable;
 use headwater_feed::template::ExecutionChoice;
 use headwater_feed::{NarrowingRefusal, Template};
 use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
@@ -36,8 +37,6 @@ pub struct FeedCountRequest {
     pub readers: Vec<u64>,
     /// Further authors, ascending.
     pub authors: Vec<u64>,
-    /// Author lists besides the readers' follows.
-    pub lists: Vec<AuthorListQuery>,
     /// The list that names an author for each edge, each of which counts the author's messages.
     pub copies: Option<usize>,
     /// The reply is one to an execution.
@@ -94,11 +93,9 @@ pub struct CountFill {
 /// A count that is being answered.
 #[derive(Debug)]
 pub(super) struct CountQuery {
-    request: FeedCountRequest,
+    request: Arc<FeedCountRequest>,
     /// How often memory was asked.
     attempts: u32,
-    /// The statement with no author, which shows that the session may run it.
-    probe: String,
 }
 
 /// How often what is missing is asked for, before the server answers.
@@ -117,9 +114,13 @@ impl FeedCountRequest {
         let cache = &self.template.row_cache;
         cache.cache_key(&self.scope.cache_key_in(generation))
     }
-}
 
-impl FeedCountRequest {
+    /// Author lists besides the readers' follows.
+    #[must_use]
+    pub fn lists(&self) -> &[AuthorListQuery] {
+        &self.scope.lists
+    }
+
     /// The reply with this number, of so many authors, and what surrounds it; `None`: that is not known.
     #[must_use]
     pub fn page(
@@ -201,24 +202,20 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let scope = self.cache_scope(template, statement);
         let scope =
             scope.and_then(|it| it.with_author_lists(template, statement, &authors.authors));
+        let scope = scope.filter(|_| is_renderable(statement));
         let scope = scope.ok_or(NarrowingRefusal::Count)?;
         let dependencies = template.shape.row_dependencies.as_ref();
         let lists = dependencies.map_or(&[][..], |keep| &keep.lists);
-        let names = &template.feed_names;
-        // No message has this author in a table of edges or messages that memory follows.
-        let probe = template.shape.count_of_authors(statement, names, &[0]);
         Ok(CountQuery {
-            request: FeedCountRequest {
+            request: Arc::new(FeedCountRequest {
                 template: Arc::clone(template),
                 readers: index_numbers(&authors.readers, template.types)?,
                 authors: index_numbers(&authors.authors, template.types)?,
-                lists: scope.lists.clone(),
                 copies: lists.iter().position(|list| list.copies),
                 binary: self.executed.is_some(),
                 scope,
-            },
+            }),
             attempts: 0,
-            probe: probe.ok_or(NarrowingRefusal::Count)?,
         })
     }
 
@@ -237,7 +234,13 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         if is_proved {
             return Ok(request_count(subject, Box::new(query)));
         }
-        let probes = query_session(vec![query.probe.clone()]);
+        // No message has this author in a table of edges or messages that memory follows.
+        let nobody = |statement: FeedStatement<'_>| {
+            let (shape, names) = (&template.shape, &template.feed_names);
+            shape.count_of_authors(statement, names, &[0])
+        };
+        let probe = self.count_text(&subject, nobody)?;
+        let probes = query_session(vec![probe]);
         Ok((FeedStage::ProvingCount(subject, Box::new(query)), probes))
     }
 
@@ -330,25 +333,31 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         gaps: &CountGaps,
     ) -> Result<Vec<String>, FeedRelayReason> {
         let template = &subject.template;
-        let each = request.lists.iter().zip(&gaps.lists);
+        let each = request.lists().iter().zip(&gaps.lists);
         let unknown = each.filter(|(_, list)| list.is_none());
         let mut queries: Vec<String> = unknown.map(|(list, _)| list.text()).collect();
         if !gaps.authors.is_empty() {
-            let text = self.text().ok_or(FeedRelayReason::Failed)?;
-            let statement = FeedStatement {
-                text,
-                words: &subject.words,
-                parameters: &self.parameters(subject)?,
-                types: &self.parameter_types()?,
-                utc_offset: self.session.state.utc_offset(),
-            };
-            let names = &template.feed_names;
-            let counts = template
-                .shape
-                .count_by_author(statement, names, &gaps.authors);
-            queries.push(counts.ok_or(NarrowingRefusal::Count)?);
+            let (shape, names) = (&template.shape, &template.feed_names);
+            let numbers = |of: FeedStatement<'_>| shape.count_by_author(of, names, &gaps.authors);
+            queries.push(self.count_text(subject, numbers)?);
         }
         Ok(queries)
+    }
+
+    /// A text that is made of the statement and its values.
+    fn count_text(
+        &self,
+        subject: &ServedStatement,
+        make: impl FnOnce(FeedStatement<'_>) -> Option<String>,
+    ) -> Result<String, FeedRelayReason> {
+        let statement = FeedStatement {
+            text: self.text().ok_or(FeedRelayReason::Failed)?,
+            words: &subject.words,
+            parameters: &self.parameters(subject)?,
+            types: &self.parameter_types()?,
+            utc_offset: self.session.state.utc_offset(),
+        };
+        Ok(make(statement).ok_or(NarrowingRefusal::Count)?)
     }
 
     /// The server has told what was missing.
@@ -361,15 +370,19 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     ) -> FeedTransition {
         let request = &query.request;
         let mut answers = answers.into_iter();
-        let mut lists = Vec::new();
-        for (list, known) in request.lists.iter().zip(&gaps.lists) {
-            let reply: Option<AuthorListReply> = match known {
-                Some(_) => None,
+        let (mut lists, mut known_lists) = (Vec::new(), Vec::new());
+        for (list, known) in request.lists().iter().zip(&gaps.lists) {
+            let mut reply: Option<AuthorListReply> = None;
+            known_lists.push(match known {
+                Some(known) => known.clone(),
                 None => {
                     let answer = answers.next().ok_or(FeedRelayReason::Failed)?;
-                    Some(list.read_reply(answer).ok_or(FeedRelayReason::Failed)?)
+                    let read = list.read_reply(answer).ok_or(FeedRelayReason::Failed)?;
+                    let listed = read.as_deref().map(|authors| list.rule.list_of(authors));
+                    reply = Some(read);
+                    listed
                 }
-            };
+            });
             lists.push(QueriedAuthorList {
                 list: list.cache_key(&subject.template, gaps.generation),
                 reply,
@@ -388,14 +401,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             let numbers = numbers.ok_or(FeedRelayReason::Failed)?;
             let number_of = |author: &u64| numbers.get(author).copied().unwrap_or_default();
             let passes = |author: &u64| {
-                let mut known = lists.iter().zip(&gaps.lists);
-                known.all(|(queried, list)| match (&queried.reply, list) {
-                    (Some(reply), _) => reply
-                        .as_ref()
-                        .is_some_and(|reply| queried.list.rule.list_of(reply).passes(*author)),
-                    (None, Some(Some(list))) => list.passes(*author),
-                    (None, _) => false,
-                })
+                let mut lists = known_lists.iter();
+                lists.all(|list| list.as_ref().is_some_and(|list| list.passes(*author)))
             };
             // The statement shows nothing of authors who do not pass a list.
             let passing = gaps.authors.iter().filter(|author| passes(author));
@@ -491,7 +498,7 @@ pub(super) fn request_count(
     subject: ServedStatement,
     query: Box<CountQuery>,
 ) -> (FeedStage, FeedAction) {
-    let request = Box::new(query.request.clone());
+    let request = Arc::clone(&query.request);
     (
         FeedStage::Counting(subject, query),
         FeedAction::Count(request),

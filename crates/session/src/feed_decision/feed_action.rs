@@ -14,7 +14,7 @@ pub enum FeedAction {
     /// Make a page of cached rows: [`FeedInput::CachedPage`].
     Page(Box<CachedPageRequest>),
     /// Read a count from memory: [`FeedInput::Count`].
-    Count(Box<FeedCountRequest>),
+    Count(Arc<FeedCountRequest>),
     /// Cache these numbers, if nothing has changed since memory was asked: [`FeedInput::CountsCached`].
     CacheCounts(Box<CountFill>),
     /// Send this payload instead of the statement, and keep the whole reply: [`FeedInput::Reply`].
