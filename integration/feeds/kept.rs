@@ -370,7 +370,8 @@ fn a_right_that_is_taken_away_counts_for_a_second() {
     });
 }
 
-/// The server checks rights to a whole database when a session enters it: an earlier session may still read, and a later one may not.
+/// The server checks rights to a whole database when a session enters it: an earlier session may still read, and one that logs in more than
+/// `privileges.ttl_s` later may not.
 #[test]
 fn what_another_session_may_read_is_nobody_elses_right() {
     on_each_server(|server| {
@@ -381,6 +382,7 @@ fn what_another_session_may_read_is_nobody_elses_right() {
         kept(&proxy, &mut before, PAGES[0]);
         let mut root = database.connect();
         root.ok(&format!("REVOKE SELECT ON {name}.* FROM {user}@'%'"));
+        thread::sleep(Duration::from_millis(1_100));
         let mut behind = Twin::new(server, &proxy, &login);
         for _ in 0..20 {
             before.run(PAGES[0]);

@@ -28,6 +28,7 @@ mod name_case;
 mod named;
 pub(crate) mod narrowed;
 mod nested;
+mod new_sessions;
 mod odd;
 mod opened;
 mod pair;

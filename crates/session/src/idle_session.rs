@@ -54,6 +54,7 @@ pub(crate) fn settings() -> SessionSettings {
         tracks_state: false,
         tracks_transactions: false,
         row_settings: Some(b"utf8mb4".to_vec()),
+        account: b"app@one".to_vec(),
     }
 }
 

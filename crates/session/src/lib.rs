@@ -2,6 +2,7 @@
 //!
 //! No IO and no clock: packets in, steps out. The driver that moves the bytes is `headwater::session`.
 
+pub mod account_rights;
 pub mod author_lists;
 mod binlog_dump;
 pub mod cached_rows;

@@ -15,6 +15,8 @@
 //! In **Commands** a client may send further commands before the replies to earlier ones have come (`in_flight`). A step that needs the
 //! connection for itself (a served call, a follow-up SELECT, a flush) is only returned once every reply in flight has ended.
 
+use std::time::Instant;
+
 use super::binlog_dump::BinlogDump;
 use super::commands::{CommandPhase, ReplyStep};
 use super::compression_frames::CompressionFrames;
@@ -39,6 +41,7 @@ pub struct SessionMachine {
     process_user: Option<ProcessUser>,
     thread_id: Option<u32>,
     watches_statements: bool,
+    connected_at: Option<Instant>,
 }
 
 /// What a session is doing.
@@ -99,8 +102,14 @@ impl SessionMachine {
             process_user: policy.process_user.clone(),
             thread_id: None,
             watches_statements: false,
+            connected_at: None,
             phase: SessionPhase::LoggingIn(LoginState::new(policy, limits)),
         }
+    }
+
+    /// The client connected then: its login begins later.
+    pub fn connected_at(&mut self, now: Instant) {
+        self.connected_at = Some(now);
     }
 
     /// Watches statements: see [`CommandPhase::take_watched_selects`].
@@ -283,6 +292,7 @@ impl SessionMachine {
                 if self.watches_statements {
                     commands.watch();
                 }
+                commands.state.login_began_at(self.connected_at);
                 // What waits is read again, in frames or as commands.
                 self.next_step = None;
                 self.compression_frames = (frames != CompressionFrames::NONE).then_some(frames);

@@ -59,6 +59,8 @@ pub struct SessionState {
     assumes_no_functions: bool,
     /// The templates of which the server answered a statement, and when that was sent.
     answered_templates: Vec<(u64, Instant)>,
+    /// When the login began; `None`: unknown.
+    login_began: Option<Instant>,
     /// The last known time when the server received something from the session.
     server_contact: Option<Instant>,
     /// Calls are relayed until the session is reset.
@@ -481,14 +483,33 @@ impl SessionState {
         self.answered_templates.push((template, sent));
     }
 
-    /// True where the server answered a statement of this template within this time before `now`. A session's rights follow the moment
-    /// when it entered its database, so another session of the account proves nothing.
+    /// True where the server answered this session a statement of this template within this time before `now`. What other sessions of the
+    /// account prove is in [`AccountRights`](crate::account_rights::AccountRights).
     #[must_use]
     pub fn may_read_template(&self, template: u64, within: Duration, now: Instant) -> bool {
         let mut answered = self.answered_templates.iter();
         answered.any(|(answered_template, sent)| {
             *answered_template == template && now.saturating_duration_since(*sent) < within
         })
+    }
+
+    /// The session's login began then.
+    pub fn login_began_at(&mut self, login: Option<Instant>) {
+        self.login_began = login;
+    }
+
+    /// When the session's login began, if known: the server read the account's rights later.
+    #[must_use]
+    pub fn login_began(&self) -> Option<Instant> {
+        self.login_began
+    }
+
+    /// The session's server, and what that looks the session's rights up by; `None`: uncertain.
+    #[must_use]
+    pub fn account(&self) -> Option<(&[u8], &[u8])> {
+        let settings = self.settings.proven()?;
+        let is_known = !settings.server.is_empty() && !settings.account.is_empty();
+        is_known.then_some((&settings.server, &settings.account))
     }
 
     /// The server has received something from the session.

@@ -28,7 +28,9 @@ const PLANS_COLUMN: usize = 6;
 const PLANS_DEFAULT_COLUMN: usize = 7;
 /// The next column: what the session's rows depend on.
 const ROWS_COLUMN: usize = 8;
-const FIRST_VARIABLE_COLUMN: usize = 9;
+/// The next column: who reads, see [`ACCOUNT`].
+const ACCOUNT_COLUMN: usize = 9;
+const FIRST_VARIABLE_COLUMN: usize = 10;
 const VARIABLES: [SettingVariable; 10] = [
     ("sql_mode", is_no_oracle),
     // A statement-based log would lack what the call writes to it.
@@ -137,6 +139,9 @@ const ROW_SETTINGS: [&str; 11] = [
     "default_week_format",
     "group_concat_max_len",
 ];
+/// What the server looks a session's rights up by: the login's name and host, the account that it chose by them, and the active roles.
+/// Rights to a database may be those of another account of the same name, as the host decides.
+const ACCOUNT: &str = "CONCAT_WS(0x00,USER(),CURRENT_USER(),CURRENT_ROLE())";
 /// With this setting on, `id IS NULL` may mean the last inserted id.
 const AUTO_IS_NULL: &str = "sql_auto_is_null";
 /// From this many ids on, MariaDB makes a list a derived table by default.
@@ -215,6 +220,7 @@ pub fn settings_query(probed_server: ProbedServer) -> String {
         "IF(@@{AUTO_IS_NULL},NULL,CONCAT_WS(0x2f,IFNULL(@@character_set_results,0x2d),{}))",
         rows.join(",")
     ));
+    columns.push(ACCOUNT.into());
     columns.extend(variables(mariadb).map(|(name, _)| format!("@@{name}")));
     if !mariadb {
         columns.push("@@optimizer_switch<>@@global.optimizer_switch".into());
@@ -286,6 +292,8 @@ pub struct SessionSettings {
     pub tracks_transactions: bool,
     /// All settings that rows depend on; `None`: rows may depend on more.
     pub row_settings: Option<Vec<u8>>,
+    /// What the server looks the session's rights up by: user, host and roles.
+    pub account: Vec<u8>,
 }
 
 /// Judges the flags after the row that [`settings_query`] returns.
@@ -365,6 +373,7 @@ pub fn judge_settings(
         tracks_state: tells_state,
         tracks_transactions: tells_transactions,
         row_settings: row.cell(ROWS_COLUMN).map(<[u8]>::to_vec),
+        account: text(ACCOUNT_COLUMN).to_vec(),
     })
 }
 

@@ -16,6 +16,7 @@ use crate::clock;
 use crate::feeds::UnmatchedTextKind;
 use headwater_feed::template::RetirementReason;
 use headwater_feed::words::StatementWords;
+use headwater_session::account_rights::AccountRights;
 use headwater_session::cached_rows::CachedPage;
 use headwater_session::feed_decision::FeedRelayReason;
 use headwater_session::feed_decision::metadata_samples::MetadataSamples;
@@ -71,6 +72,10 @@ impl FeedKnowledge for SharedFeedKnowledge<'_> {
         };
         let epoch = self.shared.catalogue.epoch();
         feeds.template(database, words, text, epoch)
+    }
+
+    fn account_rights(&self) -> &AccountRights {
+        &self.shared.account_rights
     }
 
     fn are_suspended(&self) -> bool {

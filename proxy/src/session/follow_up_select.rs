@@ -198,9 +198,10 @@ impl Session {
             identity,
             mark,
         } = memory;
-        let ttl = self.shared.privileges_ttl;
+        let rights = (&self.shared.account_rights, self.shared.privileges_ttl);
         let commands = self.machine.commands()?;
-        let page_request = served.page_request(commands, mark.generation(), ttl, clock::now())?;
+        let page_request =
+            served.page_request(commands, mark.generation(), rights, clock::now())?;
         let FollowUpPageRequest {
             cache_key: variant,
             envelope: frame,
@@ -261,7 +262,13 @@ impl Session {
         if commands.state.assumes_no_functions() {
             return;
         }
-        if let Some(fill) = served.cache_fill(follow_up, reply, commands, generation, begun) {
+        if let Some(fill) = served.cache_fill(
+            follow_up,
+            reply,
+            (commands, &self.shared.account_rights),
+            generation,
+            begun,
+        ) {
             let FollowUpLocation {
                 binlog,
                 timeline,

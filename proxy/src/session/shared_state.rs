@@ -25,6 +25,7 @@ use crate::spread::SpreadMemory;
 use crate::tls::TlsAcceptor;
 use crate::upstreams::Upstreams;
 use headwater_feed::tally::StatementTally;
+use headwater_session::account_rights::AccountRights;
 use headwater_session::login::SessionPolicy;
 use headwater_sql::NameCase;
 
@@ -37,6 +38,8 @@ pub struct SharedState {
     pub limits: ProcessLimits,
     /// How long a verified privilege is assumed to hold.
     pub privileges_ttl: Duration,
+    /// Rights that sessions proved.
+    pub account_rights: AccountRights,
     /// The servers, and which of several is followed.
     pub upstreams: Arc<Upstreams>,
     /// Settings of a session's two connections.

@@ -23,6 +23,7 @@ use crate::account::SelectedServer;
 use crate::backend::{BackendConnection, InternalQueryError};
 use crate::binlog::ReplicationMark;
 use crate::catalogue::DefinerRights;
+use crate::clock;
 use crate::link::NetworkLink;
 use crate::tls::TlsAcceptor;
 use headwater_session::call_decision::ProcedureLocation;
@@ -199,6 +200,7 @@ impl Session {
             policy.tls.offered = certificate.is_offered_to(source.map(|source| source.ip()));
         }
         let mut machine = SessionMachine::new(limits, policy);
+        machine.connected_at(clock::now());
         if shared.tally.is_some() {
             machine.watch();
         }

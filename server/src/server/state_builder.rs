@@ -37,6 +37,7 @@ use headwater_proxy::shadow::{self, Shadow};
 use headwater_proxy::spread::{self, SpreadMemory};
 use headwater_proxy::tls::TlsAcceptor;
 use headwater_proxy::upstreams::{ListenerRole, ListenerRoute, Upstreams};
+use headwater_session::account_rights::AccountRights;
 use headwater_session::login::SessionPolicy;
 
 /// State that lives as long as the process, over all reloads, for the clients of one server.
@@ -285,6 +286,7 @@ impl PersistentState {
             catalogue,
             limits: settings.limits,
             privileges_ttl: Duration::from_secs(settings.privileges.ttl_s),
+            account_rights: AccountRights::default(),
             upstreams: Arc::clone(&self.upstreams),
             transport,
             binlog: self.services.binlog.clone(),

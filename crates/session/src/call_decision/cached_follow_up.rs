@@ -13,6 +13,7 @@ use headwater_timeline::check::DefinitionFacts;
 use headwater_wire::reply::layout::ResultSetParts;
 
 use super::{CallKnowledge, ServedFollowUp};
+use crate::account_rights::AccountRights;
 use crate::cached_rows::{self, CacheFill, MessageColumn, MessageObservation, PageCandidates};
 use crate::commands::CommandPhase;
 
@@ -82,13 +83,13 @@ impl ServedFollowUp {
         &self,
         session: &CommandPhase,
         generation: u64,
-        ttl: Duration,
+        (rights, ttl): (&AccountRights, Duration),
         now: Instant,
     ) -> Option<FollowUpPageRequest> {
         let keeping = self.cache_scope.as_ref()?;
         let (rows, state) = (&keeping.rows, &session.state);
         let may = state.has_recent_contact(now)
-            && state.may_read_template(rows.template, ttl, now)
+            && rights.may_read(state, rows.template, ttl, now)
             && rows.should_try();
         if !may {
             return None;
@@ -113,14 +114,14 @@ impl ServedFollowUp {
         &self,
         follow_up: &FollowUpSelect,
         reply: &[u8],
-        session: &mut CommandPhase,
+        (session, rights): (&mut CommandPhase, &AccountRights),
         generation: u64,
         begun: Instant,
     ) -> Option<CacheFill> {
         let keeping = self.cache_scope.as_ref()?;
         let state = &mut session.state;
         state.note_server_contact(begun);
-        state.template_answered(keeping.rows.template, begun);
+        rights.template_answered(state, keeping.rows.template, begun);
         let id = MessageColumn {
             database: &keeping.database,
             table: &keeping.message,

@@ -195,7 +195,9 @@ impl CommandPhase {
                         account,
                         certain,
                     } => {
+                        let login = self.state.login_began().filter(|_| account.is_none());
                         self.state = SessionState::new(database);
+                        self.state.login_began_at(login);
                         if !certain {
                             self.state.doubt_database();
                         }

@@ -98,12 +98,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let template = &subject.template;
         let row_cache = &template.row_cache;
         let first = query.retakes == 0 && !query.was_short;
-        let ttl = self.policy.privileges_ttl;
         let state = &self.session.state;
         let may = first
             && !template.is_retired()
             && state.has_recent_contact(self.now)
-            && state.may_read_template(row_cache.template, ttl, self.now)
+            && self.may_read_template(template)
             && row_cache.should_try();
         if !may {
             return None;
@@ -181,8 +180,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let keeping = query.cache_scope.as_ref()?;
         let candidate_set = candidates.cacheable.as_ref()?;
         if let Some(begun) = *self.begun {
-            let state = &mut self.session.state;
-            state.template_answered(template.row_cache.template, begun);
+            let rights = self.knowledge.account_rights();
+            rights.template_answered(&mut self.session.state, template.row_cache.template, begun);
         }
         let (names, words) = (&template.feed_names, &subject.words);
         let id = MessageColumn {

@@ -228,9 +228,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let template = &subject.template;
         *self.begun = Some(self.now);
         let state = &self.session.state;
-        let ttl = self.policy.privileges_ttl;
-        let is_proved = state.has_recent_contact(self.now)
-            && state.may_read_template(template.row_cache.template, ttl, self.now);
+        let is_proved = state.has_recent_contact(self.now) && self.may_read_template(template);
         if is_proved {
             return Ok(request_count(subject, Box::new(query)));
         }
@@ -258,7 +256,10 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let sent: Instant = self.begun.unwrap_or(self.now);
         let state = &mut self.session.state;
         state.note_server_contact(sent);
-        state.template_answered(subject.template.row_cache.template, sent);
+        let template = subject.template.row_cache.template;
+        self.knowledge
+            .account_rights()
+            .template_answered(state, template, sent);
         Ok(request_count(subject, query))
     }
 

@@ -9,6 +9,7 @@ use headwater_feed::words::StatementWords;
 
 use super::FeedRelayReason;
 use super::metadata_samples::MetadataSamples;
+use crate::account_rights::AccountRights;
 
 /// The result of a template lookup.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub enum TemplateLookup {
 pub trait FeedKnowledge {
     /// The template of a text in a database.
     fn template(&self, database: &[u8], words: &StatementWords, text: &[u8]) -> TemplateLookup;
+    /// Rights that sessions proved.
+    fn account_rights(&self) -> &AccountRights;
     /// The server's log is not followed: memory answers no request.
     fn are_suspended(&self) -> bool {
         false

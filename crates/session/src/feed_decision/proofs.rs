@@ -1,5 +1,6 @@
 //! Proves the session's state before a statement is narrowed, in one write.
 
+use headwater_feed::Template;
 use headwater_feed::template::TableName;
 use headwater_sql::quoted;
 use headwater_wire::resultset::QueryReply;
@@ -44,7 +45,10 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         answer: Option<&QueryReply>,
     ) -> Result<(), FeedRelayReason> {
         match answer {
-            Some(QueryReply::Rows(rows)) => Ok(self.session.apply_settings(rows)?),
+            Some(QueryReply::Rows(rows)) => {
+                self.session.state.note_server_contact(self.now);
+                Ok(self.session.apply_settings(rows)?)
+            }
             _ => Err(CallRelayReason::LookupFailed.into()),
         }
     }
@@ -95,8 +99,21 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 .cloned()
                 .collect(),
             read_right: template.shape.replaceable_list.is_some()
-                && !state.may_read().is_some_and(holds),
+                && !state.may_read().is_some_and(holds)
+                && !self.may_read_template(template),
         }
+    }
+
+    /// True where the session may read the template's tables, as it or another session of its account proved.
+    pub(super) fn may_read_template(&self, template: &Template) -> bool {
+        let ttl = self.policy.privileges_ttl;
+        let rights = self.knowledge.account_rights();
+        rights.may_read(
+            &self.session.state,
+            template.row_cache.template,
+            ttl,
+            self.now,
+        )
     }
 
     pub(super) fn take_proofs(

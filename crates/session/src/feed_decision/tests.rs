@@ -329,7 +329,7 @@ fn in_a_transaction_candidates_that_have_changed_are_not_taken_anew() {
 
 #[test]
 fn an_isolation_level_that_is_reported_late_is_respected() {
-    let values = "tl one 100 LOCKS SYSTEM UTC 7 1 utf8mb4 - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
+    let values = "tl one 100 LOCKS SYSTEM UTC 7 1 utf8mb4 app - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
     let row = |locks: &str| {
         let values = values.replace("LOCKS", locks);
         let cell = |value: &str| (value != "-").then(|| value.to_owned());
@@ -539,6 +539,7 @@ fn a_timestamp_orders_only_where_no_hour_comes_twice() {
         super::TemplateLookup::Ready(template),
         MetadataSamples::default(),
         false,
+        Arc::default(),
     );
     assert_eq!(scene.play(text, vec![]), ["candidates [] [1] all 0 2"]);
     scene.session.state.settings_proved(SessionSettings {

@@ -360,7 +360,7 @@ pub(super) fn settings_with(database: Option<&str>, other: &[(&str, &str)]) -> Q
     let front = front.split(",@@");
     let names = front
         .skip_while(|name| *name != "wait_timeout")
-        .chain(["plans", "plans_as_all", "rows", "sql_mode"])
+        .chain(["plans", "plans_as_all", "rows", "account", "sql_mode"])
         .chain(back.split(",@@").skip(1));
     let values = names.map(|name| {
         let changed = other.iter().find(|(changed, _)| *changed == name);

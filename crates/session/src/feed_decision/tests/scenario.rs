@@ -1,6 +1,7 @@
 //! A session, known templates, and a driver with all replies ready.
 
 use super::*;
+use crate::account_rights::AccountRights;
 
 pub(super) const JOINED: &str = "SELECT m.id FROM message m JOIN follower f ON f.author = m.author WHERE f.reader = 7 ORDER BY m.id DESC LIMIT 2";
 pub(super) const LISTED: &str =
@@ -82,6 +83,7 @@ pub(super) struct TemplateKnowledge(
     pub(super) super::TemplateLookup,
     pub(super) MetadataSamples,
     pub(super) bool,
+    pub(super) Arc<AccountRights>,
 );
 
 impl FeedKnowledge for TemplateKnowledge {
@@ -91,6 +93,10 @@ impl FeedKnowledge for TemplateKnowledge {
 
     fn metadata_samples(&self) -> Option<&MetadataSamples> {
         Some(&self.1)
+    }
+
+    fn account_rights(&self) -> &AccountRights {
+        &self.3
     }
 
     fn are_suspended(&self) -> bool {
@@ -129,6 +135,7 @@ impl FeedScenario {
                 super::TemplateLookup::Ready(template(text)),
                 MetadataSamples::default(),
                 false,
+                Arc::default(),
             ),
             policy: FeedPolicy {
                 accelerate: true,
