@@ -25,12 +25,12 @@ pub(super) struct Key {
     /// The fractional digits of the seconds; `None`: a number.
     digits: Option<usize>,
     /// The time zone of the client's session.
-    zone: &'static str,
+    pub(super) zone: &'static str,
     /// The minimum number of statements in ten that are narrowed.
     narrowed: u64,
 }
 
-const KEYS: [Key; 5] = [
+pub(super) const KEYS: [Key; 5] = [
     // As in most apps: ties within a second, and rows without a value.
     Key {
         name: "shown_at",
@@ -107,7 +107,7 @@ impl Key {
     }
 
     /// Adds the column to the app's messages.
-    fn add(&self, root: &mut WireClient) {
+    pub(super) fn add(&self, root: &mut WireClient) {
         let Key {
             name, sql, value, ..
         } = self;
@@ -119,7 +119,7 @@ impl Key {
         root.query("ANALYZE TABLE statuses");
     }
 
-    fn settings(&self) -> String {
+    pub(super) fn settings(&self) -> String {
         let order = format!("order = [\"{}\", \"id\"]", self.name);
         let settings = settings().replace("order = [\"id\"]", &order);
         // Memory is filled at startup, or on demand by statements.

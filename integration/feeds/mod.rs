@@ -45,6 +45,7 @@ mod several;
 mod statements;
 mod tied;
 mod transactions;
+mod unread;
 mod values;
 mod why;
 

@@ -419,6 +419,29 @@ impl FeedStatement<'_> {
         bound.last_within(FeedPosition { key, id })
     }
 
+    /// The first position within a lower bound, or the last one within an upper bound. `None`: the bound is not read for certain.
+    pub(crate) fn exact_position(
+        &self,
+        bound: &PageBound,
+        types: FeedColumnTypes,
+    ) -> Option<FeedPosition> {
+        let at = self.bound_position(bound, types)?;
+        if bound.upper || bound.inclusive {
+            return Some(at);
+        }
+        // Behind the bound's own id, or behind all ids of its key.
+        match (types.key, bound.id) {
+            (Some(_), None) => Some(FeedPosition {
+                key: at.key.checked_add(1)?,
+                id: 0,
+            }),
+            _ => Some(FeedPosition {
+                id: at.id.checked_add(1)?,
+                ..at
+            }),
+        }
+    }
+
     fn may_be_null(&self, literal: Literal) -> bool {
         match literal {
             Literal::Null => true,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use headwater_sql::{push_list, quoted};
 
 use crate::authors::FollowNames;
-use crate::binding::{FeedColumnTypes, FeedStatement, ParameterValue};
+use crate::binding::{FeedColumnTypes, FeedPosition, FeedStatement, ParameterValue};
 use crate::joined_tables::ReferenceKeySource;
 use crate::plan_dependence::PlanDependence;
 use crate::query::{
@@ -71,6 +71,27 @@ pub struct CountedAuthors {
     pub authors: Vec<u64>,
 }
 
+/// Where the messages of a count are in the feed's order: both ends belong to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountWindow {
+    /// Where they begin.
+    pub lower: Option<FeedPosition>,
+    /// Where they end.
+    pub upper: Option<FeedPosition>,
+}
+
+impl CountWindow {
+    fn add(&mut self, is_upper: bool, at: FeedPosition) {
+        let narrower = |end: Option<FeedPosition>, choose: fn(FeedPosition, FeedPosition) -> _| {
+            Some(end.map_or(at, |end| choose(end, at)))
+        };
+        match is_upper {
+            true => self.upper = narrower(self.upper, Ord::min),
+            false => self.lower = narrower(self.lower, Ord::max),
+        }
+    }
+}
+
 /// The shape of a count: that of a page of all the messages that it counts, each once.
 pub(crate) fn count_shape(
     query: &FeedSelect,
@@ -117,8 +138,6 @@ pub(crate) fn count_shape(
     }
     let dependencies = shape.row_dependencies.as_mut();
     let dependencies = dependencies.ok_or(NarrowingRefusal::Count)?;
-    // What would only end a page is a condition here.
-    dependencies.count_bounds();
     // Rows that do not filter are followed as well: their table may lose its key.
     let by_author = |source: &ReferenceKeySource| *source == ReferenceKeySource::Author;
     let mut rows = dependencies.joined_rows.iter();
@@ -179,6 +198,35 @@ impl StatementShape {
         Ok(CountedAuthors { readers, authors })
     }
 
+    /// Where the messages of a count begin and end in the feed's order, if it says where they begin. `None`: it does not, or something of it
+    /// is not read for certain.
+    #[must_use]
+    pub fn count_window(
+        &self,
+        of: FeedStatement<'_>,
+        types: FeedColumnTypes,
+    ) -> Option<CountWindow> {
+        let mut window = CountWindow::default();
+        let each = self.row_dependencies.iter().flat_map(|it| &it.bounds);
+        for bound in each.flat_map(|(_, bounds)| bounds) {
+            window.add(bound.upper, of.exact_position(bound, types)?);
+        }
+        window.lower.is_some().then_some(window)
+    }
+
+    /// A query for the ids of those of these messages that count.
+    #[must_use]
+    pub fn counted_messages(
+        &self,
+        of: FeedStatement<'_>,
+        feed: &FeedNames,
+        ids: &[u64],
+    ) -> Option<String> {
+        let id = format!("{}.{}", self.message_name(of)?, quoted(&feed.id));
+        let rows = self.rows_where(of, &feed.id, ids)?;
+        Some(format!("SELECT DISTINCT {id} {rows}"))
+    }
+
     /// A query for the numbers of these authors' messages: their ids, with a number for each that has any.
     #[must_use]
     pub fn count_by_author(
@@ -194,7 +242,7 @@ impl StatementShape {
             true => format!("COUNT(DISTINCT {table}.{})", quoted(&feed.id)),
             false => "COUNT(*)".to_owned(),
         };
-        let rows = self.rows_of_authors(of, feed, authors)?;
+        let rows = self.rows_where(of, &feed.author, authors)?;
         Some(format!(
             "SELECT {author}, {number} {rows} GROUP BY {author}"
         ))
@@ -209,7 +257,7 @@ impl StatementShape {
         authors: &[u64],
     ) -> Option<String> {
         let (from, end) = self.row_bytes(of)?;
-        let rows = self.rows_of_authors(of, feed, authors)?;
+        let rows = self.rows_where(of, &feed.author, authors)?;
         let (before, after) = (rendered(of, 0, from)?, rendered(of, end, of.text.len())?);
         // What follows may be the word GROUP, or a parenthesis.
         Some(format!("{before}{rows} {after}"))
@@ -228,15 +276,10 @@ impl StatementShape {
         Some((words.get(self.count?.from)?.start, words.get(last)?.end))
     }
 
-    /// FROM and WHERE, with the condition that the author is one of these.
-    fn rows_of_authors(
-        &self,
-        of: FeedStatement<'_>,
-        feed: &FeedNames,
-        authors: &[u64],
-    ) -> Option<String> {
-        let mut condition = format!("{}.{} IN (", self.message_name(of)?, quoted(&feed.author));
-        push_list(&mut condition, authors);
+    /// FROM and WHERE, with the condition that a column of the message has one of these values.
+    fn rows_where(&self, of: FeedStatement<'_>, column: &str, values: &[u64]) -> Option<String> {
+        let mut condition = format!("{}.{} IN (", self.message_name(of)?, quoted(column));
+        push_list(&mut condition, values);
         condition.push(')');
         let (from, end) = self.row_bytes(of)?;
         Some(match self.sites.first()?.filter {
@@ -259,6 +302,12 @@ pub fn is_renderable(of: FeedStatement<'_>) -> bool {
     let mut values = of.parameters.iter();
     std::str::from_utf8(of.text).is_ok()
         && values.all(|value| push_literal(&mut String::new(), value).is_some())
+}
+
+/// The statement as a text, with values in place of its parameters. `None`: one has no certain literal.
+#[must_use]
+pub fn literal_text(of: FeedStatement<'_>) -> Option<String> {
+    rendered(of, 0, of.text.len())
 }
 
 /// A part of the text, with values in place of its parameters. `None`: one has no certain literal.

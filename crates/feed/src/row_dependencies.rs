@@ -25,8 +25,10 @@ use crate::words::{ListKind, WordKind};
 pub struct RowDependencies {
     /// Words on which no row depends: the authors, the number of rows, the page's bounds.
     independent_words: Vec<Range<usize>>,
-    /// Conditions that only bound the page, where they are read for certain.
-    bounds: Vec<(Range<usize>, Vec<PageBound>)>,
+    /// Conditions that only bound the page, where they are read for certain; of a count, all that bound its messages.
+    pub(crate) bounds: Vec<(Range<usize>, Vec<PageBound>)>,
+    /// Every message of the authors passes within the bounds, unless a list excludes its author.
+    pub is_unfiltered: bool,
     /// Rows of joined tables that a row is made of.
     pub joined_rows: Vec<JoinedRowReference>,
     /// Authors that an internal query reads: those whose edges count, where not all do, and those who are blocked.
@@ -125,11 +127,13 @@ impl<'a> DependencyAnalysis<'a> {
         independent.extend(query.offset.map(|at| at..at + 1));
         let bounds = rest.iter().filter_map(|condition| {
             let bounds = bounds::bounds_of(condition, self.order, self.scope);
-            let upper = !bounds.is_empty() && bounds.iter().all(|bound| bound.upper);
-            upper.then(|| (condition.words.clone(), bounds))
+            let fits = query.count.is_some() || bounds.iter().all(|bound| bound.upper);
+            (fits && !bounds.is_empty()).then(|| (condition.words.clone(), bounds))
         });
+        let bounds: Vec<_> = bounds.collect();
         Some(RowDependencies {
-            bounds: bounds.collect(),
+            is_unfiltered: rest.len() == bounds.len() && joined_rows.is_empty(),
+            bounds,
             independent_words: independent,
             joined_rows,
             lists,
@@ -299,11 +303,6 @@ struct AuthorConditions<'a> {
 }
 
 impl RowDependencies {
-    /// Bounds are conditions of a count.
-    pub(crate) fn count_bounds(&mut self) {
-        self.bounds.clear();
-    }
-
     /// The literals that rows depend on, each as written and with its position, and parameters with their types: statements of one template
     /// with equal ones show a message alike.
     ///
@@ -321,6 +320,20 @@ impl RowDependencies {
             bounds.all(|bound| statement.bound_position(bound, types).is_some())
         };
         let bounds = self.bounds.iter().filter(read).map(|(words, _)| words);
+        self.literals_without(statement, bounds)
+    }
+
+    /// The same where bounds are conditions, as of a count of all messages within them.
+    #[must_use]
+    pub fn cache_key_literals_and_bounds(&self, statement: FeedStatement<'_>) -> Option<Vec<u8>> {
+        self.literals_without(statement, std::iter::empty())
+    }
+
+    fn literals_without<'a>(
+        &'a self,
+        statement: FeedStatement<'_>,
+        bounds: impl Iterator<Item = &'a Range<usize>>,
+    ) -> Option<Vec<u8>> {
         let apart: Vec<&Range<usize>> = self.independent_words.iter().chain(bounds).collect();
         let mut literals = Vec::new();
         for (at, word) in statement.words.words.iter().enumerate() {

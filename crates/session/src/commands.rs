@@ -35,7 +35,7 @@ use headwater_wire::reply::{ReplyEvent, ReplyFollower};
 use headwater_wire::resultset::ResultSet;
 use headwater_wire::sequence_rewriter::SequenceRewriter;
 
-pub use found_rows::found_rows_query;
+pub use found_rows::UnseenSelect;
 pub(super) use in_flight::ReplyStep;
 use in_flight::{InFlightCommand, PartialPacket, ReplyCompletion};
 use sequence_numbers::ClientAnswers;
@@ -81,8 +81,10 @@ pub struct CommandPhase {
     /// When the client's last bytes came, where commands are timed; and the timed commands that have ended.
     received_at: Option<Instant>,
     completed: Vec<CompletedCommand>,
-    /// The last statement was a SELECT that the server has not seen: what `FOUND_ROWS()` returns after it.
-    unseen_found_rows: Option<u64>,
+    /// The last statements, if they were SELECTs that the server has not seen.
+    unseen_selects: Vec<UnseenSelect>,
+    /// Those before the current one.
+    earlier_selects: Vec<UnseenSelect>,
     relayed_call: bool,
 }
 
@@ -123,7 +125,8 @@ impl CommandPhase {
             watch: None,
             received_at: None,
             completed: Vec::new(),
-            unseen_found_rows: None,
+            unseen_selects: Vec::new(),
+            earlier_selects: Vec::new(),
             relayed_call: false,
         }
     }
@@ -381,10 +384,17 @@ impl CommandPhase {
                 self.relay_text(length, StatementEffects::ALL, Some(payload))
             }
             StatementClass::Feed(_) if !self.is_idle() => ClientStep::Hold,
-            StatementClass::Feed(effects) => match self.flush_first(effects, Some(payload)) {
-                Some(step) => step,
-                None => ClientStep::Feed(length, effects),
-            },
+            StatementClass::Feed(effects) => {
+                // If it is relayed, what came before it is recalled.
+                let served = StatementEffects {
+                    aggregates: false,
+                    ..effects
+                };
+                match self.flush_first(served, Some(payload)) {
+                    Some(step) => step,
+                    None => ClientStep::Feed(length, effects),
+                }
+            }
             StatementClass::FeedBatch(batch) => self.batch(length, from, batch, payload),
             StatementClass::ShowHeadwater(_) if !self.is_idle() => ClientStep::Hold,
             // It may be relayed; the server then reports a syntax error.
@@ -436,7 +446,7 @@ impl CommandPhase {
             | Command::Statistics
             | Command::ProcessKill
             | Command::ProcessInfo
-                if self.unseen_found_rows.is_some() =>
+                if !self.unseen_selects.is_empty() =>
             {
                 return self
                     .restore_found_rows(StatementEffects::ALL)
@@ -525,7 +535,7 @@ impl CommandPhase {
 
     fn reset(&mut self, command: Command, payload: &[u8]) -> ReplyCompletion {
         self.tables = ResultTables::none();
-        self.unseen_found_rows = None;
+        self.unseen_selects.clear();
         self.prepared.clear();
         let allowed = self.capabilities.contains(Capabilities::MULTI_STATEMENTS);
         // Whether an option survives this differs by server.

@@ -44,6 +44,8 @@ pub struct StatementEffects {
     pub preserves_row_counts: bool,
     /// Leaves a user variable or a named lock in the session.
     pub session_values: bool,
+    /// Counts or adds up rows: MariaDB preserves `FOUND_ROWS()` where it sees by the conditions' constants that there are none.
+    pub aggregates: bool,
 }
 
 /// The effect of a statement's own text on the session's table locks. Other ways to take locks (several statements at once) do not
@@ -76,6 +78,7 @@ impl StatementEffects {
         is_pure_read: false,
         preserves_row_counts: false,
         session_values: false,
+        aggregates: false,
     };
 
     /// All effects: for a text that was not parsed, or not understood.
@@ -95,6 +98,7 @@ impl StatementEffects {
         is_pure_read: false,
         preserves_row_counts: false,
         session_values: true,
+        aggregates: false,
     };
 
     const UNLOCKS: Self = Self {
@@ -189,6 +193,7 @@ impl StatementEffects {
             diagnostics,
             result_table,
             session_values: statement_effects.session_values || outline.session_values,
+            aggregates: outline.aggregates,
             // The server's own views show temporary tables: information_schema, performance_schema.
             is_pure_read: statement_effects.is_pure_read
                 && !result_table
@@ -237,8 +242,12 @@ struct StatementOutline<'a> {
     has_side_effects: bool,
     /// It may set a variable, or take a named lock.
     session_values: bool,
+    aggregates: bool,
     last: Option<SqlToken<'a>>,
 }
+
+/// Aggregate functions that only read.
+const AGGREGATE_FUNCTIONS: &[&str] = &["COUNT", "MAX", "MIN", "SUM", "AVG", "GROUP_CONCAT"];
 
 impl<'a> StatementOutline<'a> {
     /// `None`: opaque, empty, or more than one statement.
@@ -287,6 +296,7 @@ impl<'a> StatementOutline<'a> {
     fn add_parenthesis(&mut self) {
         self.parenthesis = true;
         if let Some(name) = self.last.filter(|last| last.unquoted().is_some()) {
+            self.aggregates |= is_one_of(name.text, AGGREGATE_FUNCTIONS);
             self.has_side_effects |=
                 !PURE_BEFORE_PARENTHESIS.contains(&name.text.to_ascii_uppercase().as_slice());
         }

@@ -194,6 +194,15 @@ impl Binlog {
         None
     }
 
+    /// The newest messages as memory has them now, and all authors considered; `None`: something is missing.
+    pub fn newest_messages(
+        &self,
+        timeline: &CachedTimeline,
+        request: &CandidateRequest,
+    ) -> Option<(CandidateMessages, Vec<u64>)> {
+        request.newest_messages(&timeline.index()).ok()
+    }
+
     async fn load_candidates(&self, timeline: &CachedTimeline, request: &CandidateRequest) -> bool {
         if request
             .readers

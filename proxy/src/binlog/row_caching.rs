@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use headwater_rows::{RowCache, RowLink};
+use headwater_rows::{CachedRow, RowCache, RowLink};
 use headwater_session::cached_rows::{CacheFill, QueriedAuthorList};
 use headwater_session::feed_decision::CountFill;
 use headwater_session::feed_decision::count::cache_count;
@@ -153,17 +153,30 @@ impl Binlog {
         }
         let is_same = |row: RowKey| is_unchanged(&state, mark, row);
         let of = (timeline.id(), fill.cache_key());
+        // Rows beside, which are joined by the author.
+        let joined = |author: u64| {
+            let tables = fill.joined_tables.iter();
+            tables.map(move |table| RowKey {
+                table: *table,
+                id: author,
+            })
+        };
+        let links = |author: u64| -> Vec<RowLink> {
+            joined(author).map(|other| rows.link_to(other)).collect()
+        };
         for (author, number) in &fill.counts {
-            let joined = || {
-                let tables = fill.joined_tables.iter();
-                tables.map(|table| RowKey {
-                    table: *table,
-                    id: *author,
-                })
-            };
-            if is_same(RowKey::author(timeline.id(), *author)) && joined().all(is_same) {
-                let links: Vec<RowLink> = joined().map(|other| rows.link_to(other)).collect();
-                cache_count(rows, of, (*author, *number), &links);
+            if is_same(RowKey::author(timeline.id(), *author)) && joined(*author).all(is_same) {
+                cache_count(rows, of, (*author, *number), &links(*author));
+            }
+        }
+        for (id, author, passes) in &fill.messages {
+            let message = RowKey::message(timeline.id(), *id);
+            if is_same(message) && joined(*author).all(is_same) {
+                let outcome = match passes {
+                    true => CachedRow::Passes,
+                    false => CachedRow::FilteredOut,
+                };
+                rows.insert(message, of.1, outcome, &links(*author));
             }
         }
     }

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use super::state::Session;
-use crate::binlog::{Binlog, CachedTimeline, ReplicationMark};
+use crate::binlog::{Binlog, CachedTimeline, CandidateMessages, CandidateRequest, ReplicationMark};
 use headwater_rows::RowCache;
 use headwater_session::author_lists::ListedAuthors;
-use headwater_session::feed_decision::count::{MAX_COUNTED_AUTHORS, cached_count};
+use headwater_session::feed_decision::count::{
+    CountedWindow, MAX_COUNTED_AUTHORS, cached_count, cached_outcome,
+};
 use headwater_session::feed_decision::{
-    AuthorListQuery, CountAnswer, CountFill, CountGaps, FeedCountRequest, FeedRelayReason,
+    AuthorListQuery, CountAnswer, CountFill, CountGaps, CountUnit, FeedCountRequest,
+    FeedRelayReason,
 };
 use headwater_timeline::index::RowKey;
 
@@ -21,8 +24,8 @@ pub(super) struct CountScope {
 
 /// What is cached of a count at one moment.
 enum CountReading {
-    /// All: the number of messages, and of authors.
-    Total(u64, usize),
+    /// All: the number of messages, and of authors, and what it is the sum of.
+    Total(u64, usize, CountUnit),
     Gaps(CountGaps),
     /// There are too many authors, or a list of them is too long.
     TooMany,
@@ -34,8 +37,13 @@ struct CountSource<'a> {
     timeline: &'a CachedTimeline,
     rows: &'a RowCache,
     request: &'a FeedCountRequest,
+    /// The messages of its window.
+    window: Option<&'a CandidateRequest>,
     generation: u64,
 }
+
+/// The authors of each list: see [`CountGaps::lists`].
+type KnownLists = Vec<Option<Option<ListedAuthors>>>;
 
 impl CountSource<'_> {
     /// All authors, each once. `None`: a reader's follows are not in memory.
@@ -49,57 +57,125 @@ impl CountSource<'_> {
         Some(authors)
     }
 
-    /// True if all changes of the missing authors' messages could be read at the mark.
+    /// True if all changes of the missing messages, or of the missing authors' ones, could be read at the mark.
     fn is_readable(&self, mark: ReplicationMark, gaps: &CountGaps) -> bool {
+        let timeline = self.timeline.id();
         let authors = gaps.authors.iter();
-        let rows = authors.map(|author| RowKey::author(self.timeline.id(), *author));
+        let rows = authors.map(|author| RowKey::author(timeline, *author));
+        let messages = gaps.messages.iter();
+        let rows = rows.chain(messages.map(|(id, _)| RowKey::message(timeline, *id)));
         self.binlog.are_rows_unchanged(mark, rows)
     }
 
-    /// `None`: a reader's follows are not in memory.
+    /// `None`: a reader's follows or messages are not in memory.
     fn read(&self) -> Option<CountReading> {
+        let request = self.request;
+        let list = |list: &AuthorListQuery| {
+            list.cache_key(&request.template, self.generation)
+                .lookup(self.rows)
+        };
+        let lists: KnownLists = request.lists().iter().map(list).collect();
+        if lists.iter().any(|list| matches!(list, Some(None))) {
+            return Some(CountReading::TooMany);
+        }
+        if let Some((wanted, window)) = self.window.zip(request.window.as_ref()) {
+            let (messages, authors) = self.binlog.newest_messages(self.timeline, wanted)?;
+            if messages.is_complete {
+                return self.read_messages(window, &messages, authors.len(), lists);
+            }
+        }
+        self.read_numbers(lists)
+    }
+
+    /// The sum over the authors. `None`: a reader's follows are not in memory.
+    fn read_numbers(&self, lists: KnownLists) -> Option<CountReading> {
         let request = self.request;
         let authors = self.authors()?;
         if authors.len() > MAX_COUNTED_AUTHORS {
             return Some(CountReading::TooMany);
         }
-        let list = |list: &AuthorListQuery| {
-            list.cache_key(&request.template, self.generation)
-                .lookup(self.rows)
-        };
-        let lists: Vec<Option<Option<ListedAuthors>>> = request.lists().iter().map(list).collect();
-        if lists.iter().any(|list| matches!(list, Some(None))) {
-            return Some(CountReading::TooMany);
-        }
-        let passes = |author: u64| {
-            let mut known = lists.iter().flatten().flatten();
-            known.all(|list| list.passes(author))
-        };
-        let of = (self.timeline.id(), request.cache_key(self.generation));
+        let key = request.cache_key(CountUnit::Authors, self.generation);
+        let of = (self.timeline.id(), key);
         let joined = &request.template.joined_tables;
         let (mut total, mut missing) = (0_u64, Vec::new());
-        for author in authors.iter().filter(|author| passes(**author)) {
+        for author in authors.iter().filter(|author| passes(&lists, **author)) {
             match cached_count(self.rows, of, *author, joined) {
                 Some(number) => {
-                    let copies = request
-                        .copies
-                        .and_then(|at| lists.get(at)?.as_ref()?.as_ref());
-                    let copies = copies.map_or(1, |list| list.copies(*author));
-                    total = total.checked_add(number.checked_mul(copies)?)?;
+                    let copies = number.checked_mul(self.copies(&lists, *author))?;
+                    total = total.checked_add(copies)?;
                 }
                 None => missing.push(*author),
             }
         }
-        let is_known = missing.is_empty() && lists.iter().all(Option::is_some);
-        Some(match is_known {
-            true => CountReading::Total(total, authors.len()),
-            false => CountReading::Gaps(CountGaps {
-                authors: missing,
-                all_authors: authors.len(),
-                lists,
-                generation: self.generation,
-            }),
-        })
+        let gaps = CountGaps {
+            unit: CountUnit::Authors,
+            authors: missing,
+            messages: Vec::new(),
+            all_authors: authors.len(),
+            lists,
+            generation: self.generation,
+        };
+        Some(gaps_or_total(gaps, total))
+    }
+
+    /// The sum over all messages of the window.
+    fn read_messages(
+        &self,
+        window: &CountedWindow,
+        messages: &CandidateMessages,
+        all_authors: usize,
+        lists: KnownLists,
+    ) -> Option<CountReading> {
+        let request = self.request;
+        let key = request.cache_key(CountUnit::Messages, self.generation);
+        let of = (self.timeline.id(), key);
+        let joined = &request.template.joined_tables;
+        let (mut total, mut missing) = (0_u64, Vec::new());
+        let each = messages.ids.iter().zip(&messages.authors);
+        for (id, author) in each.filter(|(_, author)| passes(&lists, **author)) {
+            let outcome = match window.is_unfiltered {
+                true => Some(true),
+                false => cached_outcome(self.rows, of, *id, joined),
+            };
+            match outcome {
+                Some(true) => total = total.checked_add(self.copies(&lists, *author))?,
+                Some(false) => {}
+                None => missing.push((*id, *author)),
+            }
+        }
+        let gaps = CountGaps {
+            unit: CountUnit::Messages,
+            authors: Vec::new(),
+            messages: missing,
+            all_authors,
+            lists,
+            generation: self.generation,
+        };
+        Some(gaps_or_total(gaps, total))
+    }
+
+    /// How many edges lead to the author, each of which counts.
+    fn copies(&self, lists: &KnownLists, author: u64) -> u64 {
+        let list = self
+            .request
+            .copies
+            .and_then(|at| lists.get(at)?.as_ref()?.as_ref());
+        list.map_or(1, |list| list.copies(author))
+    }
+}
+
+fn passes(lists: &KnownLists, author: u64) -> bool {
+    let mut known = lists.iter().flatten().flatten();
+    known.all(|list| list.passes(author))
+}
+
+fn gaps_or_total(gaps: CountGaps, total: u64) -> CountReading {
+    let is_known = gaps.authors.is_empty()
+        && gaps.messages.is_empty()
+        && gaps.lists.iter().all(Option::is_some);
+    match is_known {
+        true => CountReading::Total(total, gaps.all_authors, gaps.unit),
+        false => CountReading::Gaps(gaps),
     }
 }
 
@@ -135,6 +211,17 @@ impl Session {
         if !binlog.are_streamed(lists.chain(joined)) {
             return None;
         }
+        let window = request.window.as_ref().map(|window| CandidateRequest {
+            readers: request.readers.clone(),
+            authors: request.authors.clone(),
+            range: window.range,
+            untied: false,
+            whole_keys: false,
+        });
+        if let Some(window) = &window {
+            // Loads what is missing.
+            binlog.candidates(&timeline, &identity, window).await?;
+        }
         for may_wait in [true, false] {
             // Before the read: a change between the two counts as a change since the mark.
             let mark = binlog.mark_of(&timeline, &identity)?;
@@ -143,6 +230,7 @@ impl Session {
                 timeline: &timeline,
                 rows: &rows,
                 request,
+                window: window.as_ref(),
                 generation: mark.generation(),
             };
             let generation = source.generation;
@@ -158,9 +246,10 @@ impl Session {
                 reading => reading,
             };
             let answer = match answer {
-                CountReading::Total(total, authors) => CountAnswer::Total {
+                CountReading::Total(total, authors, unit) => CountAnswer::Total {
                     total,
                     authors,
+                    unit,
                     generation,
                 },
                 // What the server would tell of messages whose change may not be readable yet cannot be cached.

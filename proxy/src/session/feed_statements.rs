@@ -160,6 +160,11 @@ impl Session {
                 reason,
                 runs_functions,
             } => {
+                if let Some(commands) = self.machine.commands()
+                    && commands.recall_earlier_selects(waits.effects)
+                {
+                    self.replay_found_rows().await?;
+                }
                 let is_plain = decision.is_plain() && waits.part.is_none() && !runs_functions;
                 let effects = match is_plain {
                     true => StatementEffects::NONE,

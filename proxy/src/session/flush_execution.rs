@@ -7,7 +7,6 @@ use super::session_counters::SessionEvent;
 use super::state::{Session, SessionEnd};
 use crate::backend::QueryBatch;
 use headwater_session::call_decision::{INTERNAL_QUERY_LIMITS, INTERRUPTED};
-use headwater_session::commands::found_rows_query;
 use headwater_session::pending_flush::{
     FlushAction, FlushInput, FlushOutcome, FlushScope, INTERRUPTIONS, PendingFlush,
 };
@@ -34,20 +33,28 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a SELECT on the server that sets FOUND_ROWS() as the served one would have.
-    async fn replay_found_rows(&mut self) -> Result<(), SessionEnd> {
+    /// Runs SELECTs on the server that set FOUND_ROWS() as the served ones would have.
+    pub(super) async fn replay_found_rows(&mut self) -> Result<(), SessionEnd> {
         let Some(commands) = self.machine.commands() else {
             return Ok(());
         };
-        let Some(found_rows) = commands.take_found_rows() else {
-            return Ok(());
-        };
         let capabilities = commands.capabilities;
-        let payload = query_payload(found_rows_query(found_rows).as_bytes(), capabilities);
-        self.server_was_queried = true;
+        for select in commands.take_unseen_selects() {
+            self.server_was_queried = true;
+            let payload = query_payload(select.query().as_bytes(), capabilities);
+            self.replay_select(&payload, capabilities).await?;
+        }
+        Ok(())
+    }
+
+    async fn replay_select(
+        &mut self,
+        payload: &[u8],
+        capabilities: Capabilities,
+    ) -> Result<(), SessionEnd> {
         // A KILL QUERY that hits it was meant for another statement and counts as having arrived between two.
         for _ in 0..INTERRUPTIONS {
-            let read = self.backend.run_command(&payload, capabilities, 0).await?;
+            let read = self.backend.run_command(payload, capabilities, 0).await?;
             let (Some(outcome), Some(commands)) = (read.outcome, self.machine.commands()) else {
                 break;
             };

@@ -70,6 +70,21 @@ fn comparable_payload(
     command::with_query_text(&payload, capabilities, &ordered)
 }
 
+/// The reply of a count that memory knows, with an envelope that the server sent.
+fn count_page(request: &FeedCountRequest, answer: &CountAnswer) -> Option<EnvelopedPage> {
+    let CountAnswer::Total {
+        total,
+        authors,
+        unit,
+        generation,
+    } = *answer
+    else {
+        return None;
+    };
+    let (page, envelope) = request.page(total, (authors, unit), generation)?;
+    Some(EnvelopedPage { page, envelope })
+}
+
 impl Session {
     /// A feed's page of cached rows, compared if it is sampled. `comparable`: the length of the waiting packet, if it holds this
     /// statement alone. `None`: there is no page.
@@ -104,8 +119,9 @@ impl Session {
         let of = PageOrigin::Count(request);
         let read = self.count(request).await;
         let takes = || Some(Duration::from_secs_f64(request.template.times()?.0 / 1e6));
-        let is_total = matches!(read.0, CountAnswer::Total { .. });
-        let shadow = self.shared.shadow.as_ref().filter(|_| is_total);
+        // The first count of a template is the server's, and gives the envelope.
+        let has_page = count_page(request, &read.0).is_some();
+        let shadow = self.shared.shadow.as_ref().filter(|_| has_page);
         let is_sampled = shadow.is_some_and(|shadow| shadow.is_page_sampled(takes));
         let payload = comparable
             .filter(|_| is_sampled)
@@ -166,16 +182,7 @@ impl Session {
             }
             PageOrigin::Count(request) => {
                 let (answer, _) = self.count(request).await;
-                let CountAnswer::Total {
-                    total,
-                    authors,
-                    generation,
-                } = answer
-                else {
-                    return None;
-                };
-                let (page, envelope) = request.page(total, authors, generation)?;
-                Some(EnvelopedPage { page, envelope })
+                count_page(request, &answer)
             }
             PageOrigin::FollowUp(served, memory) => self.cached_follow_up(served, memory).await,
         }

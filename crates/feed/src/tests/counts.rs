@@ -1,8 +1,9 @@
 //! Counts: which are sums over authors, and the queries for the numbers of single authors.
 
 use super::*;
-use crate::binding::{FeedColumnTypes, FeedStatement, ParameterValue};
-use headwater_timeline::IntegerColumnType;
+use crate::binding::{FeedColumnTypes, FeedPosition, FeedStatement, ParameterValue};
+use crate::count::CountWindow;
+use headwater_timeline::{IntegerColumnType, KeyType};
 
 const FOLLOWED: &str = "user_id IN (SELECT author FROM follower WHERE reader = 7)";
 const JOINED: &str = "message m JOIN follower f ON f.author = m.user_id WHERE f.reader = 7";
@@ -192,7 +193,9 @@ fn bounds_are_part_of_what_numbers_depend_on() {
             utc_offset: None,
         };
         let dependencies = shape.row_dependencies.unwrap();
-        dependencies.cache_key_literals(statement, types()).unwrap()
+        dependencies
+            .cache_key_literals_and_bounds(statement)
+            .unwrap()
     };
     let of = |author: u32, bound: u32| {
         literals(&format!(
@@ -208,4 +211,81 @@ fn bounds_are_part_of_what_numbers_depend_on() {
         ))
     };
     assert_ne!(of(3), of(4));
+}
+
+/// The window of a count, as `[lower, upper]`, and whether nothing else filters its messages.
+fn window(text: &str, has_key: bool) -> (Option<CountWindow>, bool) {
+    let (words, query) = read(text);
+    let shape = shape(&query.unwrap(), &words, &feed(has_key), &app()).unwrap();
+    let statement = FeedStatement {
+        text: text.as_bytes(),
+        words: &words,
+        parameters: &[],
+        types: &[],
+        utc_offset: None,
+    };
+    let types = FeedColumnTypes {
+        key: has_key.then_some(KeyType::Datetime(0)),
+        ..types()
+    };
+    let is_unfiltered = shape.row_dependencies.as_ref().unwrap().is_unfiltered;
+    (shape.count_window(statement, types), is_unfiltered)
+}
+
+#[test]
+fn a_count_says_where_its_messages_begin() {
+    let encoded = |id: i128| types().id.encode(id).unwrap();
+    let ids = |condition: &str| {
+        let text = format!("SELECT COUNT(*) FROM {JOINED} AND {condition}");
+        let (window, is_unfiltered) = window(&text, false);
+        let ends = window.map(|window| {
+            let id = |at: Option<FeedPosition>| at.map(|at| at.id);
+            (id(window.lower), id(window.upper))
+        });
+        (ends, is_unfiltered)
+    };
+    for (condition, ends, is_unfiltered) in [
+        ("m.id > 7", Some((Some(8), None)), true),
+        ("m.id >= 7", Some((Some(7), None)), true),
+        ("7 < m.id", Some((Some(8), None)), true),
+        ("m.id > 7 AND m.id >= 9", Some((Some(9), None)), true),
+        ("m.id BETWEEN 7 AND 9", Some((Some(7), Some(9))), true),
+        ("m.id > 7 AND m.id < 9", Some((Some(8), Some(8))), true),
+        ("m.id > 7 AND m.kind = 'a'", Some((Some(8), None)), false),
+        ("m.id > 7 AND f.accepted = 1", Some((Some(8), None)), true),
+        // They begin nowhere, or who knows where.
+        ("m.id < 9", None, true),
+        ("m.kind = 'a'", None, false),
+        ("m.id > '7x'", None, true),
+        ("m.id > 7 AND m.id > '7x'", None, true),
+    ] {
+        let encode = |end: Option<i128>| end.map(encoded);
+        let ends = ends.map(|(lower, upper)| (encode(lower), encode(upper)));
+        assert_eq!(ids(condition), (ends, is_unfiltered), "{condition}");
+    }
+}
+
+/// Behind all messages of its time, behind one of them, or before all of them.
+#[test]
+fn a_beginning_by_time_is_exact() {
+    let at = |condition: &str| {
+        let text = format!("SELECT COUNT(*) FROM {JOINED} AND {condition}");
+        window(&text, true).0.unwrap().lower.unwrap()
+    };
+    let time = at("m.created_at >= '2026-01-01'");
+    assert_eq!(time.id, 0);
+    let behind = FeedPosition {
+        key: time.key + 1,
+        id: 0,
+    };
+    assert_eq!(at("m.created_at > '2026-01-01'"), behind);
+    let id = types().id.encode(6).unwrap();
+    let next = FeedPosition { id, ..time };
+    assert_eq!(at("(m.created_at, m.id) > ('2026-01-01', 5)"), next);
+    assert_eq!(at("(m.created_at, m.id) >= ('2026-01-01', 6)"), next);
+    let (none, _) = window(
+        &format!("SELECT COUNT(*) FROM {JOINED} AND m.created_at > '2026-01-01 00:00:00.5'"),
+        true,
+    );
+    assert_eq!(none, None);
 }

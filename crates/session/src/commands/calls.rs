@@ -16,7 +16,7 @@ impl CommandPhase {
             return ClientStep::Hold;
         }
         // The call's results replace those of the statement before it.
-        self.take_found_rows();
+        self.unseen_selects.clear();
         ClientStep::Call(Box::new(CallRequest {
             length,
             call: wanted,

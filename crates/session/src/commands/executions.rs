@@ -76,17 +76,20 @@ impl CommandPhase {
             (false, _) => return self.execute_unread(id, header, input),
         };
         let effects = self.execution_effects(id);
+        let mut earlier = Vec::new();
         if !effects.diagnostics {
-            // It is a SELECT, and replaces the row count.
-            self.take_found_rows();
+            // It is a SELECT, and replaces the row count, or what came before it is recalled.
+            earlier = std::mem::take(&mut self.unseen_selects);
         }
         if let Some(step) = self.flush_first(effects, None) {
             return step;
         }
+        self.earlier_selects = earlier;
         let current = self.state.current();
         let executed = self.prepared.feed(id, payload, self.capabilities, current);
         match executed {
             Some(executed) => ClientStep::Execution(HEADER_BYTES + header.len, effects, executed),
+            None if self.recall_earlier_selects(effects) => self.flush_counts(),
             None => self.relay_other(Command::StmtExecute, header, input),
         }
     }

@@ -25,6 +25,7 @@ use crate::author_lists::{AuthorListKey, passing_messages};
 use crate::cached_rows::{
     self, CacheFill, CachedPage, MessageColumn, MessageObservation, PageCandidates, RowOutcome,
 };
+use crate::commands::UnseenSelect;
 
 /// A page that cached rows may answer.
 #[derive(Clone, Debug)]
@@ -69,19 +70,28 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         template: &Template,
         statement: FeedStatement<'_>,
     ) -> Option<FeedCacheScope> {
+        let dependencies = template.shape.row_dependencies.as_ref()?;
+        let literals = dependencies.cache_key_literals(statement, template.types)?;
+        self.cache_scope_of(template, &literals)
+    }
+
+    /// The cache scope of what depends on these literals.
+    pub(super) fn cache_scope_of(
+        &self,
+        template: &Template,
+        literals: &[u8],
+    ) -> Option<FeedCacheScope> {
         let state = &self.session.state;
         let may = self.policy.rows
             && !self.is_planned(template)
             && !self.caches_columns()
             && self.named.is_none()
             && !state.reads_a_snapshot();
-        let dependencies = template.shape.row_dependencies.as_ref().filter(|_| may)?;
-        let follow = state.row_settings()?;
-        let literals = dependencies.cache_key_literals(statement, template.types)?;
+        let follow = state.row_settings().filter(|_| may)?;
         let literals = (literals.len() <= MAX_LITERAL_BYTES).then_some(literals)?;
         let envelope_key = self.session.envelope_key();
         Some(FeedCacheScope {
-            key: [&envelope_key[..], follow, &[0], &literals].concat(),
+            key: [&envelope_key[..], follow, &[0], literals].concat(),
             settings: follow.to_vec(),
             lists: Vec::new(),
         })
@@ -158,7 +168,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
         // After a call it is among the statements that run again where the client asks for counts.
         if self.session.tables.pending.is_none() {
-            self.session.set_found_rows(paged.found_rows);
+            let found = UnseenSelect::FoundRows(paged.found_rows);
+            self.session.set_unseen_select(found);
         }
         let (packets, outcome) = paged.reply(frame);
         let reply = FeedReply {

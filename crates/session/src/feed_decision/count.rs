@@ -2,31 +2,36 @@
 //!
 //! An author's number stays cached until the log shows a change of one of their messages. What is missing is asked for in the client's
 //! session, cached behind a proof, and then read again with the rest: a sum is of one moment.
+//!
+//! A count that says where its messages begin (`id > 7`, as of unread ones) mostly has few, and a new beginning each time. So memory
+//! names these messages, and of each it is cached whether it passes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use headwater_feed::binding::{FeedStatement, index_numbers};
 use headwater_feed::cost::AuthorCountBucket;
-use headwater_feed::count::is_renderable;
+use headwater_feed::count::{is_renderable, literal_text};
 use headwater_feed::template::ExecutionChoice;
 use headwater_feed::{NarrowingRefusal, Template};
 use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
 use headwater_rows::{CacheKey, CachedRow, RowCache, RowLink};
-use headwater_timeline::index::{RowKey, TableId, TimelineId};
+use headwater_timeline::index::{KeyedMessage, MessageRange, RowKey, TableId, TimelineId};
 use headwater_wire::packet;
 use headwater_wire::reply::ReplyOutcome;
 use headwater_wire::reply::layout::ResultSetParts;
 use headwater_wire::resultset::{QueryReply, column};
 
 use super::cached_page::FeedCacheScope;
+use super::index_bounds::index_range;
 use super::{
     AuthorListQuery, FeedAction, FeedContext, FeedKnowledge, FeedRelayReason, FeedReply, FeedStage,
     FeedTransition, InternalReply, ServedStatement, query_session,
 };
 use crate::author_lists::ListedAuthors;
 use crate::cached_rows::{AuthorListReply, CachedPage, QueriedAuthorList, envelope_of};
+use crate::commands::UnseenSelect;
 
 /// A count that memory may answer.
 #[derive(Clone, Debug)]
@@ -39,9 +44,30 @@ pub struct FeedCountRequest {
     pub authors: Vec<u64>,
     /// The list that names an author for each edge, each of which counts the author's messages.
     pub copies: Option<usize>,
+    /// The messages that may count, if the statement says where they begin.
+    pub window: Option<CountedWindow>,
     /// The reply is one to an execution.
     binary: bool,
     scope: FeedCacheScope,
+}
+
+/// The messages of a count that says where they begin.
+#[derive(Clone, Debug)]
+pub struct CountedWindow {
+    /// Where they are in the feed's order, and the most that are counted singly.
+    pub range: MessageRange<KeyedMessage>,
+    /// Each of them passes, unless a list excludes its author.
+    pub is_unfiltered: bool,
+    scope: FeedCacheScope,
+}
+
+/// What a count is the sum of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountUnit {
+    /// Numbers of authors' messages.
+    Authors,
+    /// Messages in a window.
+    Messages,
 }
 
 /// What memory knows of a count.
@@ -53,6 +79,8 @@ pub enum CountAnswer {
         total: u64,
         /// How many authors they may be of.
         authors: usize,
+        /// What it is the sum of.
+        unit: CountUnit,
         /// The generation of the log.
         generation: u64,
     },
@@ -65,8 +93,12 @@ pub enum CountAnswer {
 /// What is not cached of a count.
 #[derive(Clone, Debug)]
 pub struct CountGaps {
+    /// What the count is the sum of.
+    pub unit: CountUnit,
     /// Authors without a number, ascending: all that may count.
     pub authors: Vec<u64>,
+    /// Messages of which it is unknown whether they pass, and the author of each.
+    pub messages: Vec<(u64, u64)>,
     /// How many authors there are.
     pub all_authors: usize,
     /// The authors of each list. `None`: unknown. `Some(None)`: it has too many authors to be cached.
@@ -84,6 +116,8 @@ pub struct CountFill {
     pub readers: Vec<u64>,
     /// Each author's number.
     pub counts: Vec<(u64, u64)>,
+    /// Messages, the author of each, and whether it passes.
+    pub messages: Vec<(u64, u64, bool)>,
     /// The table of rows that are joined by the author.
     pub joined_tables: Arc<[TableId]>,
     /// The lists that were queried.
@@ -98,21 +132,39 @@ pub(super) struct CountQuery {
     attempts: u32,
 }
 
+/// What a sampled count was: of so many authors, the sum of this unit, in this generation of the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountSample {
+    bucket: AuthorCountBucket,
+    unit: CountUnit,
+    generation: u64,
+}
+
 /// How often what is missing is asked for, before the server answers.
 const MAX_ATTEMPTS: u32 = 3;
 /// The most that a count may take, relative to the server's own, whose numbers are asked for.
 const MAX_FILL_COST: f64 = 1.25;
 /// The type of COUNT.
 const BIGINT: u8 = 8;
+/// The most messages of a window that are asked for: a longer list of ids may become a derived table.
+const MAX_COUNTED_MESSAGES: usize = 500;
 /// The most authors whose messages are counted from memory.
 pub const MAX_COUNTED_AUTHORS: usize = 10_000;
 
 impl FeedCountRequest {
-    /// The key of the authors' numbers in one generation of the log.
+    /// The key of what is counted in one generation of the log.
     #[must_use]
-    pub fn cache_key(&self, generation: u64) -> CacheKey {
+    pub fn cache_key(&self, unit: CountUnit, generation: u64) -> CacheKey {
         let cache = &self.template.row_cache;
-        cache.cache_key(&self.scope.cache_key_in(generation))
+        cache.cache_key(&self.key_in(unit, generation))
+    }
+
+    fn key_in(&self, unit: CountUnit, generation: u64) -> Vec<u8> {
+        let scope = match (&self.window, unit) {
+            (Some(window), CountUnit::Messages) => &window.scope,
+            _ => &self.scope,
+        };
+        scope.cache_key_in(generation)
     }
 
     /// Author lists besides the readers' follows.
@@ -126,10 +178,10 @@ impl FeedCountRequest {
     pub fn page(
         &self,
         total: u64,
-        authors: usize,
+        (authors, unit): (usize, CountUnit),
         generation: u64,
     ) -> Option<(CachedPage, Arc<ResultEnvelope>)> {
-        let key = self.scope.cache_key_in(generation);
+        let key = self.key_in(unit, generation);
         let kind = AuthorCountBucket::of(authors).number();
         let (_, envelope) = self.template.row_cache.lookup(&key, kind)?;
         let mut packets = envelope.head_packets.clone();
@@ -150,6 +202,23 @@ impl CountFill {
     pub fn cache_key(&self) -> CacheKey {
         self.cache.cache_key(&self.key)
     }
+}
+
+/// True if the message counts, as far as is cached. `joined`: the tables of the rows that it depends on.
+#[must_use]
+pub fn cached_outcome(
+    rows: &RowCache,
+    of: (TimelineId, CacheKey),
+    message: u64,
+    joined: &[TableId],
+) -> Option<bool> {
+    let (passes, links) = rows.lookup(RowKey::message(of.0, message), of.1, |row, links| {
+        (row != CachedRow::FilteredOut, links.padded())
+    })?;
+    let mut links = joined.iter().zip(links);
+    links
+        .all(|(table, link)| rows.is_link_valid(*table, link))
+        .then_some(passes)
 }
 
 /// Caches the number of an author's messages.
@@ -199,23 +268,46 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         if author_count > self.policy.list_authors {
             return Err(FeedRelayReason::TooMany);
         }
-        let scope = self.cache_scope(template, statement);
+        let dependencies = template.shape.row_dependencies.as_ref();
+        let dependencies = dependencies.ok_or(NarrowingRefusal::Count)?;
+        let literals = dependencies.cache_key_literals_and_bounds(statement);
+        let scope = literals.and_then(|literals| self.cache_scope_of(template, &literals));
         let scope =
             scope.and_then(|it| it.with_author_lists(template, statement, &authors.authors));
         let scope = scope.filter(|_| is_renderable(statement));
         let scope = scope.ok_or(NarrowingRefusal::Count)?;
-        let dependencies = template.shape.row_dependencies.as_ref();
-        let lists = dependencies.map_or(&[][..], |keep| &keep.lists);
+        let lists = &dependencies.lists[..];
         Ok(CountQuery {
             request: Arc::new(FeedCountRequest {
                 template: Arc::clone(template),
                 readers: index_numbers(&authors.readers, template.types)?,
                 authors: index_numbers(&authors.authors, template.types)?,
                 copies: lists.iter().position(|list| list.copies),
+                window: self.counted_window(template, statement),
                 binary: self.executed.is_some(),
                 scope,
             }),
             attempts: 0,
+        })
+    }
+
+    /// The messages of a count that says where they begin.
+    fn counted_window(
+        &self,
+        template: &Template,
+        statement: FeedStatement<'_>,
+    ) -> Option<CountedWindow> {
+        let window = template.shape.count_window(statement, template.types)?;
+        let is_unfiltered = template.shape.row_dependencies.as_ref()?.is_unfiltered;
+        let most = match is_unfiltered {
+            true => self.policy.candidates,
+            false => self.policy.candidates.min(MAX_COUNTED_MESSAGES),
+        };
+        let bounds = (window.lower, window.upper);
+        Some(CountedWindow {
+            range: index_range(bounds, template, most).ok()?,
+            is_unfiltered,
+            scope: self.cache_scope(template, statement)?,
         })
     }
 
@@ -273,18 +365,19 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         if !self.is_certain() {
             return self.begin();
         }
-        let (authors, generation) = match &answer {
+        let (authors, unit, generation) = match &answer {
             CountAnswer::Total {
                 authors,
+                unit,
                 generation,
                 ..
-            } => (*authors, *generation),
-            CountAnswer::Missing(gaps) => (gaps.all_authors, gaps.generation),
+            } => (*authors, *unit, *generation),
+            CountAnswer::Missing(gaps) => (gaps.all_authors, gaps.unit, gaps.generation),
             CountAnswer::Unavailable(reason) => return Err(*reason),
         };
         let template = Arc::clone(&subject.template);
         let bucket = AuthorCountBucket::of(authors);
-        let key = query.request.scope.cache_key_in(generation);
+        let key = query.request.key_in(unit, generation);
         let is_enveloped = template.row_cache.lookup(&key, bucket.number()).is_some();
         let is_first = query.attempts == 0;
         let is_tried = is_enveloped && (!is_first || template.row_cache.should_try());
@@ -297,19 +390,20 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             ExecutionChoice::Narrowed { .. } | ExecutionChoice::Sample => {
                 let payload = self.original_payload();
                 *self.begun = Some(self.now);
-                let sampling = FeedStage::SamplingCount(subject, query, bucket, generation);
+                let sample = CountSample {
+                    bucket,
+                    unit,
+                    generation,
+                };
+                let sampling = FeedStage::SamplingCount(subject, query, sample);
                 return Ok((sampling, FeedAction::Run(payload)));
             }
         }
         let gaps = match answer {
-            // What FOUND_ROWS() is then follows the server's plan.
-            CountAnswer::Total { total: 0, .. } if self.session.probed_server(false).mariadb => {
-                return Err(FeedRelayReason::Cheaper);
-            }
             CountAnswer::Total { total, .. } => {
-                let page = query.request.page(total, authors, generation);
+                let page = query.request.page(total, (authors, unit), generation);
                 let page = page.ok_or(FeedRelayReason::Failed)?;
-                return self.count_reply(&subject, bucket, page, is_first);
+                return self.count_reply(&subject, bucket, (page, total), is_first);
             }
             CountAnswer::Missing(gaps) => gaps,
             CountAnswer::Unavailable(reason) => return Err(reason),
@@ -341,6 +435,12 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             let (shape, names) = (&template.shape, &template.feed_names);
             let numbers = |of: FeedStatement<'_>| shape.count_by_author(of, names, &gaps.authors);
             queries.push(self.count_text(subject, numbers)?);
+        }
+        if !gaps.messages.is_empty() {
+            let (shape, names) = (&template.shape, &template.feed_names);
+            let ids: Vec<u64> = gaps.messages.iter().map(|(id, _)| *id).collect();
+            let passing = |of: FeedStatement<'_>| shape.counted_messages(of, names, &ids);
+            queries.push(self.count_text(subject, passing)?);
         }
         Ok(queries)
     }
@@ -389,6 +489,10 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 reply,
             });
         }
+        let passes = |author: &u64| {
+            let mut lists = known_lists.iter();
+            lists.all(|list| list.as_ref().is_some_and(|list| list.passes(*author)))
+        };
         let mut counts = Vec::new();
         if !gaps.authors.is_empty() {
             let Some(QueryReply::Rows(rows)) = answers.next() else {
@@ -401,19 +505,29 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 .collect();
             let numbers = numbers.ok_or(FeedRelayReason::Failed)?;
             let number_of = |author: &u64| numbers.get(author).copied().unwrap_or_default();
-            let passes = |author: &u64| {
-                let mut lists = known_lists.iter();
-                lists.all(|list| list.as_ref().is_some_and(|list| list.passes(*author)))
-            };
             // The statement shows nothing of authors who do not pass a list.
             let passing = gaps.authors.iter().filter(|author| passes(author));
             counts = passing.map(|author| (*author, number_of(author))).collect();
         }
+        let mut messages = Vec::new();
+        if !gaps.messages.is_empty() {
+            let Some(QueryReply::Rows(rows)) = answers.next() else {
+                return Err(FeedRelayReason::Failed);
+            };
+            self.session.state.observe(rows.end());
+            let passing: Option<HashSet<u64>> = rows.iter().map(|row| row.u64(0)).collect();
+            let passing = passing.ok_or(FeedRelayReason::Failed)?;
+            let listed = gaps.messages.iter().filter(|(_, author)| passes(author));
+            messages = listed
+                .map(|(id, author)| (*id, *author, passing.contains(id)))
+                .collect();
+        }
         let fill = CountFill {
             cache: Arc::clone(&subject.template.row_cache),
-            key: request.scope.cache_key_in(gaps.generation),
+            key: request.key_in(gaps.unit, gaps.generation),
             readers: request.readers.clone(),
             counts,
+            messages,
             joined_tables: Arc::clone(&subject.template.joined_tables),
             lists,
         };
@@ -428,7 +542,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         &mut self,
         subject: &ServedStatement,
         query: &CountQuery,
-        (bucket, generation): (AuthorCountBucket, u64),
+        sample: CountSample,
         reply: InternalReply,
     ) -> FeedTransition {
         let binary = self.executed.is_some();
@@ -446,18 +560,18 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         });
         let is_ok = matches!(&reply.outcome, Some(ReplyOutcome::Ok(ok)) if ok.warnings == 0);
         if let Some(envelope) = envelope.filter(|_| is_ok) {
-            let key = query.request.scope.cache_key_in(generation);
+            let key = query.request.key_in(sample.unit, sample.generation);
             let cache = &subject.template.row_cache;
-            cache.record_envelope(&key, bucket.number(), envelope);
+            cache.record_envelope(&key, sample.bucket.number(), envelope);
         }
-        self.sampled(subject, bucket, None, reply)
+        self.sampled(subject, sample.bucket, None, reply)
     }
 
     fn count_reply(
         &mut self,
         subject: &ServedStatement,
         bucket: AuthorCountBucket,
-        (page, envelope): (CachedPage, Arc<ResultEnvelope>),
+        ((page, envelope), total): ((CachedPage, Arc<ResultEnvelope>), u64),
         was_cached: bool,
     ) -> FeedTransition {
         // If the columns differ from those last sent for the client's own statement, the server sets a flag.
@@ -466,6 +580,19 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         {
             return Err(FeedRelayReason::Execution);
         }
+        // After a count of nothing, MariaDB's FOUND_ROWS() follows its plan, by which it may be the number of before: the server has to
+        // know that. An execution's plan may be another than its text's.
+        let found = match total == 0 && self.session.probed_server(false).mariadb {
+            true if self.has_queried
+                || self.executed.is_some()
+                || self.session.tables.pending.is_some()
+                || !self.session.may_leave_unseen() =>
+            {
+                return Err(FeedRelayReason::Cheaper);
+            }
+            true => UnseenSelect::Planned(self.count_text(subject, literal_text)?),
+            false => UnseenSelect::FoundRows(1),
+        };
         let template = &subject.template;
         template.row_cache.record_attempt(true);
         match was_cached {
@@ -477,7 +604,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             statements.executed_locally(executed.statement);
         }
         if self.session.tables.pending.is_none() {
-            self.session.set_found_rows(1);
+            self.session.set_unseen_select(found);
         }
         let (bytes, outcome) = page.reply(&envelope);
         let reply = FeedReply {

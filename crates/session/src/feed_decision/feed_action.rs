@@ -33,6 +33,16 @@ pub enum FeedAction {
     RelaySampled(MetadataSample),
 }
 
+impl FeedAction {
+    /// True if the server runs a statement in the session that is not the client's.
+    pub(super) fn reaches_session(&self) -> bool {
+        matches!(
+            self,
+            FeedAction::Query(_) | FeedAction::Run(_) | FeedAction::Prepare(_)
+        )
+    }
+}
+
 /// What the driver has fetched.
 #[derive(Debug)]
 pub enum FeedInput {

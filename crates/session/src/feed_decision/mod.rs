@@ -34,7 +34,7 @@ use std::time::Instant;
 use headwater_feed::binding::{FeedPageRequest, FeedStatement, PostingRequest, index_numbers};
 use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::narrowed_text::{CandidateCondition as Among, NarrowingForm};
-use headwater_feed::result_metadata::{PlanSettings, ServerPlan};
+use headwater_feed::result_metadata::ServerPlan;
 use headwater_feed::template::{ExecutionChoice, OutcomeCounters};
 use headwater_feed::{NarrowingRefusal, Template};
 use headwater_rows::template::ResultEnvelope;
@@ -47,8 +47,8 @@ use headwater_wire::resultset::QueryReply;
 pub use author_list_queries::AuthorListQuery;
 pub use cached_page::CachedPageRequest;
 use cached_page::FeedCacheScope;
-pub use count::{CountAnswer, CountFill, CountGaps, FeedCountRequest};
-use count::{CountQuery, request_count};
+pub use count::{CountAnswer, CountFill, CountGaps, CountUnit, FeedCountRequest};
+use count::{CountQuery, CountSample, request_count};
 use execution::NarrowedExecution;
 pub use execution::PrepareRequest;
 pub use feed_action::{
@@ -83,6 +83,8 @@ pub struct FeedDecision {
     stage: FeedStage,
     begun: Option<Instant>,
     is_plain: bool,
+    /// It has queried the session.
+    has_queried: bool,
     template: Option<Arc<Template>>,
     /// The outcome counters, while it has no served template.
     tallies: Option<OutcomeCounters>,
@@ -103,8 +105,8 @@ enum FeedStage {
     /// Queries what memory lacks of it.
     QueryingCounts(ServedStatement, Box<CountQuery>, CountGaps),
     CachingCounts(ServedStatement, Box<CountQuery>),
-    /// Runs the count itself, to sample it, in this generation of the log.
-    SamplingCount(ServedStatement, Box<CountQuery>, AuthorCountBucket, u64),
+    /// Runs the count itself, to sample it.
+    SamplingCount(ServedStatement, Box<CountQuery>, CountSample),
     ReadingVariables(ServedStatement),
     RequestingCandidates(ServedStatement, CandidateQuery),
     Paging(
@@ -199,6 +201,7 @@ struct FeedContext<'a, K> {
     policy: FeedPolicy,
     begun: &'a mut Option<Instant>,
     is_plain: &'a mut bool,
+    has_queried: bool,
     template: &'a mut Option<Arc<Template>>,
     tallies: &'a mut Option<OutcomeCounters>,
     session: &'a mut CommandPhase,
@@ -218,6 +221,7 @@ impl FeedDecision {
             stage: FeedStage::Begin,
             begun: None,
             is_plain: false,
+            has_queried: false,
             template: None,
             tallies: None,
         }
@@ -315,6 +319,7 @@ impl FeedDecision {
             policy: self.policy,
             begun: &mut self.begun,
             is_plain: &mut self.is_plain,
+            has_queried: self.has_queried,
             template: &mut self.template,
             tallies: &mut self.tallies,
             session,
@@ -323,6 +328,7 @@ impl FeedDecision {
         };
         match stage.handle(input, &mut context) {
             Ok((stage, need)) => {
+                self.has_queried |= need.reaches_session();
                 self.stage = stage;
                 need
             }
@@ -364,10 +370,9 @@ impl FeedStage {
             (FeedStage::CachingCounts(subject, query), FeedInput::CountsCached) => {
                 Ok(request_count(subject, query))
             }
-            (
-                FeedStage::SamplingCount(subject, query, bucket, generation),
-                FeedInput::Reply(reply),
-            ) => context.count_sampled(&subject, &query, (bucket, generation), reply),
+            (FeedStage::SamplingCount(subject, query, sample), FeedInput::Reply(reply)) => {
+                context.count_sampled(&subject, &query, sample, reply)
+            }
             (FeedStage::SamplingCount(..), FeedInput::Unchanged(_)) => {
                 if let Some(executed) = context.executed {
                     let statements = context.session.prepared_mut();
@@ -538,7 +543,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             return Err(FeedRelayReason::TooMany);
         }
         let limit = template.candidates(wanted, self.policy.candidates);
-        let range = index_range(&request, template, limit)?;
+        let range = index_range((request.lower, request.upper), template, limit)?;
         let keeping = self.cache_scope(template, statement);
         let keeping =
             keeping.and_then(|it| it.with_author_lists(template, statement, &request.authors));
@@ -736,20 +741,6 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     fn query(&self, text: &[u8]) -> Result<Vec<u8>, FeedRelayReason> {
         let payload = command::with_query_text(self.payload, self.session.capabilities, text);
         payload.ok_or(FeedRelayReason::Failed)
-    }
-
-    /// The settings that the server's column definitions depend on in this session.
-    fn plan_settings(&self) -> PlanSettings {
-        const READ: [Capabilities; 3] = [
-            Capabilities::DEPRECATE_EOF,
-            Capabilities::OPTIONAL_RESULTSET_METADATA,
-            Capabilities::MARIADB_EXTENDED_METADATA,
-        ];
-        let plans = self.session.state.plan_settings();
-        let read = READ.iter().fold(0, |read, one| {
-            read << 1 | u64::from(self.session.capabilities.contains(*one))
-        });
-        PlanSettings(plans << READ.len() | read)
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a mean of times")]

@@ -5,8 +5,9 @@
 
 use headwater_feed::Template;
 use headwater_feed::cost::AuthorCountBucket;
-use headwater_feed::result_metadata::{PlanKnowledge, ServerPlan};
+use headwater_feed::result_metadata::{PlanKnowledge, PlanSettings, ServerPlan};
 use headwater_feed::template::ExecutionChoice;
+use headwater_wire::capability::Capabilities;
 use headwater_wire::cursor::PacketCursor;
 use headwater_wire::resultset::{QueryReply, ResultSet};
 
@@ -20,6 +21,20 @@ use super::{
 const ESTIMATES: [&[u8]; 2] = [b"rows", b"filtered"];
 
 impl<K: FeedKnowledge> FeedContext<'_, K> {
+    /// The settings that the server's column definitions depend on in this session.
+    pub(super) fn plan_settings(&self) -> PlanSettings {
+        const READ: [Capabilities; 3] = [
+            Capabilities::DEPRECATE_EOF,
+            Capabilities::OPTIONAL_RESULTSET_METADATA,
+            Capabilities::MARIADB_EXTENDED_METADATA,
+        ];
+        let plans = self.session.state.plan_settings();
+        let read = READ.iter().fold(0, |read, one| {
+            read << 1 | u64::from(self.session.capabilities.contains(*one))
+        });
+        PlanSettings(plans << READ.len() | read)
+    }
+
     pub(super) fn is_planned(&self, template: &Template) -> bool {
         let mariadb = self.session.probed_server(false).mariadb;
         self.policy.exact || template.shape.plan_dependence.is_by_plan(mariadb)

@@ -133,12 +133,21 @@ fn without_stored_functions_a_select_of_other_tables_leaves_all_as_it_is() {
     };
     for text in [
         "SELECT body FROM message WHERE id = 5",
-        "SELECT COUNT(*), MAX(id) FROM a JOIN v USING (id) WHERE x IN (1,2) AND (a > 5)",
         "SELECT 1 UNION TABLE v",
         "WITH a AS (SELECT 1) SELECT * FROM a",
         "(SELECT a FROM t) UNION ALL (SELECT b FROM u ORDER BY b LIMIT 5) ORDER BY a",
     ] {
         assert_eq!(effects(text), spares, "{text}");
+    }
+    let aggregates = StatementEffects {
+        aggregates: true,
+        ..spares
+    };
+    for text in [
+        "SELECT COUNT(*), MAX(id) FROM a JOIN v USING (id) WHERE x IN (1,2) AND (a > 5)",
+        "SELECT a FROM t WHERE a > (SELECT min(b) FROM u)",
+    ] {
+        assert_eq!(effects(text), aggregates, "{text}");
     }
     for text in [
         "SELECT id FROM fetch_timeline_tt",

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cached_rows::{MessageObservation, RowOutcome};
+use crate::commands::UnseenSelect;
 
 const NARROWED: &str = "run SELECT";
 
@@ -51,7 +52,10 @@ fn a_page_of_cached_rows_needs_no_query() {
     // Two rows after the columns, so the end has the fifth number.
     let end = [7, 0, 0, 5, 0xfe, 0, 0, 2, 0, 0, 0];
     assert_eq!(told, [&b"front"[..], &end].concat());
-    assert_eq!(scene.session.take_found_rows(), Some(5));
+    assert_eq!(
+        scene.session.take_unseen_selects(),
+        [UnseenSelect::FoundRows(5)]
+    );
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn missing_rows_are_queried_from_the_server() {
     let needs = needs(&mut scene, fetched);
     assert!(needs[1].starts_with(NARROWED), "{needs:?}");
     assert_eq!(needs[2..], ["unchanged?", "tell"]);
-    assert_eq!(scene.session.take_found_rows(), None);
+    assert_eq!(scene.session.take_unseen_selects(), []);
 }
 
 #[test]
