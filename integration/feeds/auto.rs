@@ -1,10 +1,13 @@
 //! An app whose feed is not in the settings: Headwater reports it, serves it, or leaves it to the server.
 
+use std::time::Instant;
+
 use super::app::App;
 use super::narrowed::narrowed;
 use super::pair::Pair;
 use super::served::PATIENT;
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
@@ -32,6 +35,13 @@ fn joined(reader: u64) -> String {
     format!(
         "SELECT s.* FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = {reader} \
          AND s.kind = 'photo' ORDER BY s.id DESC LIMIT 10"
+    )
+}
+
+fn counted(reader: u64) -> String {
+    format!(
+        "SELECT COUNT(*) FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = {reader} \
+         AND s.kind = 'photo'"
     )
 }
 
@@ -70,6 +80,15 @@ fn a_feed_that_nobody_described_is_served() {
                 pair.ask(template, &statement(reader));
             }
             assert!(proxy.counts().feeds_answered() > before);
+        }
+        // A fault that was found: its counts were not.
+        let before = proxy.counts().of("feeds_kept");
+        let deadline = patience();
+        while proxy.counts().of("feeds_kept") < before + MANY {
+            for reader in 1..MANY {
+                pair.ask(3, &counted(reader));
+            }
+            assert!(Instant::now() < deadline, "{:?}", proxy.counts());
         }
         // Headwater reports what is missing, and serves the feed once that is corrected.
         for reader in 1..MANY {

@@ -166,6 +166,84 @@ fn a_feed_that_is_not_served_is_not_measured() {
     });
 }
 
+/// Each line's time is told, with its share; with the feed of the settings, with the one that Headwater finds, and with none.
+#[test]
+fn a_whole_request_is_played_and_compared() {
+    on_each_server(|server| {
+        let (database, _root) = filled(server);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("page.txt");
+        let play = |lines: &str, settings: &str, flags: &[&str]| {
+            std::fs::write(&file, lines).unwrap();
+            let (_folder, path) = settings_file(settings);
+            let output = headwater(&[])
+                .args(["bench", "--upstream", &server.addr().to_string()])
+                .args(["--user", "root", "--database", database.name()])
+                .args(["--request", file.to_str().unwrap(), "--config", &path])
+                .args([
+                    "--seconds",
+                    "0.25",
+                    "--connections",
+                    "2",
+                    "--readers",
+                    "5",
+                    "--pages",
+                    "1,2",
+                ])
+                .args(flags)
+                .output()
+                .unwrap();
+            let told = [output.stdout, output.stderr].concat();
+            (
+                String::from_utf8_lossy(&told).into_owned(),
+                output.status.success(),
+            )
+        };
+        let page = "connect\nSET NAMES utf8mb4\n\
+             SELECT m.id, m.body FROM message m JOIN follower f ON f.follower_id = m.user_id \\\n\
+               WHERE f.user_id = {reader} ORDER BY m.id DESC LIMIT 20 OFFSET {page}\n\
+             SELECT COUNT(*) FROM message m JOIN follower f ON f.follower_id = m.user_id WHERE f.user_id = {reader}\n\
+             SELECT id, user_id FROM message WHERE id IN ({ids}) ORDER BY id\n";
+        let readers = format!("readers SELECT DISTINCT user_id FROM follower\n{page}");
+        let home = format!("[service]\nuser = \"root\"\n{HOME_FEED}");
+        for (lines, settings) in [(page, &*home), (&readers, "[service]\nuser = \"root\"\n")] {
+            let (told, well) = play(lines, settings, &[]);
+            assert!(well && told.contains("\n0 answers differ"), "{told}");
+            for part in [
+                "of 5 readers",
+                "page 2, 2 connections",
+                "\nconnect ",
+                "OFFSET {page}",
+                "\nthe whole request ",
+                "\nrequests a second ",
+            ] {
+                assert!(told.contains(part), "no {part:?} in {told}");
+            }
+            // Through the connection that the app makes anew.
+            assert!(told.contains("feeds_kept="), "{told}");
+        }
+        for (lines, part) in [
+            (
+                "SELECT {reader}\nSELECT {ids}\n",
+                "line 2: {ids} means the rows",
+            ),
+            ("connect\n", "no statement"),
+            (
+                "readers SELECT 1 FROM message WHERE id = 0\nSELECT 1\n",
+                "name the readers",
+            ),
+        ] {
+            let (told, well) = play(lines, &home, &[]);
+            assert!(!well && told.contains(part), "no {part:?} in {told}");
+        }
+        let (told, well) = play("SELECT 1\n", "[service]\nuser = \"root\"\n", &[]);
+        assert!(
+            !well && told.contains("readers SELECT id FROM users"),
+            "{told}"
+        );
+    });
+}
+
 #[test]
 fn a_simulation_needs_no_server_and_is_the_same_by_its_seed() {
     let simulated = || {

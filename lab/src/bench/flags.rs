@@ -98,9 +98,18 @@ pub struct BenchFlags {
     /// With --feed NAME: the statement to ask for, with {reader} where a reader's number goes, {authors} where those do whom he follows
     #[arg(long, value_name = "SELECT", requires = "feed")]
     pub statement: Option<String>,
-    /// With --feed NAME: the settings file of `serve` that has the feed, and the service account if no flag names one
+    /// With --feed NAME or --request: the settings file of `serve` that has the feed, and the service account if no flag names one
     #[arg(long, env = "HEADWATER_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Measure a whole request of an app: the statements of this file, in turn, directly and through Headwater; each answer is compared
+    ///
+    /// A line holds one statement, as the app sends it, or the word `connect`: log in anew, as PHP does. {reader} stands for a reader,
+    /// {page} for the number of rows before the page (0; 20 for page 2 of --pages), and {ids} for the ids of the page: the first
+    /// column of the nearest statement with LIMIT above ({ids:2}: the second). `readers SELECT ...` says who reads; without it, those of
+    /// the feed's follows in the settings file (--config). Without such a feed, Headwater finds feeds itself (feeds.auto). A line that
+    /// ends with a backslash goes on in the next; # begins a comment. Each line's time and its share of the request are printed.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["feed", "shapes", "push", "writes", "reconnect", "spider", "admin", "simulate"])]
+    pub request: Option<PathBuf>,
     /// Connect and log in anew for each page, as apps do that keep no connection: counted with its time, directly and through Headwater
     #[arg(long)]
     pub reconnect: bool,

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use hdrhistogram::errors::CreationError;
 
 use super::client::BenchClientError;
 use super::{BenchError, StopSignal};
@@ -26,6 +27,14 @@ pub struct ConnectionTally {
     pub busy: Duration,
     /// Their latencies in microseconds; a CALL and its follow-up SELECT count as one.
     pub latencies: Histogram<u64>,
+}
+
+/// A histogram of latencies in microseconds.
+///
+/// # Errors
+/// Never fails with the bounds of this module.
+pub fn new_histogram() -> Result<Histogram<u64>, CreationError> {
+    Histogram::new_with_max(LONGEST_US, 3)
 }
 
 impl ConnectionTally {
@@ -50,7 +59,7 @@ impl ConnectionTally {
             next,
             answers: 0,
             busy: Duration::ZERO,
-            latencies: Histogram::new_with_max(LONGEST_US, 3)?,
+            latencies: new_histogram()?,
         })
     }
 

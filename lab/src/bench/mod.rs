@@ -23,6 +23,7 @@ pub mod proxy_process;
 pub mod push;
 pub mod reconnect;
 pub mod report;
+pub mod request;
 pub mod round_runner;
 pub mod run;
 pub mod scrape_bench;
@@ -112,6 +113,26 @@ pub enum BenchError {
         /// The cause.
         source: headwater_tools::check::CheckError,
     },
+    /// A line of the request's file cannot be read.
+    #[error("cannot read the request {path}")]
+    RequestFile {
+        /// The file.
+        path: PathBuf,
+        /// The line, and what is wrong with it.
+        source: request::file::RequestFileError,
+    },
+    /// Nobody is known who reads.
+    #[error(
+        "--request: nobody reads{}: name the readers in the file, with a line such as `readers SELECT id FROM users`",
+        if select.is_empty() { String::new() } else { format!(" by {select}") }
+    )]
+    NoRequestReaders {
+        /// The SELECT that had no row.
+        select: String,
+    },
+    /// A request has pages of numbers.
+    #[error("--request plays pages by number: write --pages 1, or 1,2,10")]
+    RandomRequest,
     /// The feed's table is empty.
     #[error("feed {name}: the table {table} has no rows in database {database} (--database)")]
     NoRows {
@@ -238,6 +259,9 @@ pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
         return simulate::run(users, flags.simulate.clone(), flags.seed, json).await;
     }
     flags.service = flags.service.resolved()?;
+    if let Some(path) = flags.request.clone() {
+        return request::run(flags, &path).await;
+    }
     if flags.named_feed().is_some() {
         return named_feed::run(flags).await;
     }

@@ -24,6 +24,7 @@ use headwater_session::feed_decision::{
     FeedDecision, FeedKnowledge, FeedPolicy, FeedReply, TemplateLookup,
 };
 use headwater_session::machine::BatchPart;
+use headwater_sql::page_words::begins_count;
 use headwater_statement::StatementEffects;
 use headwater_wire::packet::HEADER_BYTES;
 
@@ -200,6 +201,10 @@ impl Session {
         let text = decision.text(commands.capabilities)?;
         if feeds.names_feed_messages(text) {
             return None;
+        }
+        // No feed is found by its counts.
+        if begins_count(text) {
+            return Some(None);
         }
         let database = commands.state.database();
         let kind = database.map(|database| feeds.classify_unmatched(database, text));
