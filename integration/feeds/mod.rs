@@ -1,6 +1,7 @@
 //! SELECTs of feeds: replies are the same directly and through Headwater.
 
 mod alike;
+mod any;
 mod app;
 mod apps;
 mod auto;

@@ -11,8 +11,8 @@ use crate::binding::{FeedColumnTypes, FeedPosition, FeedStatement, ParameterValu
 use crate::joined_tables::ReferenceKeySource;
 use crate::plan_dependence::PlanDependence;
 use crate::query::{
-    ColumnReference, FeedSelect, MessageCount, Operand, OrderKey, SelectItem, SqlIdentifier,
-    TableReference,
+    AggregateFunction, ColumnReference, FeedSelect, Literal, MessageCount, Operand, OrderKey,
+    SelectItem, SqlIdentifier, TableReference,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::schema::{Schema, TableSchema};
@@ -22,10 +22,28 @@ use crate::words::{ListKind, StatementWords, WordKind};
 /// A count of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountShape {
+    /// What is shown of the messages.
+    pub function: AggregateFunction,
     /// The word FROM of the SELECT whose rows are counted.
     from: usize,
     /// A message may have several rows there, which count once, or as many as edges lead to its author.
     distinct: bool,
+}
+
+impl CountShape {
+    /// True if its numbers are those that make it what it is.
+    fn fits(&self, of: FeedStatement<'_>) -> bool {
+        let number = |at: usize| of.number(Literal::Number(at));
+        match self.function {
+            AggregateFunction::Count | AggregateFunction::Newest => true,
+            AggregateFunction::Exists { limit } => {
+                limit.is_none_or(|at| number(at).is_some_and(|most| most > 0))
+            }
+            AggregateFunction::AnyRow { shown, limit } => {
+                number(shown) == Some(1) && number(limit) == Some(1)
+            }
+        }
+    }
 }
 
 /// A schema in which no edge is there twice.
@@ -124,15 +142,17 @@ pub(crate) fn count_shape(
     page.order = key.chain([id]).map(descending).collect();
     let (mut shape, _) = select_shape(&page, words, feed, &[], schema)?;
     let mut copies = false;
+    // Only a count depends on how often an edge is there.
+    let counts = count.function == AggregateFunction::Count;
     if shape.row_dependencies.is_none()
         && let Some(single) = SingleEdges::of(schema, feed)
     {
-        copies = true;
+        copies = counts;
         page.count = Some(MessageCount { copies, ..count });
         (shape, _) = select_shape(&page, words, feed, &[], &single)?;
         let lists = shape.row_dependencies.iter().flat_map(|keep| &keep.lists);
         // Other joins than those with edges may repeat a message, or several edges.
-        if lists.filter(|list| list.copies).count() != 1 {
+        if counts && lists.filter(|list| list.copies).count() != 1 {
             return Err(NarrowingRefusal::Count);
         }
     }
@@ -146,6 +166,7 @@ pub(crate) fn count_shape(
     }
     Ok(StatementShape {
         count: Some(CountShape {
+            function: count.function,
             from: count.from,
             distinct: copies || query.distinct || !query.group.is_empty(),
         }),
@@ -191,6 +212,9 @@ impl StatementShape {
             .literal_checks
             .iter()
             .all(|check| of.passes_check(*check));
+        if !self.count.is_some_and(|count| count.fits(of)) {
+            return Err(NarrowingRefusal::Count);
+        }
         if !is_plain || of.parameters.contains(&ParameterValue::Other) {
             return Err(NarrowingRefusal::Types);
         }
@@ -239,6 +263,9 @@ impl StatementShape {
         let table = self.message_name(of)?;
         let author = format!("{table}.{}", quoted(&feed.author));
         let number = match count.distinct {
+            _ if count.function == AggregateFunction::Newest => {
+                format!("MAX({table}.{})", quoted(&feed.id))
+            }
             true => format!("COUNT(DISTINCT {table}.{})", quoted(&feed.id)),
             false => "COUNT(*)".to_owned(),
         };

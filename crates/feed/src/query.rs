@@ -43,9 +43,32 @@ pub struct FeedSelect {
     pub count: Option<MessageCount>,
 }
 
-/// A count of a SELECT's rows.
+/// What is shown of messages, instead of their rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AggregateFunction {
+    /// `COUNT(*)`.
+    Count,
+    /// `MAX(id)`: the newest message.
+    Newest,
+    /// `EXISTS (SELECT ...)`: whether there is any.
+    Exists {
+        /// The word of LIMIT's number.
+        limit: Option<usize>,
+    },
+    /// `SELECT 1 ... LIMIT 1`: a row if there is any. The words of the two numbers.
+    AnyRow {
+        /// The one that is shown.
+        shown: usize,
+        /// LIMIT's.
+        limit: usize,
+    },
+}
+
+/// A count of a SELECT's rows, or another aggregate of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageCount {
+    /// The aggregate.
+    pub function: AggregateFunction,
     /// The word FROM of that SELECT.
     pub from: usize,
     /// COUNT counts its only column.

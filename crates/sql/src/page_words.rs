@@ -9,6 +9,9 @@ pub const PAGE_WORDS: [&str; 2] = ["LIMIT", "ORDER"];
 /// The word by which a page is recognised where its tables are not known.
 pub const DESCENDING: &str = "DESC";
 
+/// Functions over a feed's messages.
+const AGGREGATES: [&str; 3] = ["COUNT", "MAX", "EXISTS"];
+
 /// False: the text is no page.
 #[must_use]
 pub fn has_page_words(text: &[u8]) -> bool {
@@ -17,11 +20,14 @@ pub fn has_page_words(text: &[u8]) -> bool {
         .all(|word| contains_ignoring_case(text, word))
 }
 
-/// True for a text that begins as a count of rows: `SELECT COUNT`.
+/// True for a text that begins as an aggregate of messages: `SELECT COUNT`, `SELECT MAX`, `SELECT EXISTS`, `SELECT 1 ... LIMIT`.
 #[must_use]
 pub fn begins_count(text: &[u8]) -> bool {
     let mut words = Lexer::new(text);
-    ["SELECT", "COUNT"]
-        .iter()
-        .all(|word| words.next().is_some_and(|token| token.is_word(word)))
+    let is_select = words.next().is_some_and(|token| token.is_word("SELECT"));
+    let Some(second) = words.next().filter(|_| is_select) else {
+        return false;
+    };
+    AGGREGATES.iter().any(|word| second.is_word(word))
+        || second.text == b"1" && contains_ignoring_case(text, "LIMIT")
 }

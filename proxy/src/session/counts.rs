@@ -102,7 +102,7 @@ impl CountSource<'_> {
             match cached_count(self.rows, of, *author, joined) {
                 Some(number) => {
                     let copies = number.checked_mul(self.copies(&lists, *author))?;
-                    total = total.checked_add(copies)?;
+                    total = request.add(total, copies)?;
                 }
                 None => missing.push(*author),
             }
@@ -138,7 +138,10 @@ impl CountSource<'_> {
                 false => cached_outcome(self.rows, of, *id, joined),
             };
             match outcome {
-                Some(true) => total = total.checked_add(self.copies(&lists, *author))?,
+                Some(true) => {
+                    let number = request.number_of(*id, self.copies(&lists, *author));
+                    total = request.add(total, number)?;
+                }
                 Some(false) => {}
                 None => missing.push((*id, *author)),
             }

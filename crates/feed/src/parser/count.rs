@@ -1,8 +1,11 @@
-//! A count of messages: `SELECT COUNT(*) FROM m WHERE ...`, or of the rows of a SELECT in FROM, as paginators write it. It is read as the
-//! SELECT whose rows are counted, without an order or a limit.
+//! A count of messages: `SELECT COUNT(*) FROM m WHERE ...`, or of the rows of a SELECT in FROM, as paginators write it; or whether there is
+//! any (`SELECT EXISTS (...)`, `SELECT 1 ... LIMIT 1`), or the newest one's id (`SELECT MAX(id) ...`). It is read as the SELECT whose rows are
+//! counted, without an order or a limit.
 
 use super::word_reader::WordReader;
-use crate::query::{ColumnReference, FeedSelect, MessageCount, Operand, SelectItem};
+use crate::query::{
+    AggregateFunction, ColumnReference, FeedSelect, MessageCount, Operand, SelectItem,
+};
 use crate::refusal::NarrowingRefusal;
 use crate::words::WordKind;
 
@@ -15,14 +18,25 @@ enum CountArgument {
 }
 
 impl WordReader<'_> {
-    /// True for a text that begins as a count does.
+    /// True for a text that begins as a count does, or as another aggregate.
     pub(super) fn begins_count(&self) -> bool {
         let at = self.position();
-        self.is_word(at, "SELECT") && self.is_word(at + 1, "COUNT")
+        let functions = ["COUNT", "MAX", "EXISTS"];
+        self.is_word(at, "SELECT")
+            && (functions.iter().any(|name| self.is_word(at + 1, name)) || self.is_one(at + 1))
     }
 
     pub(super) fn count_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
         self.expect_keyword("SELECT")?;
+        if self.is_next("EXISTS") {
+            return self.exists_select();
+        }
+        if self.peek() == Some(WordKind::Number) {
+            return self.any_row_select();
+        }
+        if self.is_next("MAX") {
+            return self.newest_select();
+        }
         let argument = self.count_argument()?;
         self.column_alias()?;
         let from = self.position();
@@ -41,21 +55,115 @@ impl WordReader<'_> {
                 (vec![item], distinct)
             }
         };
-        let sources = self.table_references()?;
-        let filter = self.filter()?;
+        let counted = self.counted_rows(from, AggregateFunction::Count)?;
         Ok(FeedSelect {
             distinct,
             items,
+            count: counted
+                .count
+                .map(|count| MessageCount { of_column, ..count }),
+            ..counted
+        })
+    }
+
+    /// Tables and conditions, behind the word FROM at this place.
+    fn counted_rows(
+        &mut self,
+        from: usize,
+        function: AggregateFunction,
+    ) -> Result<FeedSelect, NarrowingRefusal> {
+        let sources = self.table_references()?;
+        let filter = self.filter()?;
+        Ok(FeedSelect {
             sources,
             filter,
             filter_end: self.position(),
             count: Some(MessageCount {
+                function,
                 from,
-                of_column,
+                of_column: false,
                 copies: false,
             }),
             ..FeedSelect::default()
         })
+    }
+
+    /// `EXISTS (SELECT 1 FROM ... LIMIT 1)`.
+    fn exists_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
+        self.advance();
+        self.expect_punct(b'(')?;
+        self.expect_keyword("SELECT")?;
+        // They are not read.
+        if self.peek() == Some(WordKind::Number) {
+            self.advance();
+        } else if !self.take_punct(b'*') {
+            self.separated(WordReader::column)?;
+        }
+        let from = self.position();
+        self.expect_keyword("FROM")?;
+        let counted = self.counted_rows(from, AggregateFunction::Count)?;
+        let limit = match self.take_keyword("LIMIT") {
+            true => Some(self.number()?),
+            false => None,
+        };
+        self.expect_punct(b')')?;
+        self.column_alias()?;
+        let function = AggregateFunction::Exists { limit };
+        Ok(FeedSelect {
+            count: counted
+                .count
+                .map(|count| MessageCount { function, ..count }),
+            ..counted
+        })
+    }
+
+    /// `1 FROM ... LIMIT 1`.
+    fn any_row_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
+        let shown = self.advance();
+        self.column_alias()?;
+        let from = self.position();
+        self.expect_keyword("FROM")?;
+        let counted = self.counted_rows(from, AggregateFunction::Count)?;
+        self.expect_keyword("LIMIT")?;
+        let limit = self.number()?;
+        let function = AggregateFunction::AnyRow { shown, limit };
+        Ok(FeedSelect {
+            count: counted
+                .count
+                .map(|count| MessageCount { function, ..count }),
+            ..counted
+        })
+    }
+
+    /// `MAX(id) FROM ...`.
+    fn newest_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
+        if !self.is_call() {
+            return Err(self.refusal());
+        }
+        self.advance();
+        self.advance();
+        let column = self.column()?;
+        self.expect_punct(b')')?;
+        self.column_alias()?;
+        let from = self.position();
+        self.expect_keyword("FROM")?;
+        let counted = self.counted_rows(from, AggregateFunction::Newest)?;
+        Ok(FeedSelect {
+            items: vec![SelectItem::Operand(Operand::Column(column), None)],
+            count: counted.count.map(|count| MessageCount {
+                of_column: true,
+                ..count
+            }),
+            ..counted
+        })
+    }
+
+    /// A number's word.
+    fn number(&mut self) -> Result<usize, NarrowingRefusal> {
+        match self.peek() {
+            Some(WordKind::Number) => Ok(self.advance()),
+            _ => Err(self.refusal()),
+        }
     }
 
     /// The argument of COUNT, with its parentheses.
@@ -106,6 +214,7 @@ impl WordReader<'_> {
             group,
             order,
             count: Some(MessageCount {
+                function: AggregateFunction::Count,
                 from,
                 of_column: false,
                 copies: false,

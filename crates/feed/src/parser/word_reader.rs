@@ -128,6 +128,12 @@ impl<'a> WordReader<'a> {
         self.is_word(self.at, keyword)
     }
 
+    pub(super) fn is_one(&self, at: usize) -> bool {
+        let word = self.words.words.get(at);
+        word.is_some_and(|word| word.kind == WordKind::Number)
+            && self.words.text(at, self.text) == b"1"
+    }
+
     pub(super) fn is_word(&self, at: usize, keyword: &str) -> bool {
         let is_name = self.words.words.get(at).map(|word| word.kind) == Some(WordKind::Name);
         is_name

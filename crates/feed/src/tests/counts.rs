@@ -3,6 +3,7 @@
 use super::*;
 use crate::binding::{FeedColumnTypes, FeedPosition, FeedStatement, ParameterValue};
 use crate::count::CountWindow;
+use crate::query::AggregateFunction;
 use headwater_timeline::{IntegerColumnType, KeyType};
 
 const FOLLOWED: &str = "user_id IN (SELECT author FROM follower WHERE reader = 7)";
@@ -288,4 +289,56 @@ fn a_beginning_by_time_is_exact() {
         true,
     );
     assert_eq!(none, None);
+}
+
+#[test]
+fn pages_of_one_are_read_as_counts() {
+    let function = |text: &str| count(text).map(|shape| shape.count.unwrap().function);
+    let from = format!("FROM message WHERE {FOLLOWED}");
+    for text in [
+        format!("SELECT EXISTS(SELECT 1 {from})"),
+        format!("SELECT EXISTS (SELECT * {from} AND hidden = 0 LIMIT 1) AS newer"),
+        format!("select exists (select id, body {from}) `exists`"),
+    ] {
+        let is_exists = matches!(function(&text), Ok(AggregateFunction::Exists { .. }));
+        assert!(is_exists, "{text}: {:?}", function(&text));
+    }
+    let row = format!("SELECT 1 AS one {from} LIMIT 1");
+    assert!(matches!(
+        function(&row),
+        Ok(AggregateFunction::AnyRow { shown: 1, .. })
+    ));
+    for text in [
+        format!("SELECT MAX(id) {from}"),
+        format!("SELECT MAX(m.id) AS newest FROM {JOINED} AND m.kind = 'a'"),
+    ] {
+        assert_eq!(function(&text), Ok(AggregateFunction::Newest), "{text}");
+    }
+    // Another column, another function, or more.
+    for text in [
+        format!("SELECT MAX(created_at) {from}"),
+        format!("SELECT MAX(f.reader) FROM {JOINED}"),
+        format!("SELECT MAX(DISTINCT id) {from}"),
+        format!("SELECT MAX (id) {from}"),
+        format!("SELECT MIN(id) {from}"),
+        format!("SELECT NOT EXISTS(SELECT 1 {from})"),
+        format!("SELECT EXISTS(SELECT 1 {from}), 1"),
+        format!("SELECT 1 {from}"),
+        format!("SELECT 1 {from} LIMIT 1, 1"),
+    ] {
+        assert!(function(&text).is_err(), "{text}");
+    }
+    let numbers = |text: &str| queries(text, &[]).unwrap();
+    assert_eq!(
+        numbers("SELECT MAX(id) FROM message WHERE user_id IN (1, 2)"),
+        [
+            "SELECT message.`user_id`, MAX(message.`id`) FROM message WHERE message.`user_id` IN (5,9) AND (user_id IN (1, 2)) \
+             GROUP BY message.`user_id`",
+            "SELECT MAX(id) FROM message WHERE message.`user_id` IN (5,9) AND (user_id IN (1, 2)) ",
+        ]
+    );
+    assert_eq!(
+        numbers("SELECT EXISTS(SELECT 1 FROM message WHERE user_id = 1 LIMIT 1) AS a")[1],
+        "SELECT EXISTS(SELECT 1 FROM message WHERE message.`user_id` IN (5,9) AND (user_id = 1)  LIMIT 1) AS a"
+    );
 }

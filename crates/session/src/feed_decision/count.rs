@@ -1,4 +1,5 @@
-//! Counts of messages: sums of the numbers that are cached for single authors.
+//! Counts of messages: sums of the numbers that are cached for single authors; and the newest message's id, which is the largest of such
+//! numbers.
 //!
 //! An author's number stays cached until the log shows a change of one of their messages. What is missing is asked for in the client's
 //! session, cached behind a proof, and then read again with the rest: a sum is of one moment.
@@ -13,6 +14,7 @@ use std::time::Instant;
 use headwater_feed::binding::{FeedStatement, index_numbers};
 use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::count::{is_renderable, literal_text};
+use headwater_feed::query::AggregateFunction;
 use headwater_feed::template::ExecutionChoice;
 use headwater_feed::{NarrowingRefusal, Template};
 use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
@@ -21,9 +23,10 @@ use headwater_timeline::index::{KeyedMessage, MessageRange, RowKey, TableId, Tim
 use headwater_wire::packet;
 use headwater_wire::reply::ReplyOutcome;
 use headwater_wire::reply::layout::ResultSetParts;
-use headwater_wire::resultset::{QueryReply, column};
+use headwater_wire::resultset::QueryReply;
 
 use super::cached_page::FeedCacheScope;
+use super::count_row::{envelope_width, row_of_value, value_of_row};
 use super::index_bounds::index_range;
 use super::{
     AuthorListQuery, FeedAction, FeedContext, FeedKnowledge, FeedRelayReason, FeedReply, FeedStage,
@@ -144,8 +147,6 @@ pub(super) struct CountSample {
 const MAX_ATTEMPTS: u32 = 3;
 /// The most that a count may take, relative to the server's own, whose numbers are asked for.
 const MAX_FILL_COST: f64 = 1.25;
-/// The type of COUNT.
-const BIGINT: u8 = 8;
 /// The most messages of a window that are asked for: a longer list of ids may become a derived table.
 const MAX_COUNTED_MESSAGES: usize = 500;
 /// The most authors whose messages are counted from memory.
@@ -185,14 +186,48 @@ impl FeedCountRequest {
         let kind = AuthorCountBucket::of(authors).number();
         let (_, envelope) = self.template.row_cache.lookup(&key, kind)?;
         let mut packets = envelope.head_packets.clone();
-        let row = row_of_number(total, self.binary);
-        packet::encode(envelope.sequence, &row, &mut packets);
+        let row = match self.function() {
+            AggregateFunction::Count => Some(Some(total)),
+            AggregateFunction::Newest => Some(total.checked_sub(1)),
+            AggregateFunction::Exists { .. } => Some(Some(total.min(1))),
+            AggregateFunction::AnyRow { .. } => (total > 0).then_some(Some(1)),
+        };
+        if let Some(value) = row {
+            let width = self.binary.then_some(envelope_width(&envelope)?);
+            packet::encode(envelope.sequence, &row_of_value(value, width), &mut packets);
+        }
+        let rows = u64::from(row.is_some());
         let page = CachedPage {
             packets,
-            rows: 1,
-            found_rows: 1,
+            rows,
+            found_rows: rows,
         };
         Some((page, envelope))
+    }
+
+    /// What is shown of the messages.
+    #[must_use]
+    pub fn function(&self) -> AggregateFunction {
+        let count = self.template.shape.count;
+        count.map_or(AggregateFunction::Count, |count| count.function)
+    }
+
+    /// Adds what is known of one author or message: a number, or an id.
+    #[must_use]
+    pub fn add(&self, total: u64, number: u64) -> Option<u64> {
+        match self.function() {
+            AggregateFunction::Newest => Some(total.max(number)),
+            _ => total.checked_add(number),
+        }
+    }
+
+    /// What a message adds.
+    #[must_use]
+    pub fn number_of(&self, message: u64, copies: u64) -> u64 {
+        match self.function() {
+            AggregateFunction::Newest => message.saturating_add(1),
+            _ => copies,
+        }
     }
 }
 
@@ -403,7 +438,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             CountAnswer::Total { total, .. } => {
                 let page = query.request.page(total, (authors, unit), generation);
                 let page = page.ok_or(FeedRelayReason::Failed)?;
-                return self.count_reply(&subject, bucket, (page, total), is_first);
+                let shown = (page, total, is_first);
+                return self.count_reply(&subject, &query, bucket, shown);
             }
             CountAnswer::Missing(gaps) => gaps,
             CountAnswer::Unavailable(reason) => return Err(reason),
@@ -499,9 +535,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 return Err(FeedRelayReason::Failed);
             };
             self.session.state.observe(rows.end());
+            // An id is cached as the number above it: 0 is none.
+            let above = u64::from(request.function() == AggregateFunction::Newest);
             let numbers: Option<HashMap<u64, u64>> = rows
                 .iter()
-                .map(|row| Some((row.u64(0)?, row.u64(1)?)))
+                .map(|row| Some((row.u64(0)?, row.u64(1)?.checked_add(above)?)))
                 .collect();
             let numbers = numbers.ok_or(FeedRelayReason::Failed)?;
             let number_of = |author: &u64| numbers.get(author).copied().unwrap_or_default();
@@ -548,15 +586,15 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let binary = self.executed.is_some();
         let envelope = reply.bytes.as_deref().and_then(|bytes| {
             let parts = ResultSetParts::read(bytes, self.session.capabilities)?;
-            let is_number = column::column_types(bytes, &parts.definitions)? == [BIGINT];
             let envelope = envelope_of(bytes, &parts)?;
-            // The one row is as it would be made.
-            let [row] = parts.rows.as_slice() else {
-                return None;
-            };
-            let row = bytes.get(row.clone())?;
-            let is_alike = number_of_row(row, binary).is_some();
-            (is_number && is_alike).then_some(envelope)
+            let width = envelope_width(&envelope)?;
+            // The rows are as they would be made.
+            let is_alike = parts.rows.len() <= 1
+                && parts.rows.iter().all(|row| {
+                    let row = bytes.get(row.clone()).unwrap_or_default();
+                    value_of_row(row, binary.then_some(width)).is_some()
+                });
+            is_alike.then_some(envelope)
         });
         let is_ok = matches!(&reply.outcome, Some(ReplyOutcome::Ok(ok)) if ok.warnings == 0);
         if let Some(envelope) = envelope.filter(|_| is_ok) {
@@ -570,9 +608,9 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     fn count_reply(
         &mut self,
         subject: &ServedStatement,
+        query: &CountQuery,
         bucket: AuthorCountBucket,
-        ((page, envelope), total): ((CachedPage, Arc<ResultEnvelope>), u64),
-        was_cached: bool,
+        ((page, envelope), total, was_cached): ((CachedPage, Arc<ResultEnvelope>), u64, bool),
     ) -> FeedTransition {
         // If the columns differ from those last sent for the client's own statement, the server sets a flag.
         if let Some(executed) = self.executed
@@ -580,9 +618,14 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         {
             return Err(FeedRelayReason::Execution);
         }
+        let aggregates = matches!(
+            query.request.function(),
+            AggregateFunction::Count | AggregateFunction::Newest
+        );
         // After a count of nothing, MariaDB's FOUND_ROWS() follows its plan, by which it may be the number of before: the server has to
         // know that. An execution's plan may be another than its text's.
-        let found = match total == 0 && self.session.probed_server(false).mariadb {
+        let is_planned = total == 0 && aggregates && self.session.probed_server(false).mariadb;
+        let found = match is_planned {
             true if self.has_queried
                 || self.executed.is_some()
                 || self.session.tables.pending.is_some()
@@ -591,7 +634,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 return Err(FeedRelayReason::Cheaper);
             }
             true => UnseenSelect::Planned(self.count_text(subject, literal_text)?),
-            false => UnseenSelect::FoundRows(1),
+            false => UnseenSelect::FoundRows(page.found_rows),
         };
         let template = &subject.template;
         template.row_cache.record_attempt(true);
@@ -633,46 +676,10 @@ pub(super) fn request_count(
     )
 }
 
-/// The row of a reply with one number.
-fn row_of_number(number: u64, binary: bool) -> Vec<u8> {
-    if binary {
-        let mut row = vec![0, 0];
-        row.extend_from_slice(&number.to_le_bytes());
-        return row;
-    }
-    let digits = number.to_string();
-    // At most 20 digits: the length is one byte.
-    let length = u8::try_from(digits.len()).unwrap_or(u8::MAX);
-    [&[length], digits.as_bytes()].concat()
-}
-
-/// The number of such a row; `None`: it is made otherwise.
-fn number_of_row(row: &[u8], binary: bool) -> Option<u64> {
-    let number = match binary {
-        true => u64::from_le_bytes(*row.get(2..)?.first_chunk()?),
-        false => std::str::from_utf8(row.get(1..)?).ok()?.parse().ok()?,
-    };
-    (row_of_number(number, binary) == row).then_some(number)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_row_shows_the_number_that_it_was_made_of() {
-        for number in [0, 1, 9, 10, 255, 256, 1 << 40, u64::MAX] {
-            for binary in [false, true] {
-                let row = row_of_number(number, binary);
-                assert_eq!(number_of_row(&row, binary), Some(number));
-            }
-        }
-        assert_eq!(row_of_number(42, false), b"\x0242");
-        assert_eq!(number_of_row(b"\x0205", false), None);
-        assert_eq!(number_of_row(b"\xfb", false), None);
-        assert_eq!(number_of_row(&[0, 4, 0, 0, 0, 0, 0, 0, 0, 0], true), None);
-    }
 
     #[test]
     fn a_number_is_cached_until_a_message_of_its_author_changes() {

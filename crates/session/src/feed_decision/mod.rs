@@ -11,6 +11,7 @@
 mod author_list_queries;
 mod cached_page;
 pub mod count;
+mod count_row;
 mod execution;
 mod feed_action;
 mod feed_knowledge;
