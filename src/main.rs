@@ -264,7 +264,12 @@ fn discover(flags: &DiscoverFlags) -> anyhow::Result<ExitCode> {
     };
     let (messages, _) = init_logging(settings.log);
     let mut report = String::new();
-    let discovery = headwater_tools::discover::run(&settings, flags.source(), &mut report);
+    let discovery = headwater_tools::discover::run(
+        &settings,
+        flags.source(),
+        flags.request_file(),
+        &mut report,
+    );
     let discovered = runtime(1)?.block_on(with_log_summaries(&messages, discovery));
     let _ = std::io::stdout().write_all(report.as_bytes());
     discovered?;

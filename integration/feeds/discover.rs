@@ -273,7 +273,11 @@ fn what_goes_by_leads_to_the_section_that_serves_it() {
         fill(&mut database.connect());
         let listen = free_addr();
         let address = listen.to_string();
-        let flags = [ROOT_SERVICE, &["--listen", &address, "--for", "600"]].concat();
+        let folder = tempfile::tempdir().unwrap();
+        let request = folder.path().join("page.txt");
+        let file = ["--request", request.to_str().unwrap()];
+        let listening = ["--listen", &address, "--for", "600"];
+        let flags = [ROOT_SERVICE, &listening, &file].concat();
         let child = spawn(server.addr(), &flags);
         await_listener(listen);
         let mut client = WireClient::login(listen, &database.login());
@@ -300,6 +304,11 @@ fn what_goes_by_leads_to_the_section_that_serves_it() {
             report.contains("seen 3 times, as a prepared statement, "),
             "{report}"
         );
+        assert!(report.contains("A request of the app is in "), "{report}");
+        let request = std::fs::read_to_string(&request).unwrap();
+        for part in ["readers SELECT DISTINCT `", "= {reader}"] {
+            assert!(request.contains(part), "no {part:?} in {request}");
+        }
         let found = sections(&report);
         let [section] = found.as_slice() else {
             panic!("{found:?}");

@@ -23,6 +23,8 @@ pub struct StatementStats {
     pub normalized_text: String,
     /// It was prepared by the protocol, and executed.
     pub prepared: bool,
+    /// How many other statements had been seen when it came first.
+    pub first_seen: usize,
     /// The number of executions.
     pub times: u64,
     /// The time of all of them together.
@@ -123,11 +125,13 @@ impl StatementTally {
             return;
         }
         let (database, shown, prepared) = key.clone();
+        let first_seen = self.by_key.len();
         let stats = self.by_key.entry(key).or_insert_with(|| StatementStats {
             database,
             text: String::from_utf8_lossy(ended.text).into_owned(),
             normalized_text: shown,
             prepared,
+            first_seen,
             ..StatementStats::default()
         });
         stats.compare(ended.text);

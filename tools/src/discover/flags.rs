@@ -1,6 +1,6 @@
 //! The flags of `headwater discover`: those of `serve` that lead to the server, and the source of statements.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -32,6 +32,9 @@ pub struct DiscoverFlags {
     /// Relay for so many seconds; Ctrl-C ends it earlier. Either prints what was found
     #[arg(long = "for", value_name = "SECONDS", default_value_t = 60, requires = "listen", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
+    /// With --listen: write the SELECTs of one page of the app into this file, to be played and measured (docs/performance.md). It holds values that the app sends
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    request: Option<PathBuf>,
     /// With --listen: the certificate that clients see (PEM), for apps that want TLS
     #[arg(
         long,
@@ -83,6 +86,12 @@ pub enum StatementSource {
 }
 
 impl DiscoverFlags {
+    /// Where a request of the app is written.
+    #[must_use]
+    pub fn request_file(&self) -> Option<&Path> {
+        self.request.as_deref()
+    }
+
     /// The source of statements.
     #[must_use]
     pub fn source(&self) -> StatementSource {

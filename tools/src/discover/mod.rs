@@ -10,8 +10,10 @@ mod feed_groups;
 mod flags;
 mod relay_listener;
 mod report;
+mod request_file;
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use crate::check::{self, CheckError, ProposedFeedCheck};
 use futures_util::future::LocalBoxFuture;
@@ -56,6 +58,14 @@ pub enum DiscoverError {
     /// The listener cannot be opened.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// The request cannot be written.
+    #[error("cannot write {path}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
     /// Signals cannot be received.
     #[error("cannot wait for Ctrl-C")]
     Signal(#[source] std::io::Error),
@@ -105,14 +115,16 @@ impl DiscoveredStatement {
 pub fn run<'r>(
     settings: &'r ServeSettings,
     source: StatementSource,
+    request_file: Option<&'r Path>,
     text: &'r mut String,
 ) -> LocalBoxFuture<'r, Result<(), DiscoverError>> {
-    Box::pin(discover_feeds(settings, source, text))
+    Box::pin(discover_feeds(settings, source, request_file, text))
 }
 
 async fn discover_feeds(
     settings: &ServeSettings,
     source: StatementSource,
+    request_file: Option<&Path>,
     text: &mut String,
 ) -> Result<(), DiscoverError> {
     let service = settings.service.as_ref().ok_or(DiscoverError::NoAccount)?;
@@ -128,8 +140,30 @@ async fn discover_feeds(
             listened
         }
     };
+    let seen: Vec<StatementStats> = statements
+        .statements
+        .iter()
+        .filter(|statement| !statement.is_digest)
+        .map(|statement| statement.seen.clone())
+        .collect();
     let summary =
         classification::classify_statements(&mut server, settings, statements.statements).await?;
-    DiscoverReport::new(text).write(settings, &server, &statements.notes, &summary);
+    let mut report = DiscoverReport::new(text);
+    report.write(settings, &server, &statements.notes, &summary);
+    if let Some(path) = request_file {
+        let lines = summary.feeds.iter().find_map(|feed| {
+            let database = feed.databases.first()?;
+            request_file::request_lines(&feed.definition, database, &seen)
+        });
+        let written = match lines {
+            Some(lines) => std::fs::write(path, lines.join("\n") + "\n").map(|()| true),
+            None => Ok(false),
+        };
+        let written = written.map_err(|source| DiscoverError::Write {
+            path: path.to_owned(),
+            source,
+        })?;
+        report.request(path, written);
+    }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The report: plain text, with settings sections to paste.
 
+use std::path::Path;
+
 use std::time::Duration;
 
 use super::classification::DiscoverySummary;
@@ -54,6 +56,19 @@ impl<'a> DiscoverReport<'a> {
         }
         self.refused(&summary.refused);
         self.summary(summary);
+    }
+
+    /// What the app asks for one page is in this file, or there is no such page.
+    pub(super) fn request(&mut self, path: &Path, written: bool) {
+        let path = path.display();
+        self.part(&match written {
+            true => format!(
+                "A request of the app is in {path}. docs/performance.md says how to play it, and to see what is left to wait for."
+            ),
+            false => format!(
+                "{path} was not written: no feed of a table of follows went by, so that nobody knows who reads"
+            ),
+        });
     }
 
     fn summary(&mut self, judged: &DiscoverySummary) {
