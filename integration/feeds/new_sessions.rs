@@ -178,6 +178,14 @@ fn a_proof_is_of_one_account_host_role_and_login() {
         denied(&mut second);
         root.ok(&format!("DROP ROLE {role}"));
 
+        // A fault that was found: a right that is given after a login is not that session's. Both servers check rights to a whole database
+        // when a session enters it.
+        let mut earlier = Twin::new(server, &proxy, &other);
+        root.ok(&format!("GRANT SELECT ON {name}.* TO {}@'%'", other.user));
+        prove(server, &proxy, &other);
+        denied(&mut earlier);
+        denied(&mut earlier);
+        Twin::new(server, &proxy, &other).run(PAGE);
         for user in [&reader.user, &other.user] {
             root.ok(&format!("DROP USER {user}@'%'"));
         }

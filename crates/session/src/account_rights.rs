@@ -1,9 +1,10 @@
 //! Rights that sessions of an account have proved, for new sessions of the same account.
 //!
 //! An app that connects for each page has no session that lives long enough to prove its own rights. A server takes an account's rights
-//! from its tables when a session logs in and when it enters a database. So what one session may read, another one of the same account,
-//! host, roles and server may read as well, unless the rights changed between the two logins. If both logged in less than
-//! `privileges.ttl_s` ago, such a change is not older than that: a page from memory may ignore it (see `docs/rows.md`).
+//! from its tables when a session logs in and when it enters a database. So what one session may read, a later one of the same account,
+//! host, roles and server may read as well, unless the right was taken between the two logins. If the first logged in less than
+//! `privileges.ttl_s` ago, that was not longer ago: a page from memory may ignore it (see `docs/rows.md`). An earlier session is no such
+//! one: the right may have been given since, and the server goes on refusing.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,20 +37,27 @@ impl Default for AccountRights {
 }
 
 impl AccountRights {
-    /// The server has answered a statement of this template that the session sent at `sent`.
-    pub fn template_answered(&self, state: &mut SessionState, template: u64, sent: Instant) {
+    /// The server has answered a statement of this template that the session sent at `sent`. A proof counts for `within`.
+    pub fn template_answered(
+        &self,
+        state: &mut SessionState,
+        template: u64,
+        within: Duration,
+        sent: Instant,
+    ) {
         state.template_answered(template, sent);
         if let Some((key, login)) = right_key(state, template) {
             let mut proofs = self.proofs();
-            match proofs.get_mut(&key) {
-                Some(latest) => *latest = login.max(*latest),
-                None => drop(proofs.put(key, login)),
+            // The older one helps more sessions: it is replaced once half of its time is over.
+            let is_old = |known: &Instant| sent.saturating_duration_since(*known) >= within / 2;
+            if proofs.get(&key).is_none_or(is_old) {
+                proofs.put(key, login);
             }
         }
     }
 
-    /// True where the session may read this template's tables: it proved so itself within this time before `now`, or it logged in within
-    /// this time, as did another session of the account that proved it.
+    /// True where the session may read this template's tables: it proved so itself within this time before `now`, or an earlier session of
+    /// the account did that logged in within this time.
     #[must_use]
     pub fn may_read(
         &self,
@@ -63,7 +71,10 @@ impl AccountRights {
         }
         let is_recent = |login: Instant| now.saturating_duration_since(login) < within;
         right_key(state, template).is_some_and(|(key, login)| {
-            is_recent(login) && self.proofs().get(&key).is_some_and(|at| is_recent(*at))
+            let mut proofs = self.proofs();
+            proofs
+                .get(&key)
+                .is_some_and(|at| *at <= login && is_recent(*at))
         })
     }
 

@@ -258,17 +258,14 @@ impl Session {
         let Some(commands) = self.machine.commands() else {
             return;
         };
+        let rights = (&self.shared.account_rights, self.shared.privileges_ttl);
         // It may be another table's.
         if commands.state.assumes_no_functions() {
             return;
         }
-        if let Some(fill) = served.cache_fill(
-            follow_up,
-            reply,
-            (commands, &self.shared.account_rights),
-            generation,
-            begun,
-        ) {
+        if let Some(fill) =
+            served.cache_fill(follow_up, reply, (commands, rights), generation, begun)
+        {
             let FollowUpLocation {
                 binlog,
                 timeline,

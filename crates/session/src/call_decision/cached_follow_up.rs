@@ -114,14 +114,14 @@ impl ServedFollowUp {
         &self,
         follow_up: &FollowUpSelect,
         reply: &[u8],
-        (session, rights): (&mut CommandPhase, &AccountRights),
+        (session, (rights, ttl)): (&mut CommandPhase, (&AccountRights, Duration)),
         generation: u64,
         begun: Instant,
     ) -> Option<CacheFill> {
         let keeping = self.cache_scope.as_ref()?;
         let state = &mut session.state;
         state.note_server_contact(begun);
-        rights.template_answered(state, keeping.rows.template, begun);
+        rights.template_answered(state, keeping.rows.template, ttl, begun);
         let id = MessageColumn {
             database: &keeping.database,
             table: &keeping.message,

@@ -192,7 +192,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let candidate_set = candidates.cacheable.as_ref()?;
         if let Some(begun) = *self.begun {
             let rights = self.knowledge.account_rights();
-            rights.template_answered(&mut self.session.state, template.row_cache.template, begun);
+            let (state, ttl) = (&mut self.session.state, self.policy.privileges_ttl);
+            rights.template_answered(state, template.row_cache.template, ttl, begun);
         }
         let (names, words) = (&template.feed_names, &subject.words);
         let id = MessageColumn {

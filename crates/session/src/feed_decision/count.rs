@@ -384,9 +384,12 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let state = &mut self.session.state;
         state.note_server_contact(sent);
         let template = subject.template.row_cache.template;
-        self.knowledge
-            .account_rights()
-            .template_answered(state, template, sent);
+        self.knowledge.account_rights().template_answered(
+            state,
+            template,
+            self.policy.privileges_ttl,
+            sent,
+        );
         Ok(request_count(subject, query))
     }
 
