@@ -10,6 +10,7 @@ use super::narrowed::narrowed;
 use super::served::served;
 use crate::kit::certificates::{Authority, trust_anyone};
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server, on_servers_of_its_own};
@@ -62,10 +63,9 @@ fn costs_one_question(server: SocketAddr, proxy: &Proxy, logins: &[Login], other
         kept(proxy, &mut twin, PAGE);
         kept(proxy, &mut twin, COUNT);
     }
-    for turn in 0..24 {
+    let request = |turn: usize, prepares: bool| {
         let before = proxy.counts().of("feeds_kept");
         let mut twin = twin_of(&logins[turn % logins.len()]);
-        let prepares = turn % 4 == 3;
         if prepares {
             let statement = twin.prepare(PAGE);
             twin.execute(statement, &[]);
@@ -74,16 +74,31 @@ fn costs_one_question(server: SocketAddr, proxy: &Proxy, logins: &[Login], other
         }
         twin.run(COUNT);
         let kept = proxy.counts().of("feeds_kept") - before;
-        let own = questions(&mut twin);
-        if turn < 12 && !prepares {
-            assert_eq!((kept, own), (2, 1), "{:?}\n{}", proxy.counts(), proxy.log());
+        (kept, questions(&mut twin))
+    };
+    // Other tests on this server may invalidate the cache at any time.
+    let (deadline, mut turn) = (patience(), 0);
+    for login in 0..logins.len() {
+        loop {
+            let cost = request(login, false);
+            if cost == (2, 1) {
+                break;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{cost:?}: {:?}\n{}",
+                proxy.counts(),
+                proxy.log()
+            );
         }
-        if turn >= 12 {
-            other.ok(&format!(
-                "UPDATE statuses SET deleted_at = IF(deleted_at IS NULL, NOW(), NULL) WHERE id > {}",
-                2_990 - turn
-            ));
-        }
+    }
+    while turn < 24 {
+        turn += 1;
+        request(turn, turn % 4 == 3);
+        other.ok(&format!(
+            "UPDATE statuses SET deleted_at = IF(deleted_at IS NULL, NOW(), NULL) WHERE id > {}",
+            2_990 - turn
+        ));
     }
 }
 

@@ -10,6 +10,7 @@
 //! - **Elsewhere, between two words**, the kind of white space and comments is left out: servers' lexers skip both, and read the next word
 //!   as after a single space. Their presence is kept: `< =` and `1 .5` are errors, `NOW ()` is a function or not by `sql_mode`, and after
 //!   `t. ` a reserved word is none of `t`'s columns. (Comments that are executed, and hints, are not read at all.)
+//!   Within an EXISTS that is the only column and has an alias, no column's name is made of the words.
 //! - **Literals elsewhere** leave their kind, and [`StatementWord::is_verbatim`] is false for them. Their values belong to each statement's
 //!   request ([`crate::binding`]) or to its rows' cache key ([`crate::row_dependencies`]), by position. Where the grammar reads or ignores
 //!   a value, it stays: after INTERVAL, in `NOW(3)`, and after a LIMIT in parentheses. A word whose value the grammar reads has to be one
@@ -143,7 +144,10 @@ impl StatementWords {
             parameters: 0,
             has_double_quotes: false,
         };
-        let mut context = WordContext::default();
+        let mut context = WordContext {
+            names_exists: is_named_exists(text),
+            ..WordContext::default()
+        };
         // Where a list may have begun: a parenthesis after IN.
         let mut list: Option<OpenList> = None;
         while let Some(token) = lexer.next() {
@@ -304,6 +308,8 @@ struct WordContext {
     depth: usize,
     /// All words stay from here to the FROM or the end of these parentheses.
     select_list_depth: Option<usize>,
+    /// The only column is an EXISTS with an alias, so that no name of a column is made of its words.
+    names_exists: bool,
     /// All words stay to the end of these parentheses.
     limit_depth: Option<usize>,
     preceding: PrecedingWord,
@@ -321,6 +327,32 @@ enum PrecedingWord {
     Now,
     /// The parenthesis after that.
     NowParenthesis,
+}
+
+/// True for `SELECT EXISTS (...) AS name`.
+fn is_named_exists(text: &[u8]) -> bool {
+    let mut tokens = Lexer::new(text);
+    let mut begins = |word: &str| tokens.next().is_some_and(|token| token.is_word(word));
+    if !(begins("SELECT") && begins("EXISTS")) {
+        return false;
+    }
+    let mut depth = 0_usize;
+    for token in tokens.by_ref() {
+        match token.kind {
+            TokenKind::Punct(b'(') => depth += 1,
+            TokenKind::Punct(b')') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    let rest: Vec<SqlToken<'_>> = tokens.filter(|token| !token.is_punct(b';')).collect();
+    match rest.as_slice() {
+        [word, _] => word.is_word("AS"),
+        [name] => !name.is_word("AS"),
+        _ => false,
+    }
 }
 
 impl WordContext {
@@ -364,6 +396,8 @@ impl WordContext {
         let is = |keyword: &[u8]| word.eq_ignore_ascii_case(keyword);
         if is(b"SELECT") {
             self.select_list_depth = self.select_list_depth.or(Some(self.depth));
+        } else if is(b"EXISTS") && self.depth == 0 && self.names_exists {
+            self.select_list_depth = None;
         } else if is(b"FROM") {
             self.select_list_depth = self.select_list_depth.filter(|depth| *depth != self.depth);
         } else if is(b"LIMIT") && self.depth > 0 {
@@ -586,6 +620,21 @@ mod tests {
             ),
             ["1", "'a'", "2", "3", "4", "6", "7", "8", "10"]
         );
+        let exists = "EXISTS (SELECT 1 FROM t WHERE a = 2 AND b IN (3, 4) LIMIT 5)";
+        for alias in ["AS `a`", "a", "as 'a';"] {
+            assert_eq!(
+                stay(&format!("SELECT {exists} {alias}")),
+                ["1", "5"],
+                "{alias}"
+            );
+        }
+        for rest in ["", ", 6", "AS a, 6", "AS a FROM t", "+ 6"] {
+            assert_eq!(
+                stay(&format!("SELECT {exists} {rest}")).get(1).unwrap(),
+                "2",
+                "{rest}"
+            );
+        }
         assert!(stay("SELECT a, ? FROM t").is_empty());
     }
 

@@ -59,7 +59,7 @@ pub struct SessionState {
     assumes_no_functions: bool,
     /// The templates of which the server answered a statement, and when that was sent.
     answered_templates: Vec<(u64, Instant)>,
-    /// When the login began; `None`: unknown.
+    /// When the login began; `None`: unknown, or the session has been in a transaction since.
     login_began: Option<Instant>,
     /// The last known time when the server received something from the session.
     server_contact: Option<Instant>,
@@ -222,6 +222,10 @@ impl SessionState {
     /// Takes the flags and the database of a reply's last OK or EOF.
     pub fn observe(&mut self, ok: &OkPacket) {
         self.status = TrackedValue::Proven(ok.status);
+        // Only a statement that reads a table clears all that a transaction leaves in later status flags.
+        if self.transaction() != TransactionState::None || self.autocommit_is_off() {
+            self.login_began = None;
+        }
         self.conditions = ok.warnings != 0;
         self.older_conditions |= self.conditions;
         if ok.truncated {
@@ -498,18 +502,22 @@ impl SessionState {
         self.login_began = login;
     }
 
-    /// When the session's login began, if known: the server read the account's rights later.
+    /// When the session's login began, if known: the server read the account's rights later. `None` also where the session has been in a
+    /// transaction.
     #[must_use]
     pub fn login_began(&self) -> Option<Instant> {
         self.login_began
     }
 
-    /// The session's server, and what that looks the session's rights up by; `None`: uncertain.
+    /// The session's server, and what that looks the session's rights up by; `None`: uncertain, or replies show more than settings that new
+    /// sessions have.
     #[must_use]
     pub fn account(&self) -> Option<(&[u8], &[u8])> {
         let settings = self.settings.proven()?;
         let is_known = !settings.server.is_empty() && !settings.account.is_empty();
-        is_known.then_some((&settings.server, &settings.account))
+        let is_plain =
+            !(settings.bars_calls || settings.tracks_state || settings.tracks_transactions);
+        (is_known && is_plain).then_some((&settings.server, &settings.account))
     }
 
     /// The server has received something from the session.

@@ -1,5 +1,6 @@
 //! The measuring client's login.
 
+use super::flags::BenchFlags;
 use headwater_proxy::account::login::LoginCredentials;
 
 /// An account, and its database.
@@ -14,6 +15,16 @@ pub struct BenchAccount {
 }
 
 impl BenchAccount {
+    /// The account that the flags name.
+    #[must_use]
+    pub fn of(flags: &BenchFlags) -> BenchAccount {
+        BenchAccount {
+            user: flags.user().to_owned(),
+            password: flags.password.clone(),
+            database: flags.database.clone(),
+        }
+    }
+
     pub(super) fn login(&self) -> LoginCredentials<'_> {
         LoginCredentials {
             user: &self.user,

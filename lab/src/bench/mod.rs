@@ -47,6 +47,7 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use flags::{BenchCommand, BenchFlags};
+use headwater_server::config::{ServeFlags, ServeSettings};
 use report::BenchReport;
 
 /// Why the bench ended without valid figures.
@@ -229,6 +230,21 @@ impl StopSignal {
     fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// Reads the settings file, and uses its service account if no flag names one.
+fn load_settings(flags: &mut BenchFlags) -> Result<ServeSettings, BenchError> {
+    let settings = ServeSettings::load(&ServeFlags {
+        config: flags.config.clone(),
+        upstream: vec![flags.upstream.clone()],
+        service: flags.service.clone(),
+        ..ServeFlags::default()
+    })?;
+    if let Some(service) = &settings.service {
+        flags.service.service_user = Some(service.user.clone());
+        flags.service.service_password = Some(service.password.clone());
+    }
+    Ok(settings)
 }
 
 /// Why the bench could not begin on this server.

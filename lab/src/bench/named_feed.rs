@@ -19,7 +19,7 @@ use super::warmup::warm_up;
 use super::{BenchError, StopSignal};
 use crate::query_path::{ConnectionRoute, QueryForm, QueryPath};
 use headwater_feed::FeedDefinition;
-use headwater_server::config::{ServeFlags, ServeSettings};
+use headwater_server::config::ServeSettings;
 use headwater_session::feed_decision::FeedRelayReason;
 use headwater_sql::{push_list, quoted};
 use headwater_tools::check::{ABOVE, ProposedFeedCheck};
@@ -87,19 +87,10 @@ pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
     }
 }
 
-/// Looks up the feed, and uses the settings' service account if no flag names one.
+/// Looks up the feed in the settings.
 fn load_feed(flags: &mut BenchFlags) -> Result<(FeedDefinition, ServeSettings), BenchError> {
     let name = flags.named_feed().unwrap_or_default().to_owned();
-    let settings = ServeSettings::load(&ServeFlags {
-        config: flags.config.clone(),
-        upstream: vec![flags.upstream.clone()],
-        service: flags.service.clone(),
-        ..ServeFlags::default()
-    })?;
-    if let Some(service) = &settings.service {
-        flags.service.service_user = Some(service.user.clone());
-        flags.service.service_password = Some(service.password.clone());
-    }
+    let settings = super::load_settings(flags)?;
     let configured = settings.feeds.iter().find(|feed| feed.name == name);
     if let Some(configured) = configured {
         return Ok((configured.clone(), settings));
@@ -198,11 +189,7 @@ fn measure(
     feed: &FeedDefinition,
     stop: &StopSignal,
 ) -> Result<FeedFigures, BenchError> {
-    let account = BenchAccount {
-        user: flags.user().to_owned(),
-        password: flags.password.clone(),
-        database: flags.database.clone(),
-    };
+    let account = BenchAccount::of(flags);
     let at = BenchError::for_address(&flags.upstream);
     let most = flags
         .connections

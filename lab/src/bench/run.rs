@@ -19,11 +19,7 @@ pub fn run(
     data: BenchData,
     stop: &StopSignal,
 ) -> Result<BenchReport, BenchError> {
-    let account = BenchAccount {
-        user: flags.user().to_owned(),
-        password: flags.password.clone(),
-        database: flags.database.clone(),
-    };
+    let account = BenchAccount::of(flags);
     let machine = MachineInfo::inspect();
     let BenchData { server, pages, .. } = &data;
     for BenchPage {

@@ -1,6 +1,7 @@
 //! Which sessions an account's proof helps, and until when.
 
 use headwater_wire::response::OkPacket;
+use headwater_wire::status;
 
 use super::*;
 use crate::settings_probe::SessionSettings;
@@ -8,7 +9,10 @@ use crate::settings_probe::SessionSettings;
 /// A session of this account that logged in then.
 fn session(account: &str, login: Instant) -> SessionState {
     let mut state = SessionState::new(Some(b"tl".to_vec()));
-    state.observe(&OkPacket::default());
+    state.observe(&OkPacket {
+        status: status::AUTOCOMMIT,
+        ..OkPacket::default()
+    });
     state.login_began_at(Some(login));
     state.settings_proved(SessionSettings {
         account: account.into(),
@@ -87,6 +91,24 @@ fn a_session_whose_account_or_login_is_uncertain_neither_proves_nor_profits() {
     };
     new.settings_proved(uncommitted);
     assert!(!rights.may_read(&new, 1, TTL, start));
+    // One that has been in a transaction, or whose replies show more.
+    let mut other = session("app", start);
+    other.observe(&OkPacket {
+        status: status::AUTOCOMMIT | status::IN_TRANS,
+        ..OkPacket::default()
+    });
+    other.observe(&OkPacket {
+        status: status::AUTOCOMMIT,
+        ..OkPacket::default()
+    });
+    assert!(!rights.may_read(&other, 1, TTL, start));
+    let mut tracked = session("app", start);
+    tracked.settings_proved(SessionSettings {
+        tracks_state: true,
+        account: b"app".to_vec(),
+        ..crate::idle_session::settings()
+    });
+    assert!(!rights.may_read(&tracked, 1, TTL, start));
     // Names are as long as a server sends them.
     let long = "r".repeat(MAX_IDENTITY_BYTES + 1);
     rights.template_answered(&mut session(&long, start), 1, TTL, start);

@@ -22,7 +22,6 @@ use super::round_runner::round_count;
 use super::{BenchError, StopSignal};
 use crate::query_path::{ConnectionRoute, PAGE_ROWS};
 use file::{RequestFile, RequestStep};
-use headwater_server::config::{ServeFlags, ServeSettings};
 use headwater_sql::quoted;
 use play::{ExpectedRequest, RequestTally, play_slice, wrong_answers};
 use resolution::{ReaderRequest, resolve};
@@ -94,17 +93,8 @@ pub async fn run(flags: BenchFlags, path: &Path) -> Result<(), BenchError> {
         path: path.to_owned(),
         source,
     })?;
-    let settings = ServeSettings::load(&ServeFlags {
-        config: flags.config.clone(),
-        upstream: vec![flags.upstream.clone()],
-        service: flags.service.clone(),
-        ..ServeFlags::default()
-    })?;
     let mut flags = flags;
-    if let Some(service) = &settings.service {
-        flags.service.service_user = Some(service.user.clone());
-        flags.service.service_password = Some(service.password.clone());
-    }
+    let settings = super::load_settings(&mut flags)?;
     let followed = settings.feeds.iter().find_map(|feed| {
         let follow = feed.follow.as_ref()?;
         let (table, reader) = (quoted(&follow.table), quoted(&follow.reader));
@@ -165,11 +155,7 @@ fn measure(
     sections: &str,
     stop: &StopSignal,
 ) -> Result<Measured, BenchError> {
-    let account = BenchAccount {
-        user: flags.user().to_owned(),
-        password: flags.password.clone(),
-        database: flags.database.clone(),
-    };
+    let account = BenchAccount::of(flags);
     let most = flags
         .connections
         .iter()
