@@ -1,8 +1,9 @@
 //! Whether there is a message, and which is the newest: `EXISTS`, `SELECT 1 ... LIMIT 1`, `MAX(id)`.
 
-use super::counts::change;
+use super::counts::{change, change_row_image};
 use super::kept::kept;
 use super::rules::{BEHIND, app};
+use super::unread::execute_from;
 use crate::kit::random::Random;
 use crate::kit::servers::on_each_server;
 use crate::kit::twin::Twin;
@@ -54,16 +55,10 @@ fn a_page_of_one_is_the_servers_whatever_changes_between_them() {
         for statement in STATEMENTS {
             kept(&proxy, &mut twin, &statement.replace("{at}", "2950"));
         }
-        let prepared: Vec<[u32; 2]> = EXECUTED
-            .iter()
-            .map(|(text, _)| twin.prepare(text))
-            .collect();
+        let prepared = EXECUTED.map(|(text, _)| twin.prepare(text));
         let before = proxy.counts();
         for turn in 0..150 {
-            if turn % 30 == 0 {
-                let image = ["FULL", "MINIMAL", "NOBLOB"][(turn / 30 % 3) as usize];
-                other.ok(&format!("SET SESSION binlog_row_image = {image}"));
-            }
+            change_row_image(&mut other, turn);
             other.query(&change(&mut random, turn));
             // What is newest goes, or moves.
             if turn % 3 == 0 {
@@ -81,9 +76,7 @@ fn a_page_of_one_is_the_servers_whatever_changes_between_them() {
                 }
             }
             for (statement, (_, values)) in prepared.iter().zip(&EXECUTED) {
-                let values: Vec<Option<&str>> =
-                    values.iter().copied().chain([&*at]).map(Some).collect();
-                twin.execute(*statement, &values);
+                execute_from(&mut twin, *statement, values, &at);
             }
         }
         let counts = proxy.counts();

@@ -109,6 +109,14 @@ pub(super) fn change(random: &mut Random, turn: u64) -> String {
     }
 }
 
+/// From time to time the writer's log has other row images.
+pub(super) fn change_row_image(writer: &mut WireClient, turn: u64) {
+    if turn.is_multiple_of(30) {
+        let image = ["FULL", "MINIMAL", "NOBLOB"][(turn / 30 % 3) as usize];
+        writer.ok(&format!("SET SESSION binlog_row_image = {image}"));
+    }
+}
+
 #[test]
 fn counts_are_the_servers_whatever_changes_between_them() {
     on_each_server(|server| {
@@ -127,10 +135,7 @@ fn counts_are_the_servers_whatever_changes_between_them() {
             .collect();
         let before = proxy.counts();
         for turn in 0..150 {
-            if turn % 30 == 0 {
-                let image = ["FULL", "MINIMAL", "NOBLOB"][(turn / 30 % 3) as usize];
-                other.ok(&format!("SET SESSION binlog_row_image = {image}"));
-            }
+            change_row_image(&mut other, turn);
             let ends = ["COMMIT", "COMMIT", "ROLLBACK"][(turn % 3) as usize];
             other.ok("BEGIN");
             other.query(&change(&mut random, turn));

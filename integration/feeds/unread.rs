@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::app::large;
-use super::counts::{change, classic};
+use super::counts::{change, change_row_image, classic};
 use super::kept::kept;
 use super::keys::KEYS;
 use super::linear::checks;
@@ -54,6 +54,12 @@ const EXECUTED: [(&str, &[&str]); 3] = [
     ),
 ];
 
+/// Executes a statement whose last parameter is where the reader has read up to.
+pub(super) fn execute_from(twin: &mut Twin, statement: [u32; 2], values: &[&str], at: &str) {
+    let values = values.iter().copied().chain([at]).map(Some);
+    twin.execute(statement, &values.collect::<Vec<Option<&str>>>());
+}
+
 #[test]
 fn unread_ones_are_the_servers_whatever_changes_between_them() {
     on_each_server(|server| {
@@ -63,16 +69,10 @@ fn unread_ones_are_the_servers_whatever_changes_between_them() {
         for statement in UNREAD {
             kept(&proxy, &mut twin, &statement.replace("{at}", "2950"));
         }
-        let prepared: Vec<[u32; 2]> = EXECUTED
-            .iter()
-            .map(|(text, _)| twin.prepare(text))
-            .collect();
+        let prepared = EXECUTED.map(|(text, _)| twin.prepare(text));
         let before = proxy.counts();
         for turn in 0..150 {
-            if turn % 30 == 0 {
-                let image = ["FULL", "MINIMAL", "NOBLOB"][(turn / 30 % 3) as usize];
-                other.ok(&format!("SET SESSION binlog_row_image = {image}"));
-            }
+            change_row_image(&mut other, turn);
             let ends = ["COMMIT", "COMMIT", "ROLLBACK"][(turn % 3) as usize];
             other.ok("BEGIN");
             other.query(&change(&mut random, turn));
@@ -94,9 +94,7 @@ fn unread_ones_are_the_servers_whatever_changes_between_them() {
                 }
             }
             for (statement, (_, values)) in prepared.iter().zip(&EXECUTED) {
-                let values = values.iter().copied().chain([&*at]).map(Some);
-                let values: Vec<Option<&str>> = values.collect();
-                twin.execute(*statement, &values);
+                execute_from(&mut twin, *statement, values, &at);
                 twin.run(random.pick::<&str>(&BEHIND));
             }
         }

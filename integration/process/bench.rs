@@ -82,14 +82,18 @@ fn filled(server: &'static Server) -> (Database, WireClient) {
     (database, root)
 }
 
-/// Runs a bench of that feed, or of another name, with further flags; returns its output and whether it succeeded.
-fn of_feed(server: &Server, database: &Database, name: &str, flags: &[&str]) -> (String, bool) {
-    let (_folder, path) = settings_file(&format!("[service]\nuser = \"root\"\n{HOME_FEED}"));
+/// Runs a short bench of that database with these settings and further flags; returns its output and whether it succeeded.
+fn measured(
+    server: &Server,
+    database: &Database,
+    settings: &str,
+    flags: &[&str],
+) -> (String, bool) {
+    let (_folder, path) = settings_file(settings);
     let output = headwater(&[])
         .args(["bench", "--upstream", &server.addr().to_string()])
         .args(["--user", "root", "--database", database.name()])
-        .args(["--feed", name, "--config", &path, "--seconds", "0.25"])
-        .args(["--connections", "1", "--readers", "5"])
+        .args(["--config", &path, "--seconds", "0.25", "--readers", "5"])
         .args(flags)
         .output()
         .unwrap();
@@ -98,6 +102,13 @@ fn of_feed(server: &Server, database: &Database, name: &str, flags: &[&str]) -> 
         String::from_utf8_lossy(&told).into_owned(),
         output.status.success(),
     )
+}
+
+/// The same of that feed, or of another name.
+fn of_feed(server: &Server, database: &Database, name: &str, flags: &[&str]) -> (String, bool) {
+    let settings = format!("[service]\nuser = \"root\"\n{HOME_FEED}");
+    let feed = ["--feed", name, "--connections", "1"];
+    measured(server, database, &settings, &[&feed[..], flags].concat())
 }
 
 #[test]
@@ -173,31 +184,11 @@ fn a_whole_request_is_played_and_compared() {
         let (database, _root) = filled(server);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("page.txt");
-        let play = |lines: &str, settings: &str, flags: &[&str]| {
+        let play = |lines: &str, settings: &str| {
             std::fs::write(&file, lines).unwrap();
-            let (_folder, path) = settings_file(settings);
-            let output = headwater(&[])
-                .args(["bench", "--upstream", &server.addr().to_string()])
-                .args(["--user", "root", "--database", database.name()])
-                .args(["--request", file.to_str().unwrap(), "--config", &path])
-                .args([
-                    "--seconds",
-                    "0.25",
-                    "--connections",
-                    "2",
-                    "--readers",
-                    "5",
-                    "--pages",
-                    "1,2",
-                ])
-                .args(flags)
-                .output()
-                .unwrap();
-            let told = [output.stdout, output.stderr].concat();
-            (
-                String::from_utf8_lossy(&told).into_owned(),
-                output.status.success(),
-            )
+            let request = ["--request", file.to_str().unwrap()];
+            let flags = [&request[..], &["--connections", "2", "--pages", "1,2"]].concat();
+            measured(server, &database, settings, &flags)
         };
         let page = "connect\nSET NAMES utf8mb4\n\
              SELECT m.id, m.body FROM message m JOIN follower f ON f.follower_id = m.user_id \\\n\
@@ -207,7 +198,7 @@ fn a_whole_request_is_played_and_compared() {
         let readers = format!("readers SELECT DISTINCT user_id FROM follower\n{page}");
         let home = format!("[service]\nuser = \"root\"\n{HOME_FEED}");
         for (lines, settings) in [(page, &*home), (&readers, "[service]\nuser = \"root\"\n")] {
-            let (told, well) = play(lines, settings, &[]);
+            let (told, well) = play(lines, settings);
             assert!(well && told.contains("\n0 answers differ"), "{told}");
             for part in [
                 "of 5 readers",
@@ -233,10 +224,10 @@ fn a_whole_request_is_played_and_compared() {
                 "name the readers",
             ),
         ] {
-            let (told, well) = play(lines, &home, &[]);
+            let (told, well) = play(lines, &home);
             assert!(!well && told.contains(part), "no {part:?} in {told}");
         }
-        let (told, well) = play("SELECT 1\n", "[service]\nuser = \"root\"\n", &[]);
+        let (told, well) = play("SELECT 1\n", "[service]\nuser = \"root\"\n");
         assert!(
             !well && told.contains("readers SELECT id FROM users"),
             "{told}"

@@ -77,6 +77,18 @@ pub struct MessageCount {
     pub copies: bool,
 }
 
+impl MessageCount {
+    /// An aggregate of the rows of the SELECT with this word FROM.
+    pub(crate) fn new(function: AggregateFunction, from: usize) -> MessageCount {
+        MessageCount {
+            function,
+            from,
+            of_column: false,
+            copies: false,
+        }
+    }
+}
+
 /// The names of a derived table's columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedNames {

@@ -94,9 +94,27 @@ impl RowCache {
         }
     }
 
+    /// Passes what is cached for a message to `read`; `None` if nothing is, if `read` finds nothing, or if a linked row has changed, in the order
+    /// of these tables.
+    pub fn lookup_current<T>(
+        &self,
+        message: RowKey,
+        cache_key: CacheKey,
+        tables: &[TableId],
+        read: impl FnOnce(CachedRow<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let found = self.lookup(message, cache_key, |row, links| {
+            Some((read(row)?, links.padded()))
+        });
+        let (found, links) = found??;
+        let mut links = tables.iter().zip(links);
+        links
+            .all(|(table, link)| self.is_link_valid(*table, link))
+            .then_some(found)
+    }
+
     /// True while the linked row, of this table, is unchanged.
-    #[must_use]
-    pub fn is_link_valid(&self, table: TableId, link: RowLink) -> bool {
+    fn is_link_valid(&self, table: TableId, link: RowLink) -> bool {
         if link.version == 0 {
             return true;
         }

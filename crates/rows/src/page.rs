@@ -76,28 +76,23 @@ impl RowCache {
             if rows == limit {
                 break;
             }
-            let result = self.lookup(
+            let is_row = self.lookup_current(
                 RowKey::message(of.timeline_id, *id),
                 of.cache_key,
-                |cached, links| {
+                of.joined_tables,
+                |cached| {
                     passed += u64::from(cached != CachedRow::FilteredOut);
-                    let is_row = match cached {
-                        CachedRow::FilteredOut => false,
-                        _ if passed <= offset => false,
-                        CachedRow::Passes => return None,
+                    match cached {
+                        CachedRow::FilteredOut => Some(false),
+                        _ if passed <= offset => Some(false),
+                        CachedRow::Passes => None,
                         CachedRow::Row(row) => {
                             show(row);
-                            true
+                            Some(true)
                         }
-                    };
-                    Some((is_row, links.padded()))
+                    }
                 },
-            );
-            let (is_row, links) = result??;
-            let mut links = of.joined_tables.iter().zip(links);
-            if !links.all(|(table, link)| self.is_link_valid(*table, link)) {
-                return None;
-            }
+            )?;
             rows += u64::from(is_row);
         }
         (rows == limit || all).then_some((rows, passed))

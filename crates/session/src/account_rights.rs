@@ -46,11 +46,15 @@ impl AccountRights {
         sent: Instant,
     ) {
         state.template_answered(template, sent);
+        let is_old = |login: Instant| sent.saturating_duration_since(login) >= within;
+        if state.login_began().is_none_or(is_old) {
+            return;
+        }
         if let Some((key, login)) = right_key(state, template) {
             let mut proofs = self.proofs();
             // The older one helps more sessions: it is replaced once half of its time is over.
-            let is_old = |known: &Instant| sent.saturating_duration_since(*known) >= within / 2;
-            if proofs.get(&key).is_none_or(is_old) {
+            let is_aged = |known: &Instant| sent.saturating_duration_since(*known) >= within / 2;
+            if proofs.get(&key).is_none_or(is_aged) {
                 proofs.put(key, login);
             }
         }

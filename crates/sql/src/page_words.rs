@@ -10,7 +10,7 @@ pub const PAGE_WORDS: [&str; 2] = ["LIMIT", "ORDER"];
 pub const DESCENDING: &str = "DESC";
 
 /// Functions over a feed's messages.
-const AGGREGATES: [&str; 3] = ["COUNT", "MAX", "EXISTS"];
+pub const AGGREGATES: [&str; 3] = ["COUNT", "MAX", "EXISTS"];
 
 /// False: the text is no page.
 #[must_use]

@@ -107,10 +107,9 @@ pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], any_table: bool) 
 /// True for a text that contains the words of a feed's SELECT.
 pub(super) fn has_feed_words(text: &[u8], messages: &[Box<[u8]>], any_table: bool) -> bool {
     let (is_page, is_count) = (has_page_words(text), begins_count(text));
-    // Feeds that Headwater finds itself have messages in any table.
-    let may_be_found = is_count || is_page && contains_ignoring_case(text, DESCENDING);
     (is_page || is_count) && messages.iter().any(|table| contains_name(text, table))
-        || any_table && may_be_found
+        // Feeds that Headwater finds itself have messages in any table.
+        || any_table && (is_count || is_page && contains_ignoring_case(text, DESCENDING))
 }
 
 /// False: the text has no result table's name, so it is no follow-up SELECT.

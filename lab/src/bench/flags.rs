@@ -175,6 +175,16 @@ impl BenchFlags {
         self.user.as_deref().unwrap_or_default()
     }
 
+    /// The largest number of connections.
+    #[must_use]
+    pub fn most_connections(&self) -> usize {
+        self.connections
+            .iter()
+            .copied()
+            .max()
+            .map_or(1, usize::from)
+    }
+
     /// True if the classic pages are also requested by feed SELECTs.
     #[must_use]
     pub fn classic_feed(&self) -> bool {

@@ -191,12 +191,7 @@ fn measure(
 ) -> Result<FeedFigures, BenchError> {
     let account = BenchAccount::of(flags);
     let at = BenchError::for_address(&flags.upstream);
-    let most = flags
-        .connections
-        .iter()
-        .copied()
-        .max()
-        .map_or(1, usize::from);
+    let most = flags.most_connections();
     let section = feed.section();
     let mut pool = ClientPool::connect(
         flags,

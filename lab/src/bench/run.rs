@@ -42,12 +42,12 @@ pub fn run(
         None => memory::measure_full(flags)?,
         Some(_) => None,
     };
-    let most = flags.connections.iter().copied().max().map(usize::from);
-    let most = most.max(flags.writes.then_some(writes::READERS));
+    let beside_writes = if flags.writes { writes::READERS } else { 0 };
+    let most = flags.most_connections().max(beside_writes);
     let mut pool = ClientPool::connect(
         flags,
         &account,
-        most.unwrap_or(1),
+        most,
         &[ConnectionRoute::Headwater, ConnectionRoute::Relay],
         flags.classic_feed().then_some(CLASSIC_FEED),
     )?;

@@ -221,10 +221,6 @@ impl Session {
             untied: false,
             whole_keys: false,
         });
-        if let Some(window) = &window {
-            // Loads what is missing.
-            binlog.candidates(&timeline, &identity, window).await?;
-        }
         for may_wait in [true, false] {
             // Before the read: a change between the two counts as a change since the mark.
             let mark = binlog.mark_of(&timeline, &identity)?;
@@ -237,7 +233,13 @@ impl Session {
                 generation: mark.generation(),
             };
             let generation = source.generation;
-            let answer = match source.read()? {
+            let mut reading = source.read();
+            if let (None, Some(window)) = (&reading, &window) {
+                // Loads what is missing.
+                binlog.candidates(&timeline, &identity, window).await?;
+                reading = source.read();
+            }
+            let answer = match reading? {
                 CountReading::Total(..) => {
                     let proves =
                         binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();

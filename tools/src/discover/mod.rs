@@ -140,12 +140,12 @@ async fn discover_feeds(
             listened
         }
     };
-    let seen: Vec<StatementStats> = statements
-        .statements
-        .iter()
-        .filter(|statement| !statement.is_digest)
-        .map(|statement| statement.seen.clone())
-        .collect();
+    // Only who listens has a file to write.
+    let mut seen: Vec<StatementStats> = Vec::new();
+    if request_file.is_some() {
+        let each = statements.statements.iter();
+        seen.extend(each.map(|statement| statement.seen.clone()));
+    }
     let summary =
         classification::classify_statements(&mut server, settings, statements.statements).await?;
     let mut report = DiscoverReport::new(text);

@@ -1,7 +1,6 @@
 //! The report: plain text, with settings sections to paste.
 
 use std::path::Path;
-
 use std::time::Duration;
 
 use super::classification::DiscoverySummary;

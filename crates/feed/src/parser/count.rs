@@ -8,6 +8,7 @@ use crate::query::{
 };
 use crate::refusal::NarrowingRefusal;
 use crate::words::WordKind;
+use headwater_sql::page_words::AGGREGATES;
 
 /// What COUNT counts.
 enum CountArgument {
@@ -21,9 +22,9 @@ impl WordReader<'_> {
     /// True for a text that begins as a count does, or as another aggregate.
     pub(super) fn begins_count(&self) -> bool {
         let at = self.position();
-        let functions = ["COUNT", "MAX", "EXISTS"];
+        let mut functions = AGGREGATES.iter();
         self.is_word(at, "SELECT")
-            && (functions.iter().any(|name| self.is_word(at + 1, name)) || self.is_one(at + 1))
+            && (functions.any(|name| self.is_word(at + 1, name)) || self.is_one(at + 1))
     }
 
     pub(super) fn count_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
@@ -55,35 +56,23 @@ impl WordReader<'_> {
                 (vec![item], distinct)
             }
         };
-        let counted = self.counted_rows(from, AggregateFunction::Count)?;
         Ok(FeedSelect {
             distinct,
             items,
-            count: counted
-                .count
-                .map(|count| MessageCount { of_column, ..count }),
-            ..counted
+            count: Some(MessageCount {
+                of_column,
+                ..MessageCount::new(AggregateFunction::Count, from)
+            }),
+            ..self.tables_and_filter()?
         })
     }
 
-    /// Tables and conditions, behind the word FROM at this place.
-    fn counted_rows(
-        &mut self,
-        from: usize,
-        function: AggregateFunction,
-    ) -> Result<FeedSelect, NarrowingRefusal> {
-        let sources = self.table_references()?;
-        let filter = self.filter()?;
+    /// What stands behind the word FROM.
+    fn tables_and_filter(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
         Ok(FeedSelect {
-            sources,
-            filter,
+            sources: self.table_references()?,
+            filter: self.filter()?,
             filter_end: self.position(),
-            count: Some(MessageCount {
-                function,
-                from,
-                of_column: false,
-                copies: false,
-            }),
             ..FeedSelect::default()
         })
     }
@@ -101,7 +90,7 @@ impl WordReader<'_> {
         }
         let from = self.position();
         self.expect_keyword("FROM")?;
-        let counted = self.counted_rows(from, AggregateFunction::Count)?;
+        let counted = self.tables_and_filter()?;
         let limit = match self.take_keyword("LIMIT") {
             true => Some(self.number()?),
             false => None,
@@ -110,9 +99,7 @@ impl WordReader<'_> {
         self.column_alias()?;
         let function = AggregateFunction::Exists { limit };
         Ok(FeedSelect {
-            count: counted
-                .count
-                .map(|count| MessageCount { function, ..count }),
+            count: Some(MessageCount::new(function, from)),
             ..counted
         })
     }
@@ -123,14 +110,12 @@ impl WordReader<'_> {
         self.column_alias()?;
         let from = self.position();
         self.expect_keyword("FROM")?;
-        let counted = self.counted_rows(from, AggregateFunction::Count)?;
+        let counted = self.tables_and_filter()?;
         self.expect_keyword("LIMIT")?;
         let limit = self.number()?;
         let function = AggregateFunction::AnyRow { shown, limit };
         Ok(FeedSelect {
-            count: counted
-                .count
-                .map(|count| MessageCount { function, ..count }),
+            count: Some(MessageCount::new(function, from)),
             ..counted
         })
     }
@@ -147,14 +132,13 @@ impl WordReader<'_> {
         self.column_alias()?;
         let from = self.position();
         self.expect_keyword("FROM")?;
-        let counted = self.counted_rows(from, AggregateFunction::Newest)?;
         Ok(FeedSelect {
             items: vec![SelectItem::Operand(Operand::Column(column), None)],
-            count: counted.count.map(|count| MessageCount {
+            count: Some(MessageCount {
                 of_column: true,
-                ..count
+                ..MessageCount::new(AggregateFunction::Newest, from)
             }),
-            ..counted
+            ..self.tables_and_filter()?
         })
     }
 
@@ -194,9 +178,7 @@ impl WordReader<'_> {
         let items = self.separated(WordReader::item)?;
         let from = self.position();
         self.expect_keyword("FROM")?;
-        let sources = self.table_references()?;
-        let filter = self.filter()?;
-        let filter_end = self.position();
+        let counted = self.tables_and_filter()?;
         let group = self.group()?;
         let mut order = Vec::new();
         if self.take_keyword("ORDER") {
@@ -208,18 +190,10 @@ impl WordReader<'_> {
         Ok(FeedSelect {
             distinct,
             items,
-            sources,
-            filter,
-            filter_end,
             group,
             order,
-            count: Some(MessageCount {
-                function: AggregateFunction::Count,
-                from,
-                of_column: false,
-                copies: false,
-            }),
-            ..FeedSelect::default()
+            count: Some(MessageCount::new(AggregateFunction::Count, from)),
+            ..counted
         })
     }
 }

@@ -26,17 +26,25 @@ fn types() -> FeedColumnTypes {
     }
 }
 
+fn bound<'a>(
+    text: &'a str,
+    words: &'a StatementWords,
+    parameters: &'a [ParameterValue],
+) -> FeedStatement<'a> {
+    FeedStatement {
+        text: text.as_bytes(),
+        words,
+        parameters,
+        types: &[],
+        utc_offset: None,
+    }
+}
+
 /// The query for the numbers of authors 5 and 9, and the statement with these alone.
 fn queries(text: &str, parameters: &[ParameterValue]) -> Option<[String; 2]> {
     let (words, query) = read(text);
     let shape = shape(&query.unwrap(), &words, &feed(false), &app()).unwrap();
-    let statement = FeedStatement {
-        text: text.as_bytes(),
-        words: &words,
-        parameters,
-        types: &[],
-        utc_offset: None,
-    };
+    let statement = bound(text, &words, parameters);
     let names = feed(false);
     Some([
         shape.count_by_author(statement, &names, &[5, 9])?,
@@ -186,13 +194,7 @@ fn bounds_are_part_of_what_numbers_depend_on() {
     let literals = |text: &str| {
         let (words, query) = read(text);
         let shape = shape(&query.unwrap(), &words, &feed(false), &app()).unwrap();
-        let statement = FeedStatement {
-            text: text.as_bytes(),
-            words: &words,
-            parameters: &[],
-            types: &[],
-            utc_offset: None,
-        };
+        let statement = bound(text, &words, &[]);
         let dependencies = shape.row_dependencies.unwrap();
         dependencies
             .cache_key_literals_and_bounds(statement)
@@ -218,13 +220,7 @@ fn bounds_are_part_of_what_numbers_depend_on() {
 fn window(text: &str, has_key: bool) -> (Option<CountWindow>, bool) {
     let (words, query) = read(text);
     let shape = shape(&query.unwrap(), &words, &feed(has_key), &app()).unwrap();
-    let statement = FeedStatement {
-        text: text.as_bytes(),
-        words: &words,
-        parameters: &[],
-        types: &[],
-        utc_offset: None,
-    };
+    let statement = bound(text, &words, &[]);
     let types = FeedColumnTypes {
         key: has_key.then_some(KeyType::Datetime(0)),
         ..types()

@@ -70,6 +70,9 @@ fn a_proof_does_not_help_an_earlier_session() {
     prove(5, 5);
     assert!(!may(&between, 5));
     assert!(may(&session("app", at(start, 9)), 9));
+    // A session whose own login is too old to prove anything replaces none.
+    prove(3, 8);
+    assert!(may(&session("app", at(start, 9)), 9));
 }
 
 #[test]

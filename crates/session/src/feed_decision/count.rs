@@ -247,13 +247,9 @@ pub fn cached_outcome(
     message: u64,
     joined: &[TableId],
 ) -> Option<bool> {
-    let (passes, links) = rows.lookup(RowKey::message(of.0, message), of.1, |row, links| {
-        (row != CachedRow::FilteredOut, links.padded())
-    })?;
-    let mut links = joined.iter().zip(links);
-    links
-        .all(|(table, link)| rows.is_link_valid(*table, link))
-        .then_some(passes)
+    rows.lookup_current(RowKey::message(of.0, message), of.1, joined, |row| {
+        Some(row != CachedRow::FilteredOut)
+    })
 }
 
 /// Caches the number of an author's messages.
@@ -277,18 +273,14 @@ pub fn cached_count(
     author: u64,
     joined: &[TableId],
 ) -> Option<u64> {
-    let (number, links) = rows.lookup(RowKey::author(of.0, author), of.1, |row, links| {
+    rows.lookup_current(RowKey::author(of.0, author), of.1, joined, |row| {
         let CachedRow::Row(bytes) = row else {
             return None;
         };
         let mut number = [0; 8];
         number.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some((u64::from_le_bytes(number), links.padded()))
-    })??;
-    let mut links = joined.iter().zip(links);
-    links
-        .all(|(table, link)| rows.is_link_valid(*table, link))
-        .then_some(number)
+        Some(u64::from_le_bytes(number))
+    })
 }
 
 impl<K: FeedKnowledge> FeedContext<'_, K> {

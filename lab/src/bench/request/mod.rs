@@ -156,12 +156,7 @@ fn measure(
     stop: &StopSignal,
 ) -> Result<Measured, BenchError> {
     let account = BenchAccount::of(flags);
-    let most = flags
-        .connections
-        .iter()
-        .copied()
-        .max()
-        .map_or(1, usize::from);
+    let most = flags.most_connections();
     let mut pool = ClientPool::connect(
         flags,
         &account,
