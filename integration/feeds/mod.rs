@@ -15,6 +15,7 @@ mod drawn;
 mod functions;
 mod grammar;
 mod hostile;
+mod id_lists;
 mod kept;
 mod kept_behind;
 mod kept_joined;

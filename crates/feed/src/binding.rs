@@ -134,10 +134,11 @@ impl StatementShape {
             return Err(NarrowingRefusal::Types);
         }
         let (readers, authors) = self.authors.bind(of, types)?;
-        let limit = of
-            .row_count(self.limit)
-            .filter(|limit| *limit > 0)
-            .ok_or(NarrowingRefusal::Limit)?;
+        let limit = match self.limit {
+            Some(at) => of.row_count(at).filter(|limit| *limit > 0),
+            None => Some(u64::MAX),
+        };
+        let limit = limit.ok_or(NarrowingRefusal::Limit)?;
         let offset = match self.offset {
             Some(at) => of.row_count(at).ok_or(NarrowingRefusal::Limit)?,
             None => 0,
@@ -315,7 +316,7 @@ impl FeedStatement<'_> {
     }
 
     /// Appends the members of a list. `None`: one is no plain integer of this type.
-    fn push_list_members(
+    pub(crate) fn push_list_members(
         &self,
         list: &LiteralList,
         of: IntegerColumnType,

@@ -35,6 +35,8 @@ pub struct CatalogueTable {
     pub kind: String,
     /// Its storage engine.
     pub engine: String,
+    /// Its rows are spread over partitions.
+    is_partitioned: bool,
     /// The columns and keys that statements need.
     pub table: TableSchema,
     /// The SQL type of each column.
@@ -54,13 +56,16 @@ pub struct TableIndex {
     pub columns: Vec<Option<usize>>,
 }
 
+/// The name that servers give the index of a primary key.
+const PRIMARY_KEY: &str = "PRIMARY";
+
 /// The queries for tables of a database. [`DatabaseCatalogue::read`] takes their replies.
 #[must_use]
 pub fn catalogue_queries(database: &str, tables: &[String]) -> [String; 3] {
     let those = tables_condition(database, tables);
     [
         format!(
-            "SELECT TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {those}"
+            "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, CREATE_OPTIONS FROM information_schema.TABLES WHERE {those}"
         ),
         format!(
             "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA FROM information_schema.COLUMNS \
@@ -105,6 +110,7 @@ impl DatabaseCatalogue {
             let facts = CatalogueTable {
                 kind: cell(row, 1),
                 engine: cell(row, 2),
+                is_partitioned: cell(row, 3).to_ascii_lowercase().contains("partitioned"),
                 ..CatalogueTable::default()
             };
             read.tables.insert(cell(row, 0), facts);
@@ -121,6 +127,7 @@ impl DatabaseCatalogue {
         }
         for facts in read.tables.values_mut() {
             facts.table.unique_keys = facts.unique_keys();
+            facts.table.secondary_indexes = facts.secondary_indexes();
         }
         read
     }
@@ -217,6 +224,18 @@ impl CatalogueTable {
         let index = self.indexes.entry(cell(row, 1)).or_default();
         index.unique = cell(row, 2) == "0";
         index.columns.push(position.filter(|_| whole));
+    }
+
+    /// See [`TableSchema::secondary_indexes`].
+    fn secondary_indexes(&self) -> Option<Vec<Vec<Option<usize>>>> {
+        let is_clustered = self.engine.eq_ignore_ascii_case("InnoDB")
+            && self.indexes.contains_key(PRIMARY_KEY)
+            && !self.is_partitioned;
+        let mut indexes = self.indexes.iter();
+        is_clustered.then(|| {
+            let others = indexes.by_ref().filter(|(name, _)| *name != PRIMARY_KEY);
+            others.map(|(_, index)| index.columns.clone()).collect()
+        })
     }
 
     fn unique_keys(&self) -> Vec<Vec<usize>> {

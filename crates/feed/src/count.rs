@@ -12,7 +12,7 @@ use crate::joined_tables::ReferenceKeySource;
 use crate::plan_dependence::PlanDependence;
 use crate::query::{
     AggregateFunction, ColumnReference, FeedSelect, Literal, MessageCount, Operand, OrderKey,
-    SelectItem, SqlIdentifier, TableReference,
+    SelectItem,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::schema::{Schema, TableSchema};
@@ -121,7 +121,7 @@ pub(crate) fn count_shape(
     let mut tables = query.sources.iter();
     let message = tables.find(|source| source.table.text == feed.message);
     let message = message.ok_or(NarrowingRefusal::Names)?;
-    let id = column_of(message, &feed.id);
+    let id = message.column(&feed.id);
     let mut page = FeedSelect {
         order_end: query.filter_end,
         ..query.clone()
@@ -132,7 +132,7 @@ pub(crate) fn count_shape(
     if page.items.is_empty() {
         page.items = vec![SelectItem::Operand(Operand::Column(id.clone()), None)];
     }
-    let key = feed.key.iter().map(|key| column_of(message, key));
+    let key = feed.key.iter().map(|key| message.column(key));
     let descending = |column| OrderKey {
         column,
         descending: true,
@@ -176,17 +176,6 @@ pub(crate) fn count_shape(
         replaceable_list: None,
         ..shape
     })
-}
-
-fn column_of(table: &TableReference, column: &str) -> ColumnReference {
-    let name = table.alias.as_ref().unwrap_or(&table.table);
-    ColumnReference {
-        qualifier: vec![name.clone()],
-        name: SqlIdentifier {
-            text: column.to_owned(),
-            word: name.word,
-        },
-    }
 }
 
 /// True if the item is this column, with or without its table.

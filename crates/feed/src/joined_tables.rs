@@ -31,6 +31,8 @@ pub(crate) struct JoinedTableSearch<'s, 'a> {
     /// The message's author, and a column that equals it in every row.
     pub(crate) author: ScopedColumn,
     pub(crate) equal_author: Option<ScopedColumn>,
+    /// Memory knows each message's author.
+    pub(crate) knows_author: bool,
 }
 
 /// The joined tables of a statement.
@@ -120,7 +122,8 @@ impl<'a> JoinedTableSearch<'_, 'a> {
             .unique_keys
             .iter()
             .any(|key| *key == [key_column.column]);
-        let by = if other == self.author || self.equal_author == Some(other) {
+        let is_author = other == self.author || self.equal_author == Some(other);
+        let by = if self.knows_author && is_author {
             ReferenceKeySource::Author
         } else if other.table == self.author.table {
             ReferenceKeySource::Column(self.scope.column_schema(other)?.name.clone())

@@ -20,6 +20,7 @@ pub mod feed_proposal;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod id_list;
 pub mod join_cardinality;
 pub mod joined_tables;
 pub mod narrowed_text;

@@ -157,6 +157,7 @@ impl StatementShape {
             };
             let key = match &tie.column {
                 TieColumn::Id => self.id_before(text, words, feed, tie.at)? + " DESC",
+                TieColumn::IdAscending => self.id_before(text, words, feed, tie.at)?,
                 TieColumn::Derived(None, name) => quoted(name) + " DESC",
                 TieColumn::Derived(Some(alias), name) => named(*alias, name)? + " DESC",
                 TieColumn::Joined(table, name) => named(*table, name)?,
@@ -166,7 +167,10 @@ impl StatementShape {
             let next = text.get(order_end).is_some_and(u8::is_ascii_alphabetic);
             // A name in back quotes may end right before LIMIT.
             let space = if next { " " } else { "" };
-            let added = format!(", {key}{space}");
+            let added = match &tie.column {
+                TieColumn::IdAscending => format!(" ORDER BY {key}{space}"),
+                _ => format!(", {key}{space}"),
+            };
             Some(TextEdit::insert(order_end, added.into_bytes()))
         };
         self.tie_breaks.iter().map(edit).collect()
@@ -195,7 +199,7 @@ impl StatementShape {
         form: NarrowingForm,
     ) -> Option<Vec<TextEdit>> {
         let word = |at: usize| words.words.get(at);
-        let mut edits = self.tie_edits(text, words, feed)?;
+        let mut edits = Vec::new();
         if form.buffered {
             words
                 .text(0, text)
@@ -217,12 +221,17 @@ impl StatementShape {
                 at: start..end,
                 new: format!("{space}{}", condition(&column)?).into_bytes(),
             });
+            edits.extend(self.tie_edits(text, words, feed)?);
             return Some(edits);
         }
         for site in &self.sites {
             let column = id_at(site, text, words, feed)?;
             let condition = condition(&column)?;
-            let clause_start = word(site.filter_end)?.start;
+            let clause_start = match word(site.filter_end) {
+                Some(clause) => clause.start,
+                // Before a comment at the end.
+                None => word(site.filter_end.checked_sub(1)?)?.end,
+            };
             let added = match site.filter {
                 Some(filter) => {
                     edits.push(TextEdit::insert(word(filter)?.end, b" (".to_vec()));
@@ -232,6 +241,8 @@ impl StatementShape {
             };
             edits.push(TextEdit::insert(clause_start, added.into_bytes()));
         }
+        // Where both stand at one place, the order comes last.
+        edits.extend(self.tie_edits(text, words, feed)?);
         Some(edits)
     }
 

@@ -79,6 +79,8 @@ pub(crate) struct SelectAnalysis<'s, 'a> {
     pub(crate) schema: &'s dyn Schema,
     pub(crate) equal: &'s ColumnEqualities,
     pub(crate) holds: &'s [&'s SelectCondition],
+    /// A column whose list has several values.
+    pub(crate) listed: Option<ScopedColumn>,
 }
 
 impl SelectAnalysis<'_, '_> {
@@ -307,7 +309,7 @@ impl SelectAnalysis<'_, '_> {
     /// True if literals give the column, or it equals one of `others`.
     fn is_determined(&self, of: ScopedColumn, others: &[ScopedColumn]) -> bool {
         self.equal.literal(of).is_some()
-            || self.equal.list(of).is_some()
+            || self.equal.list(of).is_some() && self.listed != Some(of)
             || others.iter().any(|other| self.equal.are_equal(*other, of))
     }
 }

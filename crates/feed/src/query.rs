@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::plain_functions::PlainFunction;
 
-/// A SELECT with an order and a limit.
+/// A SELECT with an order and a limit, or of messages that it names by their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedSelect {
     /// DISTINCT.
@@ -15,7 +15,7 @@ pub struct FeedSelect {
     pub sources: Vec<TableReference>,
     /// WHERE: the word, and its condition.
     pub filter: Option<(usize, SelectCondition)>,
-    /// The word GROUP, or else ORDER, where the part before it ends.
+    /// The word GROUP, or else ORDER, where the part before it ends; without either, the word after WHERE's condition.
     pub filter_end: usize,
     /// GROUP BY.
     pub group: Vec<ColumnReference>,
@@ -23,8 +23,8 @@ pub struct FeedSelect {
     pub order: Vec<OrderKey>,
     /// The word LIMIT, where ORDER BY ends.
     pub order_end: usize,
-    /// The number of LIMIT.
-    pub limit: usize,
+    /// The number of LIMIT; `None`: it has no limit.
+    pub limit: Option<usize>,
     /// The number of OFFSET, if there is one.
     pub offset: Option<usize>,
     /// The columns of the SELECT in FROM, where there is one; `items` is resolved to them.
@@ -41,6 +41,8 @@ pub struct FeedSelect {
     pub outer: Option<Box<OuterSelect>>,
     /// Its rows are counted: it has no limit.
     pub count: Option<MessageCount>,
+    /// It is read as the page of the messages with these ids.
+    pub id_list: Option<LiteralList>,
 }
 
 /// What is shown of messages, instead of their rows.

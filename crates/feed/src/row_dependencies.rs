@@ -15,9 +15,10 @@ use crate::authors::{AuthorSearch, AuthorSelection};
 use crate::binding::{FeedColumnTypes, FeedStatement};
 use crate::bounds::{self, OrderColumns, PageBound};
 use crate::equalities::ColumnEqualities;
+use crate::id_list::id_list_of;
 use crate::joined_tables::{JoinedRowReference, JoinedTableSearch};
 use crate::query::{ColumnReference, ConditionKind, FeedSelect, SelectCondition, SelectItem};
-use crate::scope::{NameScope, ScopedTable};
+use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 use crate::words::{ListKind, WordKind};
 
 /// What a row depends on.
@@ -41,6 +42,8 @@ pub(crate) struct DependencyAnalysis<'a> {
     /// The authors whose messages memory knows.
     pub(crate) authors: &'a AuthorSelection,
     pub(crate) order: OrderColumns,
+    /// The message's id.
+    pub(crate) id: ScopedColumn,
 }
 
 impl<'a> DependencyAnalysis<'a> {
@@ -54,7 +57,8 @@ impl<'a> DependencyAnalysis<'a> {
             return None;
         }
         let message = self.search.author.table;
-        let is_edge = |number| self.search.follow_columns(number, self.scope).is_some();
+        let by_ids = query.id_list.is_some();
+        let is_edge = |number| !by_ids && self.search.follow_columns(number, self.scope).is_some();
         let others = self.scope.innermost_tables().iter();
         let (edges, mut others): (Vec<_>, Vec<_>) = others
             .filter(|scoped| scoped.number != message)
@@ -65,6 +69,7 @@ impl<'a> DependencyAnalysis<'a> {
             remainder: mut rest,
             mut lists,
         } = match edges.as_slice() {
+            [] if by_ids => self.id_conditions(holds)?,
             [] => match self.author_conditions(holds) {
                 // Authors in other conditions are among the literals that a number depends on.
                 None if query.count.is_some() => AuthorConditions {
@@ -86,7 +91,10 @@ impl<'a> DependencyAnalysis<'a> {
         if !is_exact && !selecting.is_empty() {
             return None;
         }
-        self.extract_blocked(&mut others, &mut rest, &mut independent, &mut lists);
+        // Of messages that are named by their ids, no author is known.
+        if !by_ids {
+            self.extract_blocked(&mut others, &mut rest, &mut independent, &mut lists);
+        }
         let authors = edges.first().and_then(|edge| {
             let (_, author) = self.search.follow_columns(edge.number, self.scope)?;
             Some(author)
@@ -95,6 +103,7 @@ impl<'a> DependencyAnalysis<'a> {
             scope: self.scope,
             author: self.search.author,
             equal_author: authors,
+            knows_author: !by_ids,
         };
         let joined = tables.references(&others, holds)?;
         rest.retain(|one| {
@@ -123,11 +132,11 @@ impl<'a> DependencyAnalysis<'a> {
             return None;
         }
         let joined_rows = tables.mark_filtering(joined, &rest);
-        independent.push(query.limit..query.limit + 1);
-        independent.extend(query.offset.map(|at| at..at + 1));
+        let row_counts = [query.limit, query.offset].into_iter().flatten();
+        independent.extend(row_counts.map(|at| at..at + 1));
         let bounds = rest.iter().filter_map(|condition| {
             let bounds = bounds::bounds_of(condition, self.order, self.scope);
-            let fits = query.count.is_some() || bounds.iter().all(|bound| bound.upper);
+            let fits = !by_ids && (query.count.is_some() || bounds.iter().all(|bound| bound.upper));
             (fits && !bounds.is_empty()).then(|| (condition.words.clone(), bounds))
         });
         let bounds: Vec<_> = bounds.collect();
@@ -137,6 +146,22 @@ impl<'a> DependencyAnalysis<'a> {
             independent_words: independent,
             joined_rows,
             lists,
+        })
+    }
+
+    /// The condition that the id is in a list, on which no row depends, and the other conditions.
+    fn id_conditions(&self, holds: &[&'a SelectCondition]) -> Option<AuthorConditions<'a>> {
+        let names_ids = |one: &&&SelectCondition| id_list_of(one, self.id, self.scope).is_some();
+        let list = *holds.iter().find(names_ids)?;
+        Some(AuthorConditions {
+            conditions: Vec::new(),
+            independent_words: vec![list.words.clone()],
+            remainder: holds
+                .iter()
+                .copied()
+                .filter(|one| !std::ptr::eq(*one, list))
+                .collect(),
+            lists: Vec::new(),
         })
     }
 

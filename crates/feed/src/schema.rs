@@ -18,6 +18,9 @@ pub struct TableSchema {
     pub columns: Vec<ColumnSchema>,
     /// Its unique keys, including the primary one, as positions of columns. Keys with a nullable column are left out.
     pub unique_keys: Vec<Vec<usize>>,
+    /// The columns of its indexes besides the primary key; `None` in place of one: a prefix of a column, or an expression. `None`: unknown,
+    /// or its rows are not stored in the order of a primary key.
+    pub secondary_indexes: Option<Vec<Vec<Option<usize>>>>,
 }
 
 /// A column of a table.

@@ -1,7 +1,9 @@
 //! Resolves names of columns to tables.
 
 use crate::equalities::conjuncts;
-use crate::query::{ColumnReference, Operand, SelectCondition, SelectItem, TableReference};
+use crate::query::{
+    ColumnReference, Operand, SelectCondition, SelectItem, SqlIdentifier, TableReference,
+};
 use crate::refusal::NarrowingRefusal;
 use crate::schema::{ColumnSchema, ComparisonClass, Schema, TableSchema};
 
@@ -178,6 +180,18 @@ impl<'a> NameScope<'a> {
 }
 
 impl TableReference {
+    /// A reference to one of its columns.
+    pub(crate) fn column(&self, column: &str) -> ColumnReference {
+        let name = self.alias.as_ref().unwrap_or(&self.table);
+        ColumnReference {
+            qualifier: vec![name.clone()],
+            name: SqlIdentifier {
+                text: column.to_owned(),
+                word: name.word,
+            },
+        }
+    }
+
     /// The name that qualifies its columns: the alias, or else the table's own.
     #[must_use]
     pub fn reference_name(&self) -> &str {

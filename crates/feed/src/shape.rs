@@ -7,6 +7,7 @@ use crate::bounds::{self, OrderColumns, PageBound};
 use crate::count::{CountShape, count_shape};
 use crate::definition::TieOrder;
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
+use crate::id_list::{IdListShape, id_list_shape};
 use crate::outer_select::{PageColumns, outer_shape};
 use crate::plain_check::{LiteralCheck, PlainCheck};
 use crate::plan_dependence::{self, PlanDependence};
@@ -55,8 +56,8 @@ pub struct StatementShape {
     pub replaceable_list: Option<Range<usize>>,
     /// The page's bounds in each SELECT of a UNION.
     pub bounds: Vec<Vec<PageBound>>,
-    /// The position of LIMIT's number.
-    pub limit: usize,
+    /// The position of LIMIT's number, if it has a limit.
+    pub limit: Option<usize>,
     /// The position of OFFSET's number.
     pub offset: Option<usize>,
     /// The positions of LIMIT's numbers of the SELECTs of a UNION: each is to have a whole page.
@@ -83,6 +84,8 @@ pub struct StatementShape {
     pub row_dependencies: Option<RowDependencies>,
     /// Its messages are counted.
     pub count: Option<CountShape>,
+    /// It names its messages by their ids.
+    pub id_list: Option<IdListShape>,
 }
 
 /// A place in the statement that reads the table of messages.
@@ -110,6 +113,8 @@ pub struct TieBreak {
 pub enum TieColumn {
     /// The message's id, descending.
     Id,
+    /// The message's id, ascending: the statement has no order.
+    IdAscending,
     /// The message's id as a derived table names it, descending, with the word of that table's name.
     Derived(Option<usize>, String),
     /// A column of a joined table, ascending, with the word of that table's name: rows of one message come in its order.
@@ -143,6 +148,22 @@ pub fn shape_of_postings(
     if let Some(count) = query.count {
         return count_shape(query, count, words, feed, schema);
     }
+    if query.limit.is_none() {
+        return id_list_shape(query, words, feed, schema);
+    }
+    page_shape(query, words, feed, others, schema).or_else(|refusal| {
+        let by_ids = id_list_shape(query, words, feed, schema);
+        by_ids.map_err(|_| refusal)
+    })
+}
+
+fn page_shape(
+    query: &FeedSelect,
+    words: &StatementWords,
+    feed: &FeedNames,
+    others: &[FeedNames],
+    schema: &dyn Schema,
+) -> Result<StatementShape, NarrowingRefusal> {
     let known = |table: &TableName| {
         schema
             .table(table.database.as_deref(), &table.table)
@@ -195,7 +216,7 @@ impl StatementShape {
     #[must_use]
     pub fn orders_messages(&self) -> bool {
         let mut columns = self.tie_breaks.iter().map(|one| &one.column);
-        columns.any(|column| !matches!(column, TieColumn::Joined(..)))
+        columns.any(|column| !matches!(column, TieColumn::Joined(..) | TieColumn::IdAscending))
     }
 
     /// True where the feed, not the server, orders what its ORDER BY leaves equal.
@@ -224,16 +245,7 @@ pub(crate) fn select_shape(
     }
     let scope = NameScope::default().within(&query.sources, schema)?;
     let message = message_table(feed, &scope)?;
-    let column = |name: &str| {
-        let position = message
-            .table
-            .column_position(name)
-            .ok_or(NarrowingRefusal::Names)?;
-        Ok::<_, NarrowingRefusal>(ScopedColumn {
-            table: message.number,
-            column: position,
-        })
-    };
+    let column = |name: &str| message_column(feed, &scope, name);
     let (id, author) = (column(&feed.id)?, column(&feed.author)?);
     let key = feed.key.as_deref().map(column).transpose()?;
     if scope.class(author) != ComparisonClass::Integer
@@ -241,7 +253,10 @@ pub(crate) fn select_shape(
     {
         return Err(NarrowingRefusal::Types);
     }
-    let precision = order_precision(query, &scope, key, id)?;
+    let precision = match &query.id_list {
+        Some(_) => OrderPrecision::Total,
+        None => order_precision(query, &scope, key, id)?,
+    };
     let lacks_id = matches!(
         precision,
         OrderPrecision::KeyAlone | OrderPrecision::KeyAndOthers
@@ -333,8 +348,13 @@ pub(crate) fn select_shape(
         own: search,
         others: posting_searches(others, &search, message, &scope),
     };
-    let selected = searches.of_rows(&holds, &scope, &equal);
-    let (authors, postings) = selected.ok_or(NarrowingRefusal::Authors)?;
+    let (authors, postings) = match &query.id_list {
+        Some(_) => (AuthorSelection::default(), Vec::new()),
+        None => {
+            let selected = searches.of_rows(&holds, &scope, &equal);
+            selected.ok_or(NarrowingRefusal::Authors)?
+        }
+    };
     let order = match key {
         Some(key) => OrderColumns { key, id: Some(id) },
         None => OrderColumns { key: id, id: None },
@@ -344,6 +364,7 @@ pub(crate) fn select_shape(
         search: &search,
         authors: &authors,
         order,
+        id,
     };
     let dependencies = analysis.row_dependencies(query, &holds).filter(|_| {
         !ties
@@ -367,6 +388,7 @@ pub(crate) fn select_shape(
         schema,
         equal: &written_equal,
         holds: &written_holds,
+        listed: query.id_list.as_ref().map(|_| id),
     };
     let shown = shown_columns(query, &scope, message);
     let outer = query.outer.as_deref();
@@ -379,6 +401,7 @@ pub(crate) fn select_shape(
             || outer.is_some_and(plan_dependence::has_subquery_around),
         row_dependencies: dependencies,
         count: None,
+        id_list: None,
         sites: vec![NarrowingSite {
             qualifier: match &message.source.alias {
                 Some(alias) => alias.word,
@@ -467,6 +490,20 @@ fn shown_columns(
         }
     }
     Some(shown)
+}
+
+/// A column of the message.
+pub(crate) fn message_column(
+    feed: &FeedNames,
+    scope: &NameScope<'_>,
+    column: &str,
+) -> Result<ScopedColumn, NarrowingRefusal> {
+    let message = message_table(feed, scope)?;
+    let position = message.table.column_position(column);
+    Ok(ScopedColumn {
+        table: message.number,
+        column: position.ok_or(NarrowingRefusal::Names)?,
+    })
 }
 
 /// Finds the table of messages: it is in FROM once, and on no nullable side.

@@ -10,7 +10,7 @@ use super::feed_batch::FeedBatch;
 use super::follow_up::FollowUpSelect;
 use super::show_headwater::ShowHeadwater;
 use headwater_sql::lexer::Lexer;
-use headwater_sql::page_words::{DESCENDING, begins_count, has_page_words};
+use headwater_sql::page_words::{DESCENDING, begins_count, has_page_words, has_value_list};
 use headwater_sql::{contains_ignoring_case, contains_name};
 use headwater_timeline::TimelineDefinition;
 
@@ -95,7 +95,7 @@ pub(super) fn classify_other(
 }
 
 /// True for a SELECT, maybe in parentheses or behind WITH, that seems to name one of these tables (with `any_table`: any), and to have an order and a limit;
-/// or to be a count.
+/// or to be a count, or to have a list of values.
 pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], any_table: bool) -> bool {
     (any_table || !messages.is_empty())
         && Lexer::new(text)
@@ -107,9 +107,11 @@ pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], any_table: bool) 
 /// True for a text that contains the words of a feed's SELECT.
 pub(super) fn has_feed_words(text: &[u8], messages: &[Box<[u8]>], any_table: bool) -> bool {
     let (is_page, is_count) = (has_page_words(text), begins_count(text));
-    (is_page || is_count) && messages.iter().any(|table| contains_name(text, table))
+    let is_named = || messages.iter().any(|table| contains_name(text, table));
+    (is_page || is_count) && is_named()
         // Feeds that Headwater finds itself have messages in any table.
         || any_table && (is_count || is_page && contains_ignoring_case(text, DESCENDING))
+        || (any_table || is_named()) && has_value_list(text)
 }
 
 /// False: the text has no result table's name, so it is no follow-up SELECT.

@@ -24,7 +24,7 @@ use headwater_session::feed_decision::{
     FeedDecision, FeedKnowledge, FeedPolicy, FeedReply, TemplateLookup,
 };
 use headwater_session::machine::BatchPart;
-use headwater_sql::page_words::begins_count;
+use headwater_sql::page_words::{begins_count, has_page_words};
 use headwater_statement::StatementEffects;
 use headwater_wire::packet::HEADER_BYTES;
 
@@ -172,7 +172,8 @@ impl Session {
                     false => waits.effects,
                 };
                 let waits = WaitingPacket { effects, ..waits };
-                self.relay_feed(waits, Some(reason), Some(&decision))
+                let reason = Some(reason).filter(|_| self.is_of_feed(&decision));
+                self.relay_feed(waits, reason, Some(&decision))
             }
             FeedOutcome::RelayedSampled(sample) => {
                 self.shared.counters.add(SessionEvent::FeedSampled);
@@ -193,6 +194,14 @@ impl Session {
         }
     }
 
+    /// False: nothing but a list of values made the statement look like one of a feed.
+    fn is_of_feed(&mut self, decision: &FeedDecision) -> bool {
+        let capabilities = self.machine.commands().map(|it| it.capabilities);
+        let text = capabilities.and_then(|capabilities| decision.text(capabilities));
+        let is_like = |text: &[u8]| begins_count(text) || has_page_words(text);
+        decision.template().is_some() || text.is_none_or(is_like)
+    }
+
     /// Handles a statement that names no known feed's messages. `None`: it names some. Else it is relayed; the inner value is the reason,
     /// if it would belong to a feed that no setting names.
     fn classify_unmatched(&mut self, decision: &FeedDecision) -> Option<Option<FeedRelayReason>> {
@@ -202,8 +211,8 @@ impl Session {
         if feeds.names_feed_messages(text) {
             return None;
         }
-        // No feed is found by its counts.
-        if begins_count(text) {
+        // No feed is found by its counts, or by rows that are named by their ids.
+        if begins_count(text) || !has_page_words(text) {
             return Some(None);
         }
         let database = commands.state.database();

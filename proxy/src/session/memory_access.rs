@@ -287,6 +287,27 @@ impl Session {
         let snapshot = state.reads_a_snapshot();
         let database = &request.template.database;
         let timeline = feeds.cached_timeline(request.template.feed, database)?;
+        if let Some(ids) = &request.ids {
+            let mark = binlog.mark_of(&timeline, &identity)?;
+            let candidates = CandidateSet {
+                ids: ids.clone(),
+                exhaustive: true,
+                tied: false,
+                // Their number decides the server's plan, as that of authors does.
+                authors: ids.len(),
+                written_by: Vec::new(),
+                author_lists: Vec::new(),
+                generation: mark.generation(),
+            };
+            let own = CandidateSource {
+                timeline,
+                readers: Vec::new(),
+                authors: Vec::new(),
+                mark,
+            };
+            let others = Vec::new();
+            return Some(Ok((candidates, CandidateScope { own, others })));
+        }
         let mut own_request = candidate_query(request);
         // Lists of several feeds are cut once they are merged.
         let whole_request = (!request.postings.is_empty()).then(|| own_request.clone());
@@ -410,10 +431,20 @@ impl Session {
             let listed_ids = listed_ids.as_deref().unwrap_or(&named.ids);
             rows.page(of, listed_ids, named.is_complete, part, front)
         };
-        let candidate_request = candidate_query(&request.candidates);
         let proves = binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
-        let page = binlog.cached_page(timeline, &identity, &candidate_request, proves, make);
-        let page = page.await?;
+        let page = match &request.candidates.ids {
+            Some(ids) => {
+                let front = || (frame.head_packets.clone(), frame.sequence);
+                let make = || rows.page(of, ids, true, part, front());
+                let page = binlog.read_consistently(timeline, &identity, proves, make);
+                page.await?
+            }
+            None => {
+                let candidates = candidate_query(&request.candidates);
+                let page = binlog.cached_page(timeline, &identity, &candidates, proves, make);
+                page.await?
+            }
+        };
         self.confirm_no_functions(proves).then(|| page_reply(page))
     }
 

@@ -51,6 +51,7 @@ fn table(columns: &[(&str, ComparisonClass)], unique: &[usize]) -> TableSchema {
     TableSchema {
         columns: columns.iter().map(column).collect(),
         unique_keys: vec![unique.to_vec()],
+        secondary_indexes: None,
     }
 }
 

@@ -90,6 +90,7 @@ fn schema() -> PlanSchema {
             TableSchema {
                 columns,
                 unique_keys,
+                secondary_indexes: None,
             },
         )
     };

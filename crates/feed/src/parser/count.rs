@@ -68,7 +68,7 @@ impl WordReader<'_> {
     }
 
     /// What stands behind the word FROM.
-    fn tables_and_filter(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
+    pub(super) fn tables_and_filter(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
         Ok(FeedSelect {
             sources: self.table_references()?,
             filter: self.filter()?,

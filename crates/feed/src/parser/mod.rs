@@ -7,6 +7,7 @@ mod condition;
 mod count;
 mod derived_join;
 mod derived_table;
+mod id_list;
 mod outer_select;
 mod word_reader;
 
@@ -78,6 +79,11 @@ fn parse_or_place(
         Ok(query) => return Ok(query),
         Err(why) => why,
     };
+    let mut by_ids = WordReader::new(text, words, case);
+    let query = by_ids.id_list_select();
+    if let Ok(query) = query.and_then(|query| by_ids.at_end(query)) {
+        return Ok(query);
+    }
     // A page may be within another SELECT.
     let mut outer = WordReader::new(text, words, case);
     let query = outer.outer_select();
@@ -189,21 +195,26 @@ impl WordReader<'_> {
             return Err(NarrowingRefusal::Limit);
         }
         let order_end = self.position();
+        let (limit, offset) = self.limit()?;
+        Ok(FeedSelect {
+            order,
+            order_end,
+            limit: Some(limit),
+            offset,
+            ..query
+        })
+    }
+
+    /// LIMIT: the positions of its number, and of OFFSET's.
+    fn limit(&mut self) -> Result<(usize, Option<usize>), NarrowingRefusal> {
         self.expect_keyword("LIMIT")?;
         let first = self.row_count()?;
-        let (limit, offset) = if self.take_punct(b',') {
+        Ok(if self.take_punct(b',') {
             (self.row_count()?, Some(first))
         } else if self.take_keyword("OFFSET") {
             (first, Some(self.row_count()?))
         } else {
             (first, None)
-        };
-        Ok(FeedSelect {
-            order,
-            order_end,
-            limit,
-            offset,
-            ..query
         })
     }
 

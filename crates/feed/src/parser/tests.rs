@@ -251,7 +251,7 @@ fn limit_and_offset_are_found_in_all_their_forms() {
         let words = StatementWords::read(text.as_bytes()).unwrap();
         let query = parse(text.as_bytes(), &words).unwrap();
         let of = |at: usize| std::str::from_utf8(words.text(at, text.as_bytes())).unwrap();
-        assert_eq!(of(query.limit), limit);
+        assert_eq!(query.limit.map(of), Some(limit));
         assert_eq!(query.offset.map(of), offset);
     }
 }

@@ -4,6 +4,7 @@
 mod binding;
 mod cached_rows;
 mod counts;
+mod id_lists;
 mod narrowed_text;
 mod nested;
 mod orders;
@@ -46,6 +47,7 @@ fn table(columns: &[(&str, ComparisonClass)], unique: &[&[usize]]) -> TableSchem
             })
             .collect(),
         unique_keys: unique.iter().map(|key| key.to_vec()).collect(),
+        secondary_indexes: None,
     }
 }
 

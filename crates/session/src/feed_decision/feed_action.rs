@@ -77,6 +77,8 @@ pub struct FeedCandidateRequest {
     pub authors: Vec<u64>,
     /// Messages by the columns of other feeds, too.
     pub postings: Vec<PostingRequest>,
+    /// These messages, in the order of the statement's rows, whoever wrote them.
+    pub ids: Option<Vec<u64>>,
     /// The messages. Where the id alone orders them, keys are 0.
     pub range: MessageRange<KeyedMessage>,
     /// The key alone orders them: candidates may not share one.
@@ -90,7 +92,7 @@ pub struct FeedCandidateRequest {
 /// The candidates that memory named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandidateSet {
-    /// Descending.
+    /// In the order of the statement's rows.
     pub ids: Vec<u64>,
     /// There are no others.
     pub exhaustive: bool,

@@ -149,6 +149,8 @@ enum FeedStage {
 struct CandidateQuery {
     bound: FeedPageRequest,
     postings: Vec<PostingRequest>,
+    /// The messages, where the statement names them by their ids.
+    ids: Option<Vec<u64>>,
     rows_needed: usize,
     range: MessageRange<KeyedMessage>,
     retakes: u32,
@@ -169,6 +171,7 @@ impl CandidateQuery {
             readers: self.bound.readers.clone(),
             authors: self.bound.authors.clone(),
             postings: self.postings.clone(),
+            ids: self.ids.clone(),
             range: self.range,
             untied: subject.template.shape.ties,
             whole_keys: subject.template.shape.whole_keys,
@@ -533,6 +536,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             return self.begin_count(subject, query);
         }
         let request = template.shape.bind(statement, template.types)?;
+        if let Some(list) = &template.shape.id_list {
+            let ids = list.bind(statement, template.types)?;
+            let query = self.id_list_query(template, statement, request, ids)?;
+            return Ok(candidate_request(subject, query));
+        }
         let rows = request.limit.saturating_add(request.offset);
         let wanted = usize::try_from(rows).unwrap_or(usize::MAX);
         let postings = template.bind_postings(statement)?;
@@ -556,6 +564,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let query = CandidateQuery {
             bound: request,
             postings,
+            ids: None,
             rows_needed: wanted,
             range,
             retakes: 0,
@@ -565,6 +574,33 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             list_replies: Vec::new(),
         };
         Ok(candidate_request(subject, query))
+    }
+
+    /// The request of a statement that names its messages by their ids. Only cached rows make it faster.
+    fn id_list_query(
+        &self,
+        template: &Template,
+        statement: FeedStatement<'_>,
+        bound: FeedPageRequest,
+        ids: Vec<u64>,
+    ) -> Result<CandidateQuery, FeedRelayReason> {
+        if ids.len() > self.policy.candidates {
+            return Err(FeedRelayReason::TooMany);
+        }
+        let scope = self.cache_scope(template, statement);
+        let scope = scope.ok_or(FeedRelayReason::Cheaper)?;
+        Ok(CandidateQuery {
+            bound,
+            postings: Vec::new(),
+            rows_needed: ids.len(),
+            range: index_range((None, None), template, ids.len())?,
+            ids: Some(ids),
+            retakes: 0,
+            plan: None,
+            was_short: false,
+            cache_scope: Some(Box::new(scope)),
+            list_replies: Vec::new(),
+        })
     }
 
     /// True if the statement is narrowed whatever it costs. A page with the server's order of ties between others would repeat or omit
@@ -724,7 +760,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
         let oldest = candidate_set.ids.last().filter(|_| {
             // An author list that stays in the statement costs more.
-            ids.len() > MAX_LISTED_CANDIDATES && !replaces_list && names.key.is_none()
+            let may_be_range = !replaces_list && names.key.is_none() && query.ids.is_none();
+            ids.len() > MAX_LISTED_CANDIDATES && may_be_range
         });
         let selected = oldest.map_or(Among::Ids(&ids), |oldest| Among::From(*oldest));
         // Without enough candidates, a page within another SELECT is empty.

@@ -33,6 +33,7 @@ pub(super) fn table<const N: usize>(columns: [&str; N], unique: &[usize]) -> Tab
     TableSchema {
         columns: columns.map(column).to_vec(),
         unique_keys: vec![unique.to_vec()],
+        secondary_indexes: None,
     }
 }
 
