@@ -31,6 +31,7 @@ mod named;
 pub(crate) mod narrowed;
 mod nested;
 mod new_sessions;
+mod newest;
 mod odd;
 mod opened;
 mod pair;

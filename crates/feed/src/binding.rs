@@ -301,7 +301,7 @@ impl FeedStatement<'_> {
         self.integer(literal, from_zero)
     }
 
-    fn row_count(&self, at: usize) -> Option<u64> {
+    pub(crate) fn row_count(&self, at: usize) -> Option<u64> {
         match self.words.words.get(at)?.kind {
             WordKind::Number => std::str::from_utf8(self.words.text(at, self.text))
                 .ok()?

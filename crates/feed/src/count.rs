@@ -11,8 +11,8 @@ use crate::binding::{FeedColumnTypes, FeedPosition, FeedStatement, ParameterValu
 use crate::joined_tables::ReferenceKeySource;
 use crate::plan_dependence::PlanDependence;
 use crate::query::{
-    AggregateFunction, ColumnReference, FeedSelect, Literal, MessageCount, Operand, OrderKey,
-    SelectItem,
+    AggregateFunction, ColumnReference, FeedSelect, GroupedRows, Literal, MessageCount, Operand,
+    OrderKey, SelectItem,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::schema::{Schema, TableSchema};
@@ -24,18 +24,32 @@ use crate::words::{ListKind, StatementWords, WordKind};
 pub struct CountShape {
     /// What is shown of the messages.
     pub function: AggregateFunction,
-    /// The word FROM of the SELECT whose rows are counted.
-    from: usize,
+    /// The word FROM of the SELECT whose rows are counted; `None`: all messages of the authors are.
+    from: Option<usize>,
     /// A message may have several rows there, which count once, or as many as edges lead to its author.
     distinct: bool,
 }
 
 impl CountShape {
+    pub(crate) fn with_function(self, function: AggregateFunction) -> CountShape {
+        CountShape { function, ..self }
+    }
+
+    /// A shape of all messages of the authors.
+    pub(crate) fn of_all(function: AggregateFunction) -> CountShape {
+        CountShape {
+            function,
+            from: None,
+            distinct: false,
+        }
+    }
+
     /// True if its numbers are those that make it what it is.
     fn fits(&self, of: FeedStatement<'_>) -> bool {
         let number = |at: usize| of.number(Literal::Number(at));
         match self.function {
             AggregateFunction::Count | AggregateFunction::Newest => true,
+            AggregateFunction::NewestOfEach(rows) => rows.part(of).is_some(),
             AggregateFunction::Exists { limit } => {
                 limit.is_none_or(|at| number(at).is_some_and(|most| most > 0))
             }
@@ -43,6 +57,30 @@ impl CountShape {
                 number(shown) == Some(1) && number(limit) == Some(1)
             }
         }
+    }
+}
+
+impl GroupedRows {
+    /// OFFSET and LIMIT. `None`: one is no plain number.
+    #[must_use]
+    pub fn part(&self, of: FeedStatement<'_>) -> Option<(u64, u64)> {
+        let number = |at: Option<usize>, without: u64| match at {
+            Some(at) => of.row_count(at),
+            None => Some(without),
+        };
+        let limit = number(self.limit, u64::MAX).filter(|limit| *limit > 0)?;
+        Some((number(self.offset, 0)?, limit))
+    }
+}
+
+impl AggregateFunction {
+    /// True if an author's number is an id.
+    #[must_use]
+    pub fn is_of_ids(self) -> bool {
+        matches!(
+            self,
+            AggregateFunction::Newest | AggregateFunction::NewestOfEach(_)
+        )
     }
 }
 
@@ -167,7 +205,7 @@ pub(crate) fn count_shape(
     Ok(StatementShape {
         count: Some(CountShape {
             function: count.function,
-            from: count.from,
+            from: Some(count.from),
             distinct: copies || query.distinct || !query.group.is_empty(),
         }),
         bounds: Vec::new(),
@@ -249,16 +287,27 @@ impl StatementShape {
         authors: &[u64],
     ) -> Option<String> {
         let count = self.count?;
-        let table = self.message_name(of)?;
+        let table = match count.from {
+            Some(_) => self.message_name(of)?,
+            None => quoted(&feed.message),
+        };
         let author = format!("{table}.{}", quoted(&feed.author));
         let number = match count.distinct {
-            _ if count.function == AggregateFunction::Newest => {
+            _ if count.function.is_of_ids() => {
                 format!("MAX({table}.{})", quoted(&feed.id))
             }
             true => format!("COUNT(DISTINCT {table}.{})", quoted(&feed.id)),
             false => "COUNT(*)".to_owned(),
         };
-        let rows = self.rows_where(of, &feed.author, authors)?;
+        let rows = match count.from {
+            Some(_) => self.rows_where(of, &feed.author, authors)?,
+            None => {
+                let mut rows = format!("FROM {table} WHERE {author} IN (");
+                push_list(&mut rows, authors);
+                rows.push(')');
+                rows
+            }
+        };
         Some(format!(
             "SELECT {author}, {number} {rows} GROUP BY {author}"
         ))
@@ -289,7 +338,7 @@ impl StatementShape {
     fn row_bytes(&self, of: FeedStatement<'_>) -> Option<(usize, usize)> {
         let words = &of.words.words;
         let last = self.sites.first()?.filter_end.checked_sub(1)?;
-        Some((words.get(self.count?.from)?.start, words.get(last)?.end))
+        Some((words.get(self.count?.from?)?.start, words.get(last)?.end))
     }
 
     /// FROM and WHERE, with the condition that a column of the message has one of these values.

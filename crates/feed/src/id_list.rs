@@ -8,11 +8,13 @@
 use crate::binding::{FeedColumnTypes, FeedStatement};
 use crate::definition::TieOrder;
 use crate::equalities::conditions_of_every_row;
-use crate::joined_tables::{JoinedRowReference, ReferenceKeySource};
+use crate::joined_tables::ReferenceKeySource;
 use crate::query::{
-    ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, SelectCondition, SelectItem,
+    ConditionKind, FeedSelect, LiteralList, MessageSelection, Operand, OrderKey, SelectCondition,
+    SelectItem,
 };
 use crate::refusal::NarrowingRefusal;
+use crate::row_dependencies::RowDependencies;
 use crate::schema::Schema;
 use crate::scope::{NameScope, ScopedColumn};
 use crate::shape::{
@@ -31,7 +33,7 @@ pub struct IdListShape {
 
 /// The order of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IdOrder {
+pub(crate) enum IdOrder {
     Ascending,
     Descending,
     /// The server's own: known of one message alone.
@@ -55,7 +57,10 @@ pub(crate) fn id_list_shape(
     let filter = query.filter.as_ref().map(|(_, filter)| filter);
     let holds = conditions_of_every_row(&query.sources, filter);
     let list = holds.iter().find_map(|one| id_list_of(one, id, &scope));
-    let list = list.ok_or(NarrowingRefusal::Order)?;
+    let list = list.ok_or(match query.order.is_empty() {
+        true => NarrowingRefusal::Order,
+        false => NarrowingRefusal::Limit,
+    })?;
     let order = match query.order.first() {
         Some(first) => IdOrder::of(first, query, &scope, id)?,
         None if feed.ties == TieOrder::Id => IdOrder::Ascending,
@@ -63,20 +68,12 @@ pub(crate) fn id_list_shape(
         None => IdOrder::Unknown,
     };
     let page = FeedSelect {
-        id_list: Some(list.clone()),
+        selection: MessageSelection::Ids(list.clone()),
         ..query.clone()
     };
     let (shape, _) = select_shape(&page, words, feed, &[], schema)?;
-    let shows = |column: &str| {
-        let of = message_column(feed, &scope, column);
-        of.is_ok_and(|of| query.items.iter().any(|item| scope.shows(item, of)))
-    };
-    let is_known = |row: &JoinedRowReference| match &row.key_source {
-        ReferenceKeySource::Author => false,
-        ReferenceKeySource::Column(column) => shows(column),
-    };
     let dependencies = shape.row_dependencies.as_ref();
-    if !dependencies.is_some_and(|it| it.joined_rows.iter().all(is_known)) {
+    if !dependencies.is_some_and(|it| shows_joined_keys(it, query, feed, &scope)) {
         return Err(NarrowingRefusal::Joins);
     }
     let adds_order = query.order.is_empty() && order == IdOrder::Ascending;
@@ -94,6 +91,24 @@ pub(crate) fn id_list_shape(
             needs_several: query.sources.iter().any(|source| source.outer.is_some()),
         }),
         ..shape
+    })
+}
+
+/// True if the rows show what refers to the rows that they are joined with: memory does not know it.
+pub(crate) fn shows_joined_keys(
+    dependencies: &RowDependencies,
+    query: &FeedSelect,
+    feed: &FeedNames,
+    scope: &NameScope<'_>,
+) -> bool {
+    let shows = |column: &str| {
+        let of = message_column(feed, scope, column);
+        of.is_ok_and(|of| query.items.iter().any(|item| scope.shows(item, of)))
+    };
+    let mut rows = dependencies.joined_rows.iter();
+    rows.all(|row| match &row.key_source {
+        ReferenceKeySource::Author => false,
+        ReferenceKeySource::Column(column) => shows(column),
     })
 }
 
@@ -152,7 +167,7 @@ fn is_read_by_id(query: &FeedSelect, scope: &NameScope<'_>, id: ScopedColumn) ->
 
 impl IdOrder {
     /// The id decides it, whatever keys follow.
-    fn of(
+    pub(crate) fn of(
         first: &OrderKey,
         query: &FeedSelect,
         scope: &NameScope<'_>,

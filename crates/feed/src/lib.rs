@@ -24,6 +24,7 @@ pub mod id_list;
 pub mod join_cardinality;
 pub mod joined_tables;
 pub mod narrowed_text;
+pub mod newest;
 pub mod normalization;
 pub mod outcome_counts;
 pub mod outer_joins;

@@ -41,8 +41,56 @@ pub struct FeedSelect {
     pub outer: Option<Box<OuterSelect>>,
     /// Its rows are counted: it has no limit.
     pub count: Option<MessageCount>,
-    /// It is read as the page of the messages with these ids.
-    pub id_list: Option<LiteralList>,
+    /// What selects its messages.
+    pub selection: MessageSelection,
+    /// It reads this SELECT, which names the newest message of each author.
+    pub newest: Option<Box<NewestSelect>>,
+}
+
+/// What selects the messages of a SELECT.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum MessageSelection {
+    /// Their authors.
+    #[default]
+    Authors,
+    /// Their ids.
+    Ids(LiteralList),
+    /// They are the newest of their authors, by these words, on which no row depends.
+    Newest(Range<usize>),
+}
+
+/// A SELECT that names the newest message of each author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewestSelect {
+    /// FROM and WHERE.
+    pub rows: FeedSelect,
+    /// The word FROM.
+    pub from: usize,
+    /// The author's column.
+    pub author: ColumnReference,
+    /// The id's column.
+    pub id: ColumnReference,
+    /// What it shows of the messages.
+    pub form: NewestForm,
+    /// Its words.
+    pub words: Range<usize>,
+}
+
+/// How a SELECT names the newest message of each author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewestForm {
+    /// `SELECT author, MAX(id) ... GROUP BY author`.
+    Grouped {
+        /// The columns, in order: true for the id's.
+        items: Vec<(bool, Option<SqlIdentifier>)>,
+    },
+    /// `SELECT *, ROW_NUMBER() OVER (PARTITION BY author ORDER BY id DESC) AS n`, of which the first are read.
+    Ranked {
+        /// The message's columns.
+        items: Vec<SelectItem>,
+        /// The rank's name.
+        rank: String,
+    },
 }
 
 /// What is shown of messages, instead of their rows.
@@ -52,6 +100,8 @@ pub enum AggregateFunction {
     Count,
     /// `MAX(id)`: the newest message.
     Newest,
+    /// `SELECT author, MAX(id) ... GROUP BY author`: that of each author, a row for each.
+    NewestOfEach(GroupedRows),
     /// `EXISTS (SELECT ...)`: whether there is any.
     Exists {
         /// The word of LIMIT's number.
@@ -64,6 +114,30 @@ pub enum AggregateFunction {
         /// LIMIT's.
         limit: usize,
     },
+}
+
+/// The rows of a SELECT that shows the newest message of each author.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupedRows {
+    /// Its columns.
+    pub columns: GroupedColumns,
+    /// The newest come first.
+    pub descending: bool,
+    /// The word of LIMIT's number.
+    pub limit: Option<usize>,
+    /// The word of OFFSET's number.
+    pub offset: Option<usize>,
+}
+
+/// The columns of a SELECT that shows the newest message of each author.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupedColumns {
+    /// The id.
+    Id,
+    /// The id, and the author.
+    IdAndAuthor,
+    /// The author, and the id.
+    AuthorAndId,
 }
 
 /// A count of a SELECT's rows, or another aggregate of them.

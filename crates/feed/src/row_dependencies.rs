@@ -17,7 +17,9 @@ use crate::bounds::{self, OrderColumns, PageBound};
 use crate::equalities::ColumnEqualities;
 use crate::id_list::id_list_of;
 use crate::joined_tables::{JoinedRowReference, JoinedTableSearch};
-use crate::query::{ColumnReference, ConditionKind, FeedSelect, SelectCondition, SelectItem};
+use crate::query::{
+    ColumnReference, ConditionKind, FeedSelect, MessageSelection, SelectCondition, SelectItem,
+};
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 use crate::words::{ListKind, WordKind};
 
@@ -25,7 +27,7 @@ use crate::words::{ListKind, WordKind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowDependencies {
     /// Words on which no row depends: the authors, the number of rows, the page's bounds.
-    independent_words: Vec<Range<usize>>,
+    pub(crate) independent_words: Vec<Range<usize>>,
     /// Conditions that only bound the page, where they are read for certain; of a count, all that bound its messages.
     pub(crate) bounds: Vec<(Range<usize>, Vec<PageBound>)>,
     /// Every message of the authors passes within the bounds, unless a list excludes its author.
@@ -57,7 +59,7 @@ impl<'a> DependencyAnalysis<'a> {
             return None;
         }
         let message = self.search.author.table;
-        let by_ids = query.id_list.is_some();
+        let by_ids = query.selection != MessageSelection::Authors;
         let is_edge = |number| !by_ids && self.search.follow_columns(number, self.scope).is_some();
         let others = self.scope.innermost_tables().iter();
         let (edges, mut others): (Vec<_>, Vec<_>) = others
@@ -69,7 +71,7 @@ impl<'a> DependencyAnalysis<'a> {
             remainder: mut rest,
             mut lists,
         } = match edges.as_slice() {
-            [] if by_ids => self.id_conditions(holds)?,
+            [] if by_ids => self.id_conditions(&query.selection, holds)?,
             [] => match self.author_conditions(holds) {
                 // Authors in other conditions are among the literals that a number depends on.
                 None if query.count.is_some() => AuthorConditions {
@@ -149,18 +151,30 @@ impl<'a> DependencyAnalysis<'a> {
         })
     }
 
-    /// The condition that the id is in a list, on which no row depends, and the other conditions.
-    fn id_conditions(&self, holds: &[&'a SelectCondition]) -> Option<AuthorConditions<'a>> {
-        let names_ids = |one: &&&SelectCondition| id_list_of(one, self.id, self.scope).is_some();
-        let list = *holds.iter().find(names_ids)?;
+    /// What selects messages by other things than their authors, on which no row depends, and the other conditions.
+    fn id_conditions(
+        &self,
+        selection: &MessageSelection,
+        holds: &[&'a SelectCondition],
+    ) -> Option<AuthorConditions<'a>> {
+        let list = match selection {
+            MessageSelection::Newest(words) => {
+                return Some(AuthorConditions {
+                    conditions: Vec::new(),
+                    independent_words: vec![words.clone()],
+                    remainder: holds.to_vec(),
+                    lists: Vec::new(),
+                });
+            }
+            _ => holds
+                .iter()
+                .find(|one| id_list_of(one, self.id, self.scope).is_some())?,
+        };
+        let others = holds.iter().filter(|one| !std::ptr::eq(**one, *list));
         Some(AuthorConditions {
             conditions: Vec::new(),
             independent_words: vec![list.words.clone()],
-            remainder: holds
-                .iter()
-                .copied()
-                .filter(|one| !std::ptr::eq(*one, list))
-                .collect(),
+            remainder: others.copied().collect(),
             lists: Vec::new(),
         })
     }

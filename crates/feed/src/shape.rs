@@ -8,13 +8,14 @@ use crate::count::{CountShape, count_shape};
 use crate::definition::TieOrder;
 use crate::equalities::{ColumnEqualities, conditions_of_every_row};
 use crate::id_list::{IdListShape, id_list_shape};
+use crate::newest::{NewestShape, newest_shape, unsurpassed_shape};
 use crate::outer_select::{PageColumns, outer_shape};
 use crate::plain_check::{LiteralCheck, PlainCheck};
 use crate::plan_dependence::{self, PlanDependence};
-use crate::postings::{self, PostingSearch, PostingSelection};
+use crate::postings::{self, PostingSearch, PostingSelection, SelectionByFeed};
 use crate::query::{
-    ConditionKind, FeedSelect, LiteralList, Operand, OrderKey, SelectCondition, SelectItem,
-    SqlIdentifier,
+    ConditionKind, FeedSelect, LiteralList, MessageSelection, Operand, OrderKey, SelectCondition,
+    SelectItem, SqlIdentifier,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::row_dependencies::{self, RowDependencies};
@@ -48,6 +49,8 @@ pub struct FeedNames {
 pub struct StatementShape {
     /// Where the table of messages is read: once in each SELECT of a UNION.
     pub sites: Vec<NarrowingSite>,
+    /// The word that names the table of messages whose rows are shown.
+    pub shown_table: usize,
     /// The authors.
     pub authors: AuthorSelection,
     /// What it selects by the columns of other feeds over the same messages.
@@ -86,6 +89,8 @@ pub struct StatementShape {
     pub count: Option<CountShape>,
     /// It names its messages by their ids.
     pub id_list: Option<IdListShape>,
+    /// Its messages are the newest of their authors.
+    pub newest: Option<NewestShape>,
 }
 
 /// A place in the statement that reads the table of messages.
@@ -147,6 +152,12 @@ pub fn shape_of_postings(
 ) -> Result<StatementShape, NarrowingRefusal> {
     if let Some(count) = query.count {
         return count_shape(query, count, words, feed, schema);
+    }
+    if let Some(newest) = &query.newest {
+        return newest_shape(query, newest, words, feed, schema);
+    }
+    if let Ok(shape) = unsurpassed_shape(query, words, feed, schema) {
+        return Ok(shape);
     }
     if query.limit.is_none() {
         return id_list_shape(query, words, feed, schema);
@@ -253,9 +264,10 @@ pub(crate) fn select_shape(
     {
         return Err(NarrowingRefusal::Types);
     }
-    let precision = match &query.id_list {
-        Some(_) => OrderPrecision::Total,
-        None => order_precision(query, &scope, key, id)?,
+    let by_authors = query.selection == MessageSelection::Authors;
+    let precision = match by_authors {
+        true => order_precision(query, &scope, key, id)?,
+        false => OrderPrecision::Total,
     };
     let lacks_id = matches!(
         precision,
@@ -348,13 +360,11 @@ pub(crate) fn select_shape(
         own: search,
         others: posting_searches(others, &search, message, &scope),
     };
-    let (authors, postings) = match &query.id_list {
-        Some(_) => (AuthorSelection::default(), Vec::new()),
-        None => {
-            let selected = searches.of_rows(&holds, &scope, &equal);
-            selected.ok_or(NarrowingRefusal::Authors)?
-        }
+    let selected = match by_authors {
+        true => searches.of_rows(&holds, &scope, &equal),
+        false => Some(SelectionByFeed::default()),
     };
+    let (authors, postings) = selected.ok_or(NarrowingRefusal::Authors)?;
     let order = match key {
         Some(key) => OrderColumns { key, id: Some(id) },
         None => OrderColumns { key: id, id: None },
@@ -388,10 +398,14 @@ pub(crate) fn select_shape(
         schema,
         equal: &written_equal,
         holds: &written_holds,
-        listed: query.id_list.as_ref().map(|_| id),
+        listed: matches!(query.selection, MessageSelection::Ids(_)).then_some(id),
     };
     let shown = shown_columns(query, &scope, message);
     let outer = query.outer.as_deref();
+    let qualifier = match &message.source.alias {
+        Some(alias) => alias.word,
+        None => message.source.table.word,
+    };
     let shape = StatementShape {
         plan_dependence: match outer {
             Some(outer) => plan_dependence::of_outer(outer),
@@ -402,11 +416,10 @@ pub(crate) fn select_shape(
         row_dependencies: dependencies,
         count: None,
         id_list: None,
+        newest: None,
+        shown_table: qualifier,
         sites: vec![NarrowingSite {
-            qualifier: match &message.source.alias {
-                Some(alias) => alias.word,
-                None => message.source.table.word,
-            },
+            qualifier,
             filter: query.filter.as_ref().map(|(at, _)| *at),
             filter_end: query.filter_end,
         }],

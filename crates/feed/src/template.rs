@@ -43,6 +43,8 @@ pub struct Template {
     pub posting_feeds: Vec<(FeedId, FeedColumnTypes)>,
     /// The tables of joined rows, as [`crate::row_dependencies::RowDependencies::joined_rows`] orders them.
     pub joined_tables: Arc<[TableId]>,
+    /// The template of its authors' newest ids, if it shows these messages.
+    pub newest: Option<Arc<Template>>,
     /// The tables of author lists, as [`crate::row_dependencies::RowDependencies::lists`] orders them.
     pub list_tables: Arc<[TableId]>,
     counters: OutcomeCounters,
@@ -146,6 +148,7 @@ impl Template {
             tables,
             row_cache: Arc::default(),
             posting_feeds: Vec::new(),
+            newest: None,
             joined_tables: Arc::default(),
             list_tables: Arc::default(),
             counters: OutcomeCounters::default(),
@@ -160,6 +163,15 @@ impl Template {
         Template {
             joined_tables: joined.into(),
             list_tables: lists.into(),
+            ..self
+        }
+    }
+
+    /// Sets the template of its authors' newest ids.
+    #[must_use]
+    pub fn with_newest(self, newest: Option<Template>) -> Template {
+        Template {
+            newest: newest.map(Arc::new),
             ..self
         }
     }
@@ -440,8 +452,9 @@ impl FeedSelect {
             let filter = outer.filter.iter();
             filter.for_each(|filter| collect_condition(filter, &mut named));
         }
-        let others = self.union.iter().flat_map(FeedSelect::tables);
-        named.extend(others);
+        let newest = self.newest.iter().map(|newest| &newest.rows);
+        let others = self.union.iter().chain(newest);
+        named.extend(others.flat_map(FeedSelect::tables));
         named.sort();
         named.dedup();
         named

@@ -286,7 +286,7 @@ impl FeedWorker<'_> {
         let known = state.databases.get(database)?;
         let (version, tables) = (known.version(), known.tables());
         let counted = &state.templates.peek(key)?.counted;
-        let template = |at: usize, names: FeedNames, types, mut shape: StatementShape, others| {
+        let template_of = |at: usize, names: &FeedNames, types, mut shape: StatementShape| {
             let keeps = self
                 .feeds
                 .rows_section
@@ -297,15 +297,24 @@ impl FeedWorker<'_> {
                 shape.row_dependencies = None;
             }
             let (joined, lists) = joined.unwrap_or_default();
+            let (number, named) = (FeedId(self.feeds.first_number + at), named.clone());
+            let database = tables.database.clone();
+            let template = Template::new(number, database, names.clone(), types, shape, named);
+            template.with_tables(joined, lists)
+        };
+        let template = |at: usize, names: FeedNames, types, shape: StatementShape, others| {
             let counted = OutcomeCounters {
                 template: Arc::clone(counted),
                 feed: state.feeds.get(at).map(|feed| Arc::clone(&feed.counted)),
             };
-            let (number, named) = (FeedId(self.feeds.first_number + at), named.clone());
-            let database = tables.database.clone();
-            let template = Template::new(number, database, names, types, shape, named);
-            let template = template.with_posting_feeds(others);
-            Arc::new(template.with_tables(joined, lists).with_counters(counted))
+            let numbers = shape
+                .newest
+                .as_ref()
+                .map(|newest| (*newest.numbers).clone());
+            let newest = numbers.map(|numbers| template_of(at, &names, types, numbers));
+            let template = template_of(at, &names, types, shape);
+            let template = template.with_posting_feeds(others).with_newest(newest);
+            Arc::new(template.with_counters(counted))
         };
         let mut summary = FeedMatchSummary::default();
         // Feeds that hold a part of the messages at most.

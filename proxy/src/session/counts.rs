@@ -2,33 +2,104 @@
 
 use std::sync::Arc;
 
+use super::memory_access::CandidateScope;
 use super::state::Session;
 use crate::binlog::{Binlog, CachedTimeline, CandidateMessages, CandidateRequest, ReplicationMark};
+use crate::feeds::FeedRegistry;
+use headwater_feed::query::AggregateFunction;
 use headwater_rows::RowCache;
 use headwater_session::author_lists::ListedAuthors;
 use headwater_session::feed_decision::count::{
     CountedWindow, MAX_COUNTED_AUTHORS, cached_count, cached_outcome,
 };
 use headwater_session::feed_decision::{
-    AuthorListQuery, CountAnswer, CountFill, CountGaps, CountUnit, FeedCountRequest,
-    FeedRelayReason,
+    AuthorListQuery, CandidateSet, CountAnswer, CountFill, CountGaps, CountTotal, CountUnit,
+    FeedCountRequest, FeedRelayReason, NewestRequest,
 };
 use headwater_timeline::index::RowKey;
 
 /// Where the numbers of a count are, and the moment before they were looked for.
 #[derive(Debug)]
 pub(super) struct CountScope {
-    timeline: Arc<CachedTimeline>,
-    mark: ReplicationMark,
+    pub(super) timeline: Arc<CachedTimeline>,
+    pub(super) mark: ReplicationMark,
+}
+
+/// The newest messages of single authors as cached numbers have them. `None`: something is not known.
+pub(super) fn cached_newest(
+    binlog: &Binlog,
+    timeline: &CachedTimeline,
+    rows: &RowCache,
+    (request, generation): (&NewestRequest, u64),
+) -> Option<(Vec<u64>, bool)> {
+    let source = CountSource {
+        binlog,
+        timeline,
+        rows,
+        request: &request.numbers,
+        window: None,
+        generation,
+    };
+    let reading = source.newest(request)?;
+    let is_known = reading.gaps.is_none();
+    is_known.then_some((reading.ids, reading.is_complete))
 }
 
 /// What is cached of a count at one moment.
 enum CountReading {
-    /// All: the number of messages, and of authors, and what it is the sum of.
-    Total(u64, usize, CountUnit),
+    /// All.
+    Total(CountTotal),
     Gaps(CountGaps),
     /// There are too many authors, or a list of them is too long.
     TooMany,
+}
+
+/// The authors of a count, and the numbers that are cached of them.
+struct AuthorNumbers {
+    /// All, whatever lists exclude.
+    authors: Vec<u64>,
+    /// The number of each.
+    numbers: Vec<(u64, u64)>,
+    gaps: CountGaps,
+}
+
+/// The newest messages of single authors, at one moment.
+struct NewestReading {
+    ids: Vec<u64>,
+    /// There are no others.
+    is_complete: bool,
+    authors: Vec<u64>,
+    gaps: Option<Box<CountGaps>>,
+}
+
+/// What the newest messages of single authors depend on besides their follows: the changed rows that would make others of them.
+#[derive(Debug)]
+pub(super) struct NewestScope {
+    rows: Vec<RowKey>,
+}
+
+impl NewestScope {
+    pub(super) fn of(
+        timeline: &CachedTimeline,
+        request: &FeedCountRequest,
+        authors: &[u64],
+    ) -> NewestScope {
+        let mut rows: Vec<RowKey> = request.lists().iter().map(|list| list.whose).collect();
+        for author in authors {
+            rows.push(RowKey::author(timeline.id(), *author));
+            let joined = request.template.joined_tables.iter();
+            rows.extend(joined.map(|table| RowKey {
+                table: *table,
+                id: *author,
+            }));
+        }
+        NewestScope { rows }
+    }
+
+    /// True if nothing has changed since the mark.
+    pub(super) fn is_unchanged(&self, binlog: &Binlog, mark: ReplicationMark) -> bool {
+        binlog.are_rows_unchanged(mark, self.rows.iter().copied())
+    }
 }
 
 /// What a count is read from.
@@ -70,11 +141,7 @@ impl CountSource<'_> {
     /// `None`: a reader's follows or messages are not in memory.
     fn read(&self) -> Option<CountReading> {
         let request = self.request;
-        let list = |list: &AuthorListQuery| {
-            list.cache_key(&request.template, self.generation)
-                .lookup(self.rows)
-        };
-        let lists: KnownLists = request.lists().iter().map(list).collect();
+        let lists = self.lists();
         if lists.iter().any(|list| matches!(list, Some(None))) {
             return Some(CountReading::TooMany);
         }
@@ -89,21 +156,34 @@ impl CountSource<'_> {
 
     /// The sum over the authors. `None`: a reader's follows are not in memory.
     fn read_numbers(&self, lists: KnownLists) -> Option<CountReading> {
+        let mut total = 0_u64;
+        let AuthorNumbers { gaps, numbers, .. } = match self.numbers(lists)? {
+            Ok(numbers) => numbers,
+            Err(reading) => return Some(reading),
+        };
+        for (author, number) in &numbers {
+            let copies = number.checked_mul(self.copies(&gaps.lists, *author))?;
+            total = self.request.add(total, copies)?;
+        }
+        let shows_each = matches!(self.request.function(), AggregateFunction::NewestOfEach(_));
+        let each = if shows_each { numbers } else { Vec::new() };
+        Some(gaps_or_total(gaps, (total, each)))
+    }
+
+    /// The cached number of each author who passes the lists. `None`: a reader's follows are not in memory.
+    fn numbers(&self, lists: KnownLists) -> Option<Result<AuthorNumbers, CountReading>> {
         let request = self.request;
         let authors = self.authors()?;
         if authors.len() > MAX_COUNTED_AUTHORS {
-            return Some(CountReading::TooMany);
+            return Some(Err(CountReading::TooMany));
         }
         let key = request.cache_key(CountUnit::Authors, self.generation);
         let of = (self.timeline.id(), key);
         let joined = &request.template.joined_tables;
-        let (mut total, mut missing) = (0_u64, Vec::new());
+        let (mut numbers, mut missing) = (Vec::new(), Vec::new());
         for author in authors.iter().filter(|author| passes(&lists, **author)) {
             match cached_count(self.rows, of, *author, joined) {
-                Some(number) => {
-                    let copies = number.checked_mul(self.copies(&lists, *author))?;
-                    total = request.add(total, copies)?;
-                }
+                Some(number) => numbers.push((*author, number)),
                 None => missing.push(*author),
             }
         }
@@ -115,7 +195,41 @@ impl CountSource<'_> {
             lists,
             generation: self.generation,
         };
-        Some(gaps_or_total(gaps, total))
+        Some(Ok(AuthorNumbers {
+            authors,
+            numbers,
+            gaps,
+        }))
+    }
+
+    /// The newest messages of single authors, or what is not known of them. `None`: memory cannot tell.
+    fn newest(&self, request: &NewestRequest) -> Option<NewestReading> {
+        let lists = self.lists();
+        if lists.iter().any(|list| matches!(list, Some(None))) {
+            return None;
+        }
+        let AuthorNumbers {
+            authors,
+            numbers,
+            gaps,
+        } = self.numbers(lists)?.ok()?;
+        let passing = numbers.iter().filter(|(_, number)| *number > 0).count();
+        Some(NewestReading {
+            ids: request.ids(numbers.into_iter().map(|(_, number)| number)),
+            is_complete: request.limit.is_none_or(|limit| passing <= limit),
+            authors,
+            gaps: (!gaps.is_complete()).then(|| Box::new(gaps)),
+        })
+    }
+
+    /// The authors of each list, as far as they are cached.
+    fn lists(&self) -> KnownLists {
+        let request = self.request;
+        let list = |list: &AuthorListQuery| {
+            list.cache_key(&request.template, self.generation)
+                .lookup(self.rows)
+        };
+        request.lists().iter().map(list).collect()
     }
 
     /// The sum over all messages of the window.
@@ -154,7 +268,7 @@ impl CountSource<'_> {
             lists,
             generation: self.generation,
         };
-        Some(gaps_or_total(gaps, total))
+        Some(gaps_or_total(gaps, (total, Vec::new())))
     }
 
     /// How many edges lead to the author, each of which counts.
@@ -172,17 +286,105 @@ fn passes(lists: &KnownLists, author: u64) -> bool {
     known.all(|list| list.passes(author))
 }
 
-fn gaps_or_total(gaps: CountGaps, total: u64) -> CountReading {
-    let is_known = gaps.authors.is_empty()
-        && gaps.messages.is_empty()
-        && gaps.lists.iter().all(Option::is_some);
-    match is_known {
-        true => CountReading::Total(total, gaps.all_authors, gaps.unit),
+fn gaps_or_total(gaps: CountGaps, (total, each): (u64, Vec<(u64, u64)>)) -> CountReading {
+    match gaps.is_complete() {
+        true => CountReading::Total(CountTotal {
+            total,
+            each,
+            authors: gaps.all_authors,
+            unit: gaps.unit,
+            generation: gaps.generation,
+        }),
         false => CountReading::Gaps(gaps),
     }
 }
 
+/// Where the numbers of a request are: its timeline, in memory with the readers' follows. `None`: it is not.
+async fn locate_numbers(
+    binlog: &Binlog,
+    feeds: &FeedRegistry,
+    request: &FeedCountRequest,
+) -> Option<Arc<CachedTimeline>> {
+    let timeline = feeds.cached_timeline(request.template.feed, &request.template.database)?;
+    for reader in &request.readers {
+        let is_there = binlog.follow_list(&timeline, *reader).is_some();
+        if !is_there && !binlog.load_list(&timeline, *reader).await {
+            return None;
+        }
+    }
+    // What the log does not tell of yet cannot be cached.
+    let lists = request.lists().iter().map(|list| list.whose.table);
+    let joined = request.template.joined_tables.iter().copied();
+    binlog.are_streamed(lists.chain(joined)).then_some(timeline)
+}
+
 impl Session {
+    /// The newest messages of single authors as memory has them, as candidates, or what is not known of them.
+    pub(super) async fn newest_candidates(
+        &mut self,
+        request: &NewestRequest,
+    ) -> Option<Result<(CandidateSet, CandidateScope), FeedRelayReason>> {
+        let feeds = Arc::clone(self.shared.feeds.as_ref()?);
+        let binlog: Arc<Binlog> = Arc::clone(self.shared.binlog.as_ref()?);
+        let rows = Arc::clone(binlog.row_cache()?);
+        let identity = self.machine.commands()?.state.server()?.to_vec();
+        let numbers = &request.numbers;
+        let timeline = locate_numbers(&binlog, &feeds, numbers).await?;
+        for may_wait in [true, false] {
+            // Before the read: a change between the two counts as a change since the mark.
+            let mark = binlog.mark_of(&timeline, &identity)?;
+            let source = CountSource {
+                binlog: &binlog,
+                timeline: &timeline,
+                rows: &rows,
+                request: numbers,
+                window: None,
+                generation: mark.generation(),
+            };
+            let Some(NewestReading {
+                ids,
+                is_complete,
+                authors,
+                gaps,
+            }) = source.newest(request)
+            else {
+                return Some(Err(FeedRelayReason::TooMany));
+            };
+            let most = self.shared.limits.candidates;
+            if ids.len() > most {
+                return Some(Err(FeedRelayReason::TooMany));
+            }
+            // What the server would tell of messages whose change may not be readable yet cannot be cached.
+            if gaps
+                .as_ref()
+                .is_some_and(|gaps| !source.is_readable(mark, gaps))
+            {
+                if may_wait && binlog.prove().await {
+                    continue;
+                }
+                return Some(Err(FeedRelayReason::Changed));
+            }
+            let candidates = CandidateSet {
+                ids,
+                exhaustive: is_complete,
+                tied: false,
+                authors: authors.len(),
+                written_by: Vec::new(),
+                author_lists: Vec::new(),
+                generation: source.generation,
+                gaps,
+            };
+            let scope = CandidateScope::of_newest(
+                timeline.clone(),
+                mark,
+                (numbers.readers.clone(), authors),
+                numbers,
+            );
+            return Some(Ok((candidates, scope)));
+        }
+        None
+    }
+
     /// The count as memory has it: proved to be fresh, or what is missing of it.
     pub(super) async fn count(
         &mut self,
@@ -200,20 +402,7 @@ impl Session {
         let binlog: Arc<Binlog> = Arc::clone(self.shared.binlog.as_ref()?);
         let rows = Arc::clone(binlog.row_cache()?);
         let identity = self.machine.commands()?.state.server()?.to_vec();
-        let database = &request.template.database;
-        let timeline = feeds.cached_timeline(request.template.feed, database)?;
-        for reader in &request.readers {
-            let is_there = binlog.follow_list(&timeline, *reader).is_some();
-            if !is_there && !binlog.load_list(&timeline, *reader).await {
-                return None;
-            }
-        }
-        // What the log does not tell of yet cannot be cached.
-        let lists = request.lists().iter().map(|list| list.whose.table);
-        let joined = request.template.joined_tables.iter().copied();
-        if !binlog.are_streamed(lists.chain(joined)) {
-            return None;
-        }
+        let timeline = locate_numbers(&binlog, &feeds, request).await?;
         let window = request.window.as_ref().map(|window| CandidateRequest {
             readers: request.readers.clone(),
             authors: request.authors.clone(),
@@ -232,7 +421,6 @@ impl Session {
                 window: window.as_ref(),
                 generation: mark.generation(),
             };
-            let generation = source.generation;
             let mut reading = source.read();
             if let (None, Some(window)) = (&reading, &window) {
                 // Loads what is missing.
@@ -251,12 +439,7 @@ impl Session {
                 reading => reading,
             };
             let answer = match answer {
-                CountReading::Total(total, authors, unit) => CountAnswer::Total {
-                    total,
-                    authors,
-                    unit,
-                    generation,
-                },
+                CountReading::Total(counted) => CountAnswer::Total(counted),
                 // What the server would tell of messages whose change may not be readable yet cannot be cached.
                 CountReading::Gaps(gaps) if !source.is_readable(mark, &gaps) => {
                     if may_wait && binlog.prove().await {

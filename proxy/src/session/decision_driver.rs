@@ -173,6 +173,9 @@ impl Session {
                         Ok((candidates, found)) => (Ok(candidates), Some(found)),
                         Err(reason) => (Err(reason), None),
                     };
+                    if candidates.as_ref().is_ok_and(|it| it.gaps.is_some()) {
+                        count_scope = found.as_ref().map(CandidateScope::count_scope);
+                    }
                     scope = found;
                     FeedInput::Candidates(candidates)
                 }

@@ -194,7 +194,7 @@ impl Session {
         }
     }
 
-    /// False: nothing but a list of values made the statement look like one of a feed.
+    /// False: only a list of values, or groups, made the statement look like one of a feed.
     fn is_of_feed(&mut self, decision: &FeedDecision) -> bool {
         let capabilities = self.machine.commands().map(|it| it.capabilities);
         let text = capabilities.and_then(|capabilities| decision.text(capabilities));

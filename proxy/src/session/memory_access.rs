@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use headwater_rows::PageSource;
 
+use super::counts::{CountScope, NewestScope, cached_newest};
 use super::decision_driver::DecisionPurpose;
 use super::feed_statements::page_reply;
 use super::state::Session;
@@ -16,7 +17,7 @@ use headwater_session::author_lists::passing_messages;
 use headwater_session::cached_rows::{CacheFill, CachedPage};
 use headwater_session::call_decision::{AnsweredCall, TimelineRequest};
 use headwater_session::feed_decision::{
-    CachedPageRequest, CandidateSet, FeedCandidateRequest, FeedRelayReason,
+    CachedPageRequest, CandidateSet, FeedCandidateRequest, FeedCountRequest, FeedRelayReason,
 };
 use headwater_timeline::definition::{DefinitionId, TimelineDefinition};
 use headwater_timeline::index::TimelinePage;
@@ -68,6 +69,8 @@ pub(super) struct CandidateScope {
     own: CandidateSource,
     /// The lists of other feeds.
     others: Vec<CandidateSource>,
+    /// What the newest messages of single authors depend on besides.
+    newest: Option<NewestScope>,
 }
 
 /// A timeline, the readers and authors whose messages are candidates, and the moment at which memory named them.
@@ -86,6 +89,43 @@ impl CandidateSource {
 }
 
 impl CandidateScope {
+    /// The scope of the newest messages of single authors.
+    pub(super) fn of_newest(
+        timeline: Arc<CachedTimeline>,
+        mark: ReplicationMark,
+        (readers, authors): (Vec<u64>, Vec<u64>),
+        numbers: &FeedCountRequest,
+    ) -> CandidateScope {
+        CandidateScope {
+            newest: Some(NewestScope::of(&timeline, numbers, &authors)),
+            own: CandidateSource {
+                timeline,
+                readers,
+                authors,
+                mark,
+            },
+            others: Vec::new(),
+        }
+    }
+
+    /// Where numbers of its authors are to be cached.
+    pub(super) fn count_scope(&self) -> CountScope {
+        CountScope {
+            timeline: Arc::clone(&self.own.timeline),
+            mark: self.own.mark,
+        }
+    }
+
+    /// True if nothing that it depends on has changed since memory named the candidates.
+    fn is_unchanged(&self, binlog: &Binlog) -> bool {
+        let mut sources = self.sources();
+        sources.all(|source| source.is_unchanged(binlog, source.mark))
+            && self
+                .newest
+                .as_ref()
+                .is_none_or(|newest| newest.is_unchanged(binlog, self.own.mark))
+    }
+
     fn sources(&self) -> impl Iterator<Item = &CandidateSource> {
         std::iter::once(&self.own).chain(&self.others)
     }
@@ -298,15 +338,22 @@ impl Session {
                 written_by: Vec::new(),
                 author_lists: Vec::new(),
                 generation: mark.generation(),
+                gaps: None,
             };
-            let own = CandidateSource {
-                timeline,
-                readers: Vec::new(),
-                authors: Vec::new(),
-                mark,
+            let scope = CandidateScope {
+                own: CandidateSource {
+                    timeline,
+                    readers: Vec::new(),
+                    authors: Vec::new(),
+                    mark,
+                },
+                others: Vec::new(),
+                newest: None,
             };
-            let others = Vec::new();
-            return Some(Ok((candidates, CandidateScope { own, others })));
+            return Some(Ok((candidates, scope)));
+        }
+        if let Some(newest) = &request.newest {
+            return self.newest_candidates(newest).await;
         }
         let mut own_request = candidate_query(request);
         // Lists of several feeds are cut once they are merged.
@@ -326,6 +373,7 @@ impl Session {
                 mark: candidates.mark,
             },
             others: Vec::new(),
+            newest: None,
         };
         if let Some(whole) = &whole_request {
             let mut lists = vec![candidates.messages];
@@ -365,6 +413,7 @@ impl Session {
                 })
                 .collect(),
             generation,
+            gaps: None,
         };
         if snapshot {
             // Current candidates are valid for the snapshot if nothing has changed since before it.
@@ -386,10 +435,7 @@ impl Session {
     /// Proves that nothing about the candidates has changed since memory named them. `None`: something has, or may have.
     pub(super) async fn prove_unchanged(&mut self, scope: CandidateScope) -> Option<ProofMoment> {
         let binlog = self.shared.binlog.clone()?;
-        let unchanged = binlog.prove().await
-            && scope
-                .sources()
-                .all(|source| source.is_unchanged(&binlog, source.mark));
+        let unchanged = binlog.prove().await && scope.is_unchanged(&binlog);
         let CandidateSource { timeline, mark, .. } = scope.own;
         (unchanged && self.confirm_no_functions(true)).then_some(ProofMoment { timeline, mark })
     }
@@ -426,20 +472,29 @@ impl Session {
         }
         let frame = &request.envelope;
         let make = |named: &CandidateMessages| {
-            let front = (frame.head_packets.clone(), frame.sequence);
             let listed_ids = listed_ids_of(&named.ids, &named.authors)?;
             let listed_ids = listed_ids.as_deref().unwrap_or(&named.ids);
+            let front = (frame.head_packets.clone(), frame.sequence);
             rows.page(of, listed_ids, named.is_complete, part, front)
         };
         let proves = binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
-        let page = match &request.candidates.ids {
-            Some(ids) => {
-                let front = || (frame.head_packets.clone(), frame.sequence);
+        let front = || (frame.head_packets.clone(), frame.sequence);
+        let page = match (&request.candidates.ids, &request.candidates.newest) {
+            (Some(ids), _) => {
                 let make = || rows.page(of, ids, true, part, front());
                 let page = binlog.read_consistently(timeline, &identity, proves, make);
                 page.await?
             }
-            None => {
+            (None, Some(newest)) => {
+                let make = || {
+                    let newest = (newest, request.generation);
+                    let (ids, all) = cached_newest(&binlog, timeline, &rows, newest)?;
+                    rows.page(of, &ids, all, part, front())
+                };
+                let page = binlog.read_consistently(timeline, &identity, proves, make);
+                page.await?
+            }
+            (None, None) => {
                 let candidates = candidate_query(&request.candidates);
                 let page = binlog.cached_page(timeline, &identity, &candidates, proves, make);
                 page.await?

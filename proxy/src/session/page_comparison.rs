@@ -72,16 +72,10 @@ fn comparable_payload(
 
 /// The reply of a count that memory knows, with an envelope that the server sent.
 fn count_page(request: &FeedCountRequest, answer: &CountAnswer) -> Option<EnvelopedPage> {
-    let CountAnswer::Total {
-        total,
-        authors,
-        unit,
-        generation,
-    } = *answer
-    else {
+    let CountAnswer::Total(counted) = answer else {
         return None;
     };
-    let (page, envelope) = request.page(total, (authors, unit), generation)?;
+    let (page, envelope) = request.page(counted)?;
     Some(EnvelopedPage { page, envelope })
 }
 

@@ -224,6 +224,9 @@ impl WordReader<'_> {
 
     /// A SELECT within a condition. `exists`: only whether it has a row matters.
     fn subquery(&mut self, exists: bool) -> Result<Subquery, NarrowingRefusal> {
+        if !exists && let Some(newest) = self.newest_in_list()? {
+            return Ok(newest);
+        }
         self.nested(|reader| {
             reader.expect_keyword("SELECT")?;
             if !reader.take_keyword("DISTINCT") {

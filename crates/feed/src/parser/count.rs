@@ -36,7 +36,7 @@ impl WordReader<'_> {
             return self.any_row_select();
         }
         if self.is_next("MAX") {
-            return self.newest_select();
+            return self.largest_select();
         }
         let argument = self.count_argument()?;
         self.column_alias()?;
@@ -121,7 +121,7 @@ impl WordReader<'_> {
     }
 
     /// `MAX(id) FROM ...`.
-    fn newest_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
+    fn largest_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
         if !self.is_call() {
             return Err(self.refusal());
         }

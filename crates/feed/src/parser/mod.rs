@@ -8,6 +8,7 @@ mod count;
 mod derived_join;
 mod derived_table;
 mod id_list;
+mod newest;
 mod outer_select;
 mod word_reader;
 
@@ -82,6 +83,11 @@ fn parse_or_place(
     let mut by_ids = WordReader::new(text, words, case);
     let query = by_ids.id_list_select();
     if let Ok(query) = query.and_then(|query| by_ids.at_end(query)) {
+        return Ok(query);
+    }
+    let mut newest = WordReader::new(text, words, case);
+    let query = newest.newest_select();
+    if let Ok(query) = query.and_then(|query| newest.at_end(query)) {
         return Ok(query);
     }
     // A page may be within another SELECT.

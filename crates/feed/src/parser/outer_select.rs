@@ -69,29 +69,23 @@ impl WordReader<'_> {
 
     /// True where the next SELECT in FROM is taken for a page.
     pub(super) fn wants_page(&self) -> bool {
-        matches!(self.page, PageSearch::Wanted)
+        matches!(self.page, PageSearch::Wanted | PageSearch::NewestWanted)
     }
 
     /// `(page) name` in FROM.
     pub(super) fn page_in_from(&mut self) -> Result<TableReference, NarrowingRefusal> {
-        if !self.wants_page() {
-            return Err(NarrowingRefusal::Structure);
+        match self.page {
+            PageSearch::Wanted => self.read_page(None)?,
+            PageSearch::NewestWanted => self.read_newest(None)?,
+            _ => return Err(NarrowingRefusal::Structure),
         }
-        self.read_page(None)?;
         let table = self.optional_alias()?.ok_or(NarrowingRefusal::Structure)?;
-        if let PageSearch::Read(page) = &mut self.page {
-            page.is_named = true;
+        match &mut self.page {
+            PageSearch::Read(page) => page.is_named = true,
+            PageSearch::NewestRead(newest) => newest.is_read = true,
+            _ => {}
         }
-        Ok(TableReference {
-            database: None,
-            table,
-            alias: None,
-            is_page: true,
-            is_using: false,
-            is_flattened: false,
-            outer: None,
-            on: None,
-        })
+        Ok(page_reference(table))
     }
 
     /// A page in parentheses.
@@ -122,10 +116,12 @@ impl WordReader<'_> {
         &mut self,
         table: &SqlIdentifier,
     ) -> Result<bool, NarrowingRefusal> {
-        let PageSearch::Read(page) = &mut self.page else {
-            return Ok(false);
+        let (name, is_named) = match &mut self.page {
+            PageSearch::Read(page) => (&page.with_name, &mut page.is_named),
+            PageSearch::NewestRead(newest) => (&newest.with_name, &mut newest.is_read),
+            _ => return Ok(false),
         };
-        let Some(name) = &page.with_name else {
+        let Some(name) = name else {
             return Ok(false);
         };
         if *name != table.text {
@@ -135,10 +131,24 @@ impl WordReader<'_> {
                 false => Ok(false),
             };
         }
-        match std::mem::replace(&mut page.is_named, true) {
+        match std::mem::replace(is_named, true) {
             false => Ok(true),
             true => Err(NarrowingRefusal::Structure),
         }
+    }
+}
+
+/// The reference to a page in FROM.
+pub(super) fn page_reference(table: SqlIdentifier) -> TableReference {
+    TableReference {
+        database: None,
+        table,
+        alias: None,
+        is_page: true,
+        is_using: false,
+        is_flattened: false,
+        outer: None,
+        on: None,
     }
 }
 

@@ -7,7 +7,7 @@ use headwater_sql::keyword::is_reserved;
 use headwater_sql::lexer::Lexer;
 
 use super::derived_join::DerivedJoin;
-use crate::query::{FeedSelect, SqlIdentifier, Subquery};
+use crate::query::{FeedSelect, NewestSelect, SqlIdentifier, Subquery};
 use crate::refusal::NarrowingRefusal;
 use crate::words::{StatementWords, WordKind};
 
@@ -57,6 +57,20 @@ pub(super) enum PageSearch {
     Wanted,
     /// The page.
     Read(Box<PageOfFeed>),
+    /// The first SELECT in FROM or IN is taken for one that names the newest message of each author.
+    NewestWanted,
+    /// That SELECT.
+    NewestRead(Box<NewestOfFeed>),
+}
+
+/// A SELECT in parentheses that names the newest message of each author.
+#[derive(Debug)]
+pub(super) struct NewestOfFeed {
+    pub(super) select: NewestSelect,
+    /// The name that WITH gives it.
+    pub(super) with_name: Option<String>,
+    /// FROM or IN reads it.
+    pub(super) is_read: bool,
 }
 
 /// A page in parentheses.

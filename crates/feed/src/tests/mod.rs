@@ -7,6 +7,7 @@ mod counts;
 mod id_lists;
 mod narrowed_text;
 mod nested;
+mod newest;
 mod orders;
 mod postings;
 mod shapes;

@@ -38,6 +38,8 @@ pub struct CachedPageRequest {
     pub exhaustive: bool,
     /// The rows' cache key.
     pub cache_key: CacheKey,
+    /// The generation of the log.
+    pub generation: u64,
     /// The timelines of the joined tables.
     pub joined_tables: Arc<[TableId]>,
     /// Author lists besides the reader's follows, and the author of each message.
@@ -131,6 +133,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             named: candidates.ids.clone(),
             exhaustive: candidates.exhaustive,
             cache_key: variant,
+            generation: candidates.generation,
             joined_tables: Arc::clone(&template.joined_tables),
             lists: (!keeping.lists.is_empty()).then(|| {
                 (
@@ -199,7 +202,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let id = MessageColumn {
             database: &template.database,
             table: &names.message,
-            alias: words.text(template.shape.sites.first()?.qualifier, self.text()?),
+            alias: words.text(template.shape.shown_table, self.text()?),
             name: &names.id,
         };
         // Messages of authors who do not pass a list are not shown, whatever else holds.

@@ -14,7 +14,7 @@ use std::time::Instant;
 use headwater_feed::binding::{FeedStatement, index_numbers};
 use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::count::{is_renderable, literal_text};
-use headwater_feed::query::AggregateFunction;
+use headwater_feed::query::{AggregateFunction, GroupedColumns, GroupedRows};
 use headwater_feed::template::ExecutionChoice;
 use headwater_feed::{NarrowingRefusal, Template};
 use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
@@ -26,7 +26,7 @@ use headwater_wire::reply::layout::ResultSetParts;
 use headwater_wire::resultset::QueryReply;
 
 use super::cached_page::FeedCacheScope;
-use super::count_row::{envelope_width, row_of_value, value_of_row};
+use super::count_row::{envelope_widths, is_row_of_values, row_of_values};
 use super::index_bounds::index_range;
 use super::{
     AuthorListQuery, FeedAction, FeedContext, FeedKnowledge, FeedRelayReason, FeedReply, FeedStage,
@@ -51,6 +51,8 @@ pub struct FeedCountRequest {
     pub window: Option<CountedWindow>,
     /// The reply is one to an execution.
     binary: bool,
+    /// OFFSET and LIMIT.
+    part: (u64, u64),
     scope: FeedCacheScope,
 }
 
@@ -76,25 +78,31 @@ pub enum CountUnit {
 /// What memory knows of a count.
 #[derive(Clone, Debug)]
 pub enum CountAnswer {
-    /// The number, proved to be fresh, and of how many authors.
-    Total {
-        /// The number of messages.
-        total: u64,
-        /// How many authors they may be of.
-        authors: usize,
-        /// What it is the sum of.
-        unit: CountUnit,
-        /// The generation of the log.
-        generation: u64,
-    },
+    /// The number, proved to be fresh.
+    Total(CountTotal),
     /// Something is not cached.
     Missing(CountGaps),
     /// Memory cannot tell.
     Unavailable(FeedRelayReason),
 }
 
+/// What a count shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountTotal {
+    /// The number of messages, or another number of them.
+    pub total: u64,
+    /// Each author with a newest message, and the number above its id, where these are the rows.
+    pub each: Vec<(u64, u64)>,
+    /// How many authors they may be of.
+    pub authors: usize,
+    /// What it is the sum of.
+    pub unit: CountUnit,
+    /// The generation of the log.
+    pub generation: u64,
+}
+
 /// What is not cached of a count.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountGaps {
     /// What the count is the sum of.
     pub unit: CountUnit,
@@ -108,6 +116,16 @@ pub struct CountGaps {
     pub lists: Vec<Option<Option<ListedAuthors>>>,
     /// The generation of the log.
     pub generation: u64,
+}
+
+impl CountGaps {
+    /// True if nothing is missing.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.authors.is_empty()
+            && self.messages.is_empty()
+            && self.lists.iter().all(Option::is_some)
+    }
 }
 
 /// Numbers to cache, if nothing has changed since memory named the authors.
@@ -174,35 +192,70 @@ impl FeedCountRequest {
         &self.scope.lists
     }
 
-    /// The reply with this number, of so many authors, and what surrounds it; `None`: that is not known.
+    /// The reply with this number, and what surrounds it; `None`: that is not known.
     #[must_use]
-    pub fn page(
-        &self,
-        total: u64,
-        (authors, unit): (usize, CountUnit),
-        generation: u64,
-    ) -> Option<(CachedPage, Arc<ResultEnvelope>)> {
-        let key = self.key_in(unit, generation);
-        let kind = AuthorCountBucket::of(authors).number();
+    pub fn page(&self, counted: &CountTotal) -> Option<(CachedPage, Arc<ResultEnvelope>)> {
+        let key = self.key_in(counted.unit, counted.generation);
+        let kind = AuthorCountBucket::of(counted.authors).number();
         let (_, envelope) = self.template.row_cache.lookup(&key, kind)?;
+        let widths = match self.binary {
+            true => Some(envelope_widths(&envelope)?),
+            false => None,
+        };
+        let (rows, skipped) = self.rows(counted);
         let mut packets = envelope.head_packets.clone();
-        let row = match self.function() {
+        let mut sequence = envelope.sequence;
+        for row in &rows {
+            sequence = packet::encode(
+                sequence,
+                &row_of_values(row, widths.as_deref()),
+                &mut packets,
+            );
+        }
+        let rows = rows.len() as u64;
+        let page = CachedPage {
+            packets,
+            rows,
+            found_rows: skipped + rows,
+        };
+        Some((page, envelope))
+    }
+
+    /// The rows, and how many OFFSET skips.
+    fn rows(&self, counted: &CountTotal) -> (Vec<Vec<Option<u64>>>, u64) {
+        let total = counted.total;
+        let value = match self.function() {
             AggregateFunction::Count => Some(Some(total)),
             AggregateFunction::Newest => Some(total.checked_sub(1)),
             AggregateFunction::Exists { .. } => Some(Some(total.min(1))),
             AggregateFunction::AnyRow { .. } => (total > 0).then_some(Some(1)),
+            AggregateFunction::NewestOfEach(rows) => return self.grouped_rows(rows, counted),
         };
-        if let Some(value) = row {
-            let width = self.binary.then_some(envelope_width(&envelope)?);
-            packet::encode(envelope.sequence, &row_of_value(value, width), &mut packets);
+        (value.map(|value| vec![value]).into_iter().collect(), 0)
+    }
+
+    /// A row for each author who has a message.
+    fn grouped_rows(
+        &self,
+        rows: GroupedRows,
+        counted: &CountTotal,
+    ) -> (Vec<Vec<Option<u64>>>, u64) {
+        let newest = |(author, number): &(u64, u64)| Some((number.checked_sub(1)?, *author));
+        let mut each: Vec<(u64, u64)> = counted.each.iter().filter_map(newest).collect();
+        each.sort_unstable();
+        if rows.descending {
+            each.reverse();
         }
-        let rows = u64::from(row.is_some());
-        let page = CachedPage {
-            packets,
-            rows,
-            found_rows: rows,
+        let (offset, limit) = self.part;
+        let part = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let skipped = part(offset).min(each.len());
+        let shown = each.into_iter().skip(skipped).take(part(limit));
+        let row = |(id, author): (u64, u64)| match rows.columns {
+            GroupedColumns::Id => vec![Some(id)],
+            GroupedColumns::IdAndAuthor => vec![Some(id), Some(author)],
+            GroupedColumns::AuthorAndId => vec![Some(author), Some(id)],
         };
-        Some((page, envelope))
+        (shown.map(row).collect(), skipped as u64)
     }
 
     /// What is shown of the messages.
@@ -216,7 +269,7 @@ impl FeedCountRequest {
     #[must_use]
     pub fn add(&self, total: u64, number: u64) -> Option<u64> {
         match self.function() {
-            AggregateFunction::Newest => Some(total.max(number)),
+            function if function.is_of_ids() => Some(total.max(number)),
             _ => total.checked_add(number),
         }
     }
@@ -224,9 +277,9 @@ impl FeedCountRequest {
     /// What a message adds.
     #[must_use]
     pub fn number_of(&self, message: u64, copies: u64) -> u64 {
-        match self.function() {
-            AggregateFunction::Newest => message.saturating_add(1),
-            _ => copies,
+        match self.function().is_of_ids() {
+            true => message.saturating_add(1),
+            false => copies,
         }
     }
 }
@@ -290,6 +343,25 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         template: &Arc<Template>,
         statement: FeedStatement<'_>,
     ) -> Result<CountQuery, FeedRelayReason> {
+        let request = self.count_request(template, statement)?;
+        let has_window = !matches!(request.function(), AggregateFunction::NewestOfEach(_));
+        let window = has_window.then(|| self.counted_window(template, statement));
+        let request = FeedCountRequest {
+            window: window.flatten(),
+            ..request
+        };
+        Ok(CountQuery {
+            request: Arc::new(request),
+            attempts: 0,
+        })
+    }
+
+    /// A request for the numbers of all of a statement's authors.
+    pub(super) fn count_request(
+        &self,
+        template: &Arc<Template>,
+        statement: FeedStatement<'_>,
+    ) -> Result<FeedCountRequest, FeedRelayReason> {
         let authors = template.shape.bind_count(statement, template.types)?;
         let author_count = authors.authors.len() + authors.readers.len();
         if author_count > self.policy.list_authors {
@@ -304,17 +376,20 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let scope = scope.filter(|_| is_renderable(statement));
         let scope = scope.ok_or(NarrowingRefusal::Count)?;
         let lists = &dependencies.lists[..];
-        Ok(CountQuery {
-            request: Arc::new(FeedCountRequest {
-                template: Arc::clone(template),
-                readers: index_numbers(&authors.readers, template.types)?,
-                authors: index_numbers(&authors.authors, template.types)?,
-                copies: lists.iter().position(|list| list.copies),
-                window: self.counted_window(template, statement),
-                binary: self.executed.is_some(),
-                scope,
-            }),
-            attempts: 0,
+        Ok(FeedCountRequest {
+            template: Arc::clone(template),
+            readers: index_numbers(&authors.readers, template.types)?,
+            authors: index_numbers(&authors.authors, template.types)?,
+            copies: lists.iter().position(|list| list.copies),
+            window: None,
+            binary: self.executed.is_some(),
+            part: match template.shape.count.map(|count| count.function) {
+                Some(AggregateFunction::NewestOfEach(rows)) => {
+                    rows.part(statement).ok_or(NarrowingRefusal::Limit)?
+                }
+                _ => (0, u64::MAX),
+            },
+            scope,
         })
     }
 
@@ -396,12 +471,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             return self.begin();
         }
         let (authors, unit, generation) = match &answer {
-            CountAnswer::Total {
-                authors,
-                unit,
-                generation,
-                ..
-            } => (*authors, *unit, *generation),
+            CountAnswer::Total(counted) => (counted.authors, counted.unit, counted.generation),
             CountAnswer::Missing(gaps) => (gaps.all_authors, gaps.unit, gaps.generation),
             CountAnswer::Unavailable(reason) => return Err(*reason),
         };
@@ -430,10 +500,10 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             }
         }
         let gaps = match answer {
-            CountAnswer::Total { total, .. } => {
-                let page = query.request.page(total, (authors, unit), generation);
+            CountAnswer::Total(counted) => {
+                let page = query.request.page(&counted);
                 let page = page.ok_or(FeedRelayReason::Failed)?;
-                let shown = (page, total, is_first);
+                let shown = (page, counted.total, is_first);
                 return self.count_reply(&subject, &query, bucket, shown);
             }
             CountAnswer::Missing(gaps) => gaps,
@@ -452,13 +522,13 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     }
 
     /// The queries for what is missing: lists of authors, and then the numbers.
-    fn count_queries(
+    pub(super) fn count_queries(
         &self,
         subject: &ServedStatement,
         request: &FeedCountRequest,
         gaps: &CountGaps,
     ) -> Result<Vec<String>, FeedRelayReason> {
-        let template = &subject.template;
+        let template = &request.template;
         let each = request.lists().iter().zip(&gaps.lists);
         let unknown = each.filter(|(_, list)| list.is_none());
         let mut queries: Vec<String> = unknown.map(|(list, _)| list.text()).collect();
@@ -500,7 +570,20 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         gaps: &CountGaps,
         answers: Vec<QueryReply>,
     ) -> FeedTransition {
-        let request = &query.request;
+        let fill = self.count_fill(&query.request, gaps, answers)?;
+        Ok((
+            FeedStage::CachingCounts(subject, query),
+            FeedAction::CacheCounts(Box::new(fill)),
+        ))
+    }
+
+    /// What the server's replies to [`Self::count_queries`] tell.
+    pub(super) fn count_fill(
+        &mut self,
+        request: &FeedCountRequest,
+        gaps: &CountGaps,
+        answers: Vec<QueryReply>,
+    ) -> Result<CountFill, FeedRelayReason> {
         let mut answers = answers.into_iter();
         let (mut lists, mut known_lists) = (Vec::new(), Vec::new());
         for (list, known) in request.lists().iter().zip(&gaps.lists) {
@@ -516,7 +599,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 }
             });
             lists.push(QueriedAuthorList {
-                list: list.cache_key(&subject.template, gaps.generation),
+                list: list.cache_key(&request.template, gaps.generation),
                 reply,
             });
         }
@@ -531,7 +614,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             };
             self.session.state.observe(rows.end());
             // An id is cached as the number above it: 0 is none.
-            let above = u64::from(request.function() == AggregateFunction::Newest);
+            let above = u64::from(request.function().is_of_ids());
             let numbers: Option<HashMap<u64, u64>> = rows
                 .iter()
                 .map(|row| Some((row.u64(0)?, row.u64(1)?.checked_add(above)?)))
@@ -555,19 +638,15 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 .map(|(id, author)| (*id, *author, passing.contains(id)))
                 .collect();
         }
-        let fill = CountFill {
-            cache: Arc::clone(&subject.template.row_cache),
+        Ok(CountFill {
+            cache: Arc::clone(&request.template.row_cache),
             key: request.key_in(gaps.unit, gaps.generation),
             readers: request.readers.clone(),
             counts,
             messages,
-            joined_tables: Arc::clone(&subject.template.joined_tables),
+            joined_tables: Arc::clone(&request.template.joined_tables),
             lists,
-        };
-        Ok((
-            FeedStage::CachingCounts(subject, query),
-            FeedAction::CacheCounts(Box::new(fill)),
-        ))
+        })
     }
 
     /// The client gets the server's own reply; what surrounds its number is kept.
@@ -582,12 +661,13 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let envelope = reply.bytes.as_deref().and_then(|bytes| {
             let parts = ResultSetParts::read(bytes, self.session.capabilities)?;
             let envelope = envelope_of(bytes, &parts)?;
-            let width = envelope_width(&envelope)?;
+            let widths = envelope_widths(&envelope)?;
             // The rows are as they would be made.
-            let is_alike = parts.rows.len() <= 1
+            let is_grouped = matches!(query.request.function(), AggregateFunction::NewestOfEach(_));
+            let is_alike = (is_grouped || parts.rows.len() <= 1 && widths.len() == 1)
                 && parts.rows.iter().all(|row| {
                     let row = bytes.get(row.clone()).unwrap_or_default();
-                    value_of_row(row, binary.then_some(width)).is_some()
+                    is_row_of_values(row, &widths, binary)
                 });
             is_alike.then_some(envelope)
         });

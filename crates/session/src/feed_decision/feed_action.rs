@@ -79,6 +79,8 @@ pub struct FeedCandidateRequest {
     pub postings: Vec<PostingRequest>,
     /// These messages, in the order of the statement's rows, whoever wrote them.
     pub ids: Option<Vec<u64>>,
+    /// The newest message of each of these authors.
+    pub newest: Option<NewestRequest>,
     /// The messages. Where the id alone orders them, keys are 0.
     pub range: MessageRange<KeyedMessage>,
     /// The key alone orders them: candidates may not share one.
@@ -106,6 +108,8 @@ pub struct CandidateSet {
     pub author_lists: Vec<Option<Option<ListedAuthors>>>,
     /// The generation of the log in which they were named.
     pub generation: u64,
+    /// What is not known of the authors' newest messages: there are no candidates then.
+    pub gaps: Option<Box<CountGaps>>,
 }
 
 /// The reply to an internal statement.

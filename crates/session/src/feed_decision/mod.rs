@@ -20,6 +20,7 @@ mod index_bounds;
 mod metadata_sample;
 pub mod metadata_samples;
 mod named_execution;
+mod newest;
 mod plan_explanation;
 mod proofs;
 mod reply_metadata;
@@ -48,7 +49,7 @@ use headwater_wire::resultset::QueryReply;
 pub use author_list_queries::AuthorListQuery;
 pub use cached_page::CachedPageRequest;
 use cached_page::FeedCacheScope;
-pub use count::{CountAnswer, CountFill, CountGaps, CountUnit, FeedCountRequest};
+pub use count::{CountAnswer, CountFill, CountGaps, CountTotal, CountUnit, FeedCountRequest};
 use count::{CountQuery, CountSample, request_count};
 use execution::NarrowedExecution;
 pub use execution::PrepareRequest;
@@ -61,6 +62,8 @@ use index_bounds::index_range;
 pub use metadata_sample::MetadataSample;
 use metadata_samples::{SampleKey, SampleWait};
 use named_execution::NamedFeedExecution;
+use newest::NewestQuery;
+pub use newest::NewestRequest;
 use proofs::MissingProofs;
 use served_statement::ServedStatement;
 
@@ -110,6 +113,9 @@ enum FeedStage {
     SamplingCount(ServedStatement, Box<CountQuery>, CountSample),
     ReadingVariables(ServedStatement),
     RequestingCandidates(ServedStatement, CandidateQuery),
+    /// Queries which messages are the newest of authors, where memory does not know.
+    QueryingNewest(ServedStatement, CandidateQuery, CountGaps),
+    CachingNewest(ServedStatement, CandidateQuery),
     Paging(
         ServedStatement,
         CandidateQuery,
@@ -151,6 +157,8 @@ struct CandidateQuery {
     postings: Vec<PostingRequest>,
     /// The messages, where the statement names them by their ids.
     ids: Option<Vec<u64>>,
+    /// The newest messages of single authors, where the statement shows these.
+    newest: Option<NewestQuery>,
     rows_needed: usize,
     range: MessageRange<KeyedMessage>,
     retakes: u32,
@@ -172,6 +180,7 @@ impl CandidateQuery {
             authors: self.bound.authors.clone(),
             postings: self.postings.clone(),
             ids: self.ids.clone(),
+            newest: self.newest.as_ref().map(|newest| newest.request.clone()),
             range: self.range,
             untied: subject.template.shape.ties,
             whole_keys: subject.template.shape.whole_keys,
@@ -275,7 +284,10 @@ impl FeedDecision {
     /// True while it waits for what memory lacks of a count.
     #[must_use]
     pub fn is_querying_counts(&self) -> bool {
-        matches!(self.stage, FeedStage::QueryingCounts(..))
+        matches!(
+            self.stage,
+            FeedStage::QueryingCounts(..) | FeedStage::QueryingNewest(..)
+        )
     }
 
     /// The statement's text.
@@ -390,6 +402,12 @@ impl FeedStage {
             }
             (FeedStage::RequestingCandidates(subject, query), FeedInput::Candidates(found)) => {
                 context.candidates_received(subject, query, found?)
+            }
+            (FeedStage::QueryingNewest(subject, query, gaps), FeedInput::Answers(answers)) => {
+                context.take_newest(subject, query, &gaps, answers)
+            }
+            (FeedStage::CachingNewest(subject, query), FeedInput::CountsCached) => {
+                Ok(candidate_request(subject, query))
             }
             (FeedStage::Paging(subject, query, found, frame), FeedInput::CachedPage(paged)) => {
                 context.page_made(subject, query, found, &frame, paged)
@@ -538,7 +556,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let request = template.shape.bind(statement, template.types)?;
         if let Some(list) = &template.shape.id_list {
             let ids = list.bind(statement, template.types)?;
-            let query = self.id_list_query(template, statement, request, ids)?;
+            let query = self.listed_query(template, statement, request, ids)?;
+            return Ok(candidate_request(subject, query));
+        }
+        if template.shape.newest.is_some() {
+            let query = self.newest_query(template, statement, request)?;
             return Ok(candidate_request(subject, query));
         }
         let rows = request.limit.saturating_add(request.offset);
@@ -565,6 +587,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             bound: request,
             postings,
             ids: None,
+            newest: None,
             rows_needed: wanted,
             range,
             retakes: 0,
@@ -574,33 +597,6 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             list_replies: Vec::new(),
         };
         Ok(candidate_request(subject, query))
-    }
-
-    /// The request of a statement that names its messages by their ids. Only cached rows make it faster.
-    fn id_list_query(
-        &self,
-        template: &Template,
-        statement: FeedStatement<'_>,
-        bound: FeedPageRequest,
-        ids: Vec<u64>,
-    ) -> Result<CandidateQuery, FeedRelayReason> {
-        if ids.len() > self.policy.candidates {
-            return Err(FeedRelayReason::TooMany);
-        }
-        let scope = self.cache_scope(template, statement);
-        let scope = scope.ok_or(FeedRelayReason::Cheaper)?;
-        Ok(CandidateQuery {
-            bound,
-            postings: Vec::new(),
-            rows_needed: ids.len(),
-            range: index_range((None, None), template, ids.len())?,
-            ids: Some(ids),
-            retakes: 0,
-            plan: None,
-            was_short: false,
-            cache_scope: Some(Box::new(scope)),
-            list_replies: Vec::new(),
-        })
     }
 
     /// True if the statement is narrowed whatever it costs. A page with the server's order of ties between others would repeat or omit
@@ -626,8 +622,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         &mut self,
         subject: ServedStatement,
         query: CandidateQuery,
-        candidates: CandidateSet,
+        mut candidates: CandidateSet,
     ) -> FeedTransition {
+        if let Some(gaps) = candidates.gaps.take() {
+            return self.query_newest(subject, query, *gaps);
+        }
         // The server itself chooses the order of messages that share a key.
         let is_few = candidates.ids.len() < query.rows_needed;
         if candidates.tied && is_few {
@@ -760,7 +759,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
         let oldest = candidate_set.ids.last().filter(|_| {
             // An author list that stays in the statement costs more.
-            let may_be_range = !replaces_list && names.key.is_none() && query.ids.is_none();
+            let may_be_range = !replaces_list && names.key.is_none() && query.is_of_range();
             ids.len() > MAX_LISTED_CANDIDATES && may_be_range
         });
         let selected = oldest.map_or(Among::Ids(&ids), |oldest| Among::From(*oldest));

@@ -138,6 +138,7 @@ fn each_generation_of_the_log_has_its_own_rows() {
         written_by: vec![1, 2],
         author_lists: Vec::new(),
         generation: 2,
+        gaps: None,
     };
     let needs = scene.play(JOINED, vec![FeedInput::Candidates(Ok(found))]);
     assert!(needs[1].starts_with(NARROWED), "{needs:?}");

@@ -287,6 +287,7 @@ pub(super) fn named(ids: &[u64], all: bool) -> FeedInput {
         written_by: vec![1; ids.len()],
         author_lists: Vec::new(),
         generation: 1,
+        gaps: None,
     }))
 }
 

@@ -1,0 +1,194 @@
+//! The newest message of each author, in its common spellings.
+
+use headwater_timeline::IntegerColumnType;
+
+use super::{app, feed, read};
+use crate::binding::{FeedColumnTypes, FeedStatement};
+use crate::narrowed_text::{CandidateCondition, NarrowingForm};
+use crate::query::{AggregateFunction, GroupedColumns};
+use crate::refusal::NarrowingRefusal;
+use crate::shape::{StatementShape, shape};
+
+fn shaped(text: &str) -> Result<StatementShape, NarrowingRefusal> {
+    let (words, query) = read(text);
+    shape(&query?, &words, &feed(false), &app())
+}
+
+/// The query for the newest ids of authors, and the text that is narrowed to some ids.
+fn queries(text: &str) -> (String, String) {
+    let shape = shaped(text).unwrap_or_else(|why| panic!("{why:?}: {text}"));
+    let newest = shape
+        .newest
+        .as_ref()
+        .unwrap_or_else(|| panic!("not of the newest: {text}"));
+    let (words, _) = read(text);
+    let statement = FeedStatement {
+        text: text.as_bytes(),
+        words: &words,
+        parameters: &[],
+        types: &[],
+        utc_offset: Some(0),
+    };
+    let unsigned = IntegerColumnType {
+        bits: 32,
+        signed: false,
+    };
+    let types = FeedColumnTypes {
+        id: unsigned,
+        author: unsigned,
+        key: None,
+        has_follow_copies: false,
+    };
+    assert!(newest.fits(statement));
+    newest.numbers.bind_count(statement, types).unwrap();
+    shape.bind(statement, types).unwrap();
+    let numbers = newest
+        .numbers
+        .count_by_author(statement, &feed(false), &[4, 6]);
+    let candidates = (CandidateCondition::Ids(&[31_u64, 27]), None);
+    let narrowed = shape.narrow(
+        text.as_bytes(),
+        &words,
+        &feed(false),
+        candidates,
+        NarrowingForm::PLAIN,
+    );
+    let narrowed = String::from_utf8(narrowed.unwrap()).unwrap();
+    (numbers.unwrap(), narrowed)
+}
+
+const IN: &str = "SELECT m.* FROM message m WHERE m.id IN (SELECT MAX(id) FROM message WHERE user_id IN (SELECT author FROM follower WHERE reader = 7) GROUP BY user_id) ORDER BY m.id DESC";
+
+#[test]
+fn the_newest_ids_and_the_narrowed_text_are_of_the_same_messages() {
+    for (text, numbers, narrowed) in [
+        (
+            IN,
+            "SELECT message.`user_id`, MAX(message.`id`) FROM message WHERE message.`user_id` IN (4,6) AND (user_id IN (SELECT author FROM follower WHERE reader = 7)) GROUP BY message.`user_id`",
+            "SELECT m.* FROM message m WHERE m.id IN (SELECT MAX(id) FROM message WHERE ( user_id IN (SELECT author FROM follower WHERE reader = 7) ) AND message.`id` IN (31,27) GROUP BY user_id) ORDER BY m.id DESC",
+        ),
+        (
+            "SELECT m.id, m.body FROM message m JOIN (SELECT n.user_id, MAX(n.id) AS last FROM message n JOIN follower f ON f.author = n.user_id WHERE f.reader = 7 GROUP BY n.user_id) d ON d.last = m.id AND d.user_id = m.user_id ORDER BY d.last DESC LIMIT 20",
+            "SELECT n.`user_id`, MAX(n.`id`) FROM message n JOIN follower f ON f.author = n.user_id WHERE n.`user_id` IN (4,6) AND (f.reader = 7) GROUP BY n.`user_id`",
+            "SELECT m.id, m.body FROM message m JOIN (SELECT n.user_id, MAX(n.id) AS last FROM message n JOIN follower f ON f.author = n.user_id WHERE ( f.reader = 7 ) AND n.`id` IN (31,27) GROUP BY n.user_id) d ON d.last = m.id AND d.user_id = m.user_id ORDER BY d.last DESC LIMIT 20",
+        ),
+        (
+            "SELECT t.id, t.body FROM (SELECT m.*, ROW_NUMBER() OVER (PARTITION BY m.user_id ORDER BY m.id DESC) AS n FROM message m WHERE m.user_id IN (1, 2)) t WHERE t.n = 1 ORDER BY t.id DESC",
+            "SELECT m.`user_id`, MAX(m.`id`) FROM message m WHERE m.`user_id` IN (4,6) AND (m.user_id IN (1, 2)) GROUP BY m.`user_id`",
+            "SELECT t.id, t.body FROM (SELECT m.*, ROW_NUMBER() OVER (PARTITION BY m.user_id ORDER BY m.id DESC) AS n FROM message m WHERE ( m.user_id IN (1, 2)) AND m.`id` IN (31,27) ) t WHERE t.n = 1 ORDER BY t.id DESC",
+        ),
+        (
+            "SELECT m.id, m.body FROM message m WHERE m.user_id IN (1, 2) AND NOT EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id > m.id) AND m.hidden = 0 ORDER BY m.id DESC LIMIT 20",
+            "SELECT `message`.`user_id`, MAX(`message`.`id`) FROM `message` WHERE `message`.`user_id` IN (4,6) GROUP BY `message`.`user_id`",
+            "SELECT m.id, m.body FROM message m WHERE ( m.user_id IN (1, 2) AND NOT EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id > m.id) AND m.hidden = 0 ) AND m.`id` IN (31,27) ORDER BY m.id DESC LIMIT 20",
+        ),
+        (
+            "SELECT m.* FROM message m LEFT JOIN message n ON n.user_id = m.user_id AND m.id < n.id JOIN users u ON u.id = m.user_id WHERE n.id IS NULL AND m.user_id IN (1, 2) ORDER BY m.id DESC",
+            "SELECT `message`.`user_id`, MAX(`message`.`id`) FROM `message` WHERE `message`.`user_id` IN (4,6) GROUP BY `message`.`user_id`",
+            "SELECT m.* FROM message m LEFT JOIN message n ON n.user_id = m.user_id AND m.id < n.id JOIN users u ON u.id = m.user_id WHERE ( n.id IS NULL AND m.user_id IN (1, 2) ) AND m.`id` IN (31,27) ORDER BY m.id DESC",
+        ),
+    ] {
+        let (of_numbers, of_rows) = queries(text);
+        assert_eq!(of_numbers, numbers, "{text}");
+        assert_eq!(of_rows, narrowed, "{text}");
+    }
+}
+
+#[test]
+fn other_spellings_are_read_too() {
+    for text in [
+        "WITH d AS (SELECT MAX(id) AS last FROM message WHERE user_id IN (1, 2) GROUP BY user_id) SELECT m.* FROM d JOIN message m ON m.id = d.last LEFT JOIN users u ON u.id = m.user_id ORDER BY m.id DESC",
+        "WITH t AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY id DESC) rn FROM message WHERE user_id IN (1, 2)) SELECT * FROM t WHERE rn = 1 ORDER BY id DESC LIMIT 5",
+        "SELECT m.id FROM (SELECT MAX(id) AS last FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d INNER JOIN message m ON d.last = m.id WHERE m.hidden = 0 ORDER BY m.id",
+        "SELECT id FROM message WHERE id IN (SELECT d.last FROM (SELECT MAX(id) AS last FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d) ORDER BY id DESC",
+    ] {
+        assert!(shaped(text).unwrap().newest.is_some(), "{text}");
+    }
+}
+
+#[test]
+fn ids_alone_are_made_of_numbers() {
+    for (text, columns, numbers) in [
+        (
+            "SELECT user_id, MAX(id) AS last FROM message WHERE user_id IN (1, 2) AND hidden = 0 GROUP BY user_id ORDER BY last DESC LIMIT 9",
+            GroupedColumns::AuthorAndId,
+            "SELECT message.`user_id`, MAX(message.`id`) FROM message WHERE message.`user_id` IN (4,6) AND (user_id IN (1, 2) AND hidden = 0) GROUP BY message.`user_id`",
+        ),
+        (
+            "SELECT MAX(m.id), f.author FROM message m JOIN follower f ON f.author = m.user_id WHERE f.reader = 3 GROUP BY f.author ORDER BY MAX(m.id)",
+            GroupedColumns::IdAndAuthor,
+            "SELECT m.`user_id`, MAX(m.`id`) FROM message m JOIN follower f ON f.author = m.user_id WHERE m.`user_id` IN (4,6) AND (f.reader = 3) GROUP BY m.`user_id`",
+        ),
+        (
+            "SELECT MAX(id) FROM message WHERE user_id = 3 GROUP BY user_id ORDER BY MAX(id) DESC",
+            GroupedColumns::Id,
+            "SELECT message.`user_id`, MAX(message.`id`) FROM message WHERE message.`user_id` IN (4,6) AND (user_id = 3) GROUP BY message.`user_id`",
+        ),
+    ] {
+        let shape = shaped(text).unwrap();
+        let function = shape.count.unwrap().function;
+        let AggregateFunction::NewestOfEach(rows) = function else {
+            panic!("{function:?}: {text}");
+        };
+        assert_eq!(rows.columns, columns, "{text}");
+        assert_eq!(rows.descending, text.contains("DESC"), "{text}");
+        let (words, _) = read(text);
+        let statement = FeedStatement {
+            text: text.as_bytes(),
+            words: &words,
+            parameters: &[],
+            types: &[],
+            utc_offset: Some(0),
+        };
+        let query = shape.count_by_author(statement, &feed(false), &[4, 6]);
+        assert_eq!(query.as_deref(), Some(numbers));
+        let limit = if text.contains("LIMIT") { 9 } else { u64::MAX };
+        assert_eq!(rows.part(statement), Some((0, limit)));
+    }
+}
+
+#[test]
+fn what_is_not_the_newest_of_each_is_not_taken_for_it() {
+    for text in [
+        // Another function, group, order, or table.
+        "SELECT user_id, MIN(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id ORDER BY MIN(id) DESC",
+        "SELECT user_id, MAX(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id ORDER BY MIN(id) DESC",
+        "SELECT user_id, MAX(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id ORDER BY user_id",
+        "SELECT user_id, MAX(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id",
+        "SELECT hidden, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id ORDER BY x DESC",
+        "SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id, hidden ORDER BY x DESC",
+        "SELECT user_id, MAX(score) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id ORDER BY x DESC",
+        "SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id HAVING x > 5 ORDER BY x DESC",
+        "SELECT user_id, MAX(id) AS x, COUNT(*) FROM message WHERE user_id IN (1, 2) GROUP BY user_id ORDER BY x DESC",
+        "SELECT user_id, MAX(id) AS x FROM message GROUP BY user_id ORDER BY x DESC",
+        "SELECT f.author, MAX(f.reader) AS x FROM message m JOIN follower f ON f.author = m.user_id WHERE f.reader = 7 GROUP BY f.author ORDER BY x DESC",
+        // Rows that are other ones, or more.
+        "SELECT m.* FROM message m JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.user_id = m.user_id ORDER BY m.id DESC",
+        "SELECT m.* FROM message m LEFT JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id ORDER BY m.id DESC",
+        "SELECT m.*, d.x FROM message m JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id ORDER BY m.id DESC",
+        "SELECT m.* FROM message m JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id OR d.x = m.score ORDER BY m.id DESC",
+        "SELECT m.* FROM message m JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id ORDER BY m.created_at DESC",
+        "SELECT m.* FROM message m JOIN tag t ON t.message_id = m.id WHERE m.id IN (SELECT MAX(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id) ORDER BY m.id DESC",
+        "SELECT m.* FROM message m WHERE m.id NOT IN (SELECT MAX(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id) ORDER BY m.id DESC",
+        "SELECT m.* FROM message m WHERE m.hidden = 1 OR m.id IN (SELECT MAX(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id) ORDER BY m.id DESC",
+        "SELECT m.* FROM message m WHERE m.score IN (SELECT MAX(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id) ORDER BY m.id DESC",
+        "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY id) rn FROM message WHERE user_id IN (1, 2)) t WHERE rn = 1 ORDER BY id DESC",
+        "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY hidden ORDER BY id DESC) rn FROM message WHERE user_id IN (1, 2)) t WHERE rn = 1 ORDER BY id DESC",
+        "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY id DESC) rn FROM message WHERE user_id IN (1, 2)) t WHERE rn < 3 ORDER BY id DESC",
+        "SELECT * FROM (SELECT m.id, m.body AS hidden, ROW_NUMBER() OVER (PARTITION BY m.user_id ORDER BY m.id DESC) rn FROM message m WHERE m.user_id IN (1, 2)) t WHERE rn = 1 ORDER BY id DESC",
+    ] {
+        assert!(shaped(text).is_err(), "{text}");
+    }
+    for text in [
+        "m.user_id IN (1, 2) AND NOT EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id >= m.id)",
+        "m.user_id IN (1, 2) AND NOT EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id < m.id)",
+        "m.user_id IN (1, 2) AND NOT EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id > m.id AND n.hidden = 0)",
+        "m.user_id IN (1, 2) AND NOT EXISTS (SELECT 1 FROM message n WHERE n.id > m.id)",
+        "m.user_id IN (1, 2) AND EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id > m.id)",
+        "m.user_id IN (1, 2) AND (m.hidden = 1 OR NOT EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id > m.id))",
+    ] {
+        let text = format!("SELECT m.id FROM message m WHERE {text} ORDER BY m.id DESC LIMIT 9");
+        let shape = shaped(&text);
+        assert!(shape.is_ok_and(|shape| shape.newest.is_none()), "{text}");
+    }
+}

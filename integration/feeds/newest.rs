@@ -1,0 +1,95 @@
+//! The newest message of each author, as the last one of each conversation, in its common spellings: from memory, as the server has them.
+
+use super::counts::{change, change_row_image};
+use super::kept::kept;
+use super::rules::{BEHIND, app};
+use crate::kit::random::Random;
+use crate::kit::servers::on_each_server;
+use crate::kit::twin::Twin;
+
+const STATEMENTS: [&str; 14] = [
+    "SELECT profile_id, MAX(id) AS last FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) GROUP BY profile_id ORDER BY last DESC",
+    "SELECT MAX(`statuses`.`id`), `statuses`.`profile_id` FROM `statuses` WHERE `statuses`.`profile_id` IN (SELECT `following_id` FROM `followers` WHERE `profile_id` = 1) AND deleted_at IS NULL GROUP BY `statuses`.`profile_id` ORDER BY MAX(`statuses`.`id`) DESC LIMIT 4",
+    "SELECT s.* FROM statuses s WHERE s.id IN (SELECT MAX(id) FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = 1) GROUP BY profile_id) ORDER BY s.id DESC LIMIT 20",
+    "select * from `statuses` where `id` in (select max(id) from `statuses` where `profile_id` in (1, 2, 3, 4) and `visibility` = 'public' group by `profile_id`) order by `id` desc",
+    "SELECT s.id, s.caption, s.profile_id, p.name FROM statuses s JOIN (SELECT t.profile_id, MAX(t.id) AS last FROM statuses t JOIN followers f ON f.following_id = t.profile_id WHERE f.profile_id = 2 GROUP BY t.profile_id) d ON d.last = s.id JOIN profiles p ON p.id = s.profile_id ORDER BY d.last DESC LIMIT 10",
+    "SELECT s.id, s.likes FROM statuses s INNER JOIN (SELECT profile_id, MAX(id) AS last FROM statuses WHERE profile_id IN (2, 3, 5, 7) AND kind = 'photo' GROUP BY profile_id) d ON s.profile_id = d.profile_id AND s.id = d.last WHERE s.likes > 10 ORDER BY s.id DESC",
+    "SELECT t.id, t.caption FROM (SELECT s.*, ROW_NUMBER() OVER (PARTITION BY s.profile_id ORDER BY s.id DESC) AS n FROM statuses s WHERE s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = 3)) t WHERE t.n = 1 ORDER BY t.id DESC LIMIT 7",
+    "WITH ranked AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY profile_id ORDER BY id DESC) AS rn FROM statuses WHERE profile_id IN (1, 2, 3) AND deleted_at IS NULL) SELECT * FROM ranked WHERE rn = 1 ORDER BY id DESC",
+    "SELECT s.id, s.caption FROM statuses s WHERE s.profile_id IN (1, 2, 3, 4, 9) AND NOT EXISTS (SELECT 1 FROM statuses n WHERE n.profile_id = s.profile_id AND n.id > s.id) ORDER BY s.id DESC LIMIT 20",
+    "SELECT s.* FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 1 AND f.accepted = 1 AND NOT EXISTS (SELECT * FROM statuses n WHERE n.profile_id = s.profile_id AND n.id > s.id) AND s.visibility = 'public' ORDER BY s.id DESC LIMIT 3",
+    "SELECT s.id, s.kind FROM statuses s LEFT JOIN statuses n ON n.profile_id = s.profile_id AND n.id > s.id WHERE n.id IS NULL AND s.profile_id IN (4, 5, 6) ORDER BY s.id DESC",
+    "SELECT s.id, s.caption FROM statuses s WHERE s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = 1) AND s.profile_id NOT IN (SELECT blocked_id FROM blocks WHERE profile_id = 1) \
+     AND NOT EXISTS (SELECT 1 FROM statuses n WHERE n.profile_id = s.profile_id AND n.id > s.id) ORDER BY s.id DESC LIMIT 20",
+    "SELECT s.id, s.caption FROM statuses s WHERE s.id IN (SELECT MAX(id) FROM statuses WHERE profile_id IN (77777, 88888) GROUP BY profile_id) ORDER BY s.id",
+    "SELECT s.id, s.profile_id, s.caption FROM statuses s JOIN (SELECT MAX(t.id) AS last FROM statuses t JOIN profiles p ON p.id = t.profile_id WHERE t.profile_id IN (1, 2, 3, 4, 5) AND p.private = 0 GROUP BY t.profile_id) d ON d.last = s.id ORDER BY s.id LIMIT 3",
+];
+
+const EXECUTED: [(&str, &[&str]); 3] = [
+    (
+        "SELECT profile_id, MAX(id) AS last FROM statuses WHERE profile_id IN (?, ?) AND likes > ? GROUP BY profile_id ORDER BY last DESC",
+        &["1", "2", "10"],
+    ),
+    (
+        "SELECT s.id, s.caption FROM statuses s WHERE s.id IN (SELECT MAX(id) FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = ?) GROUP BY profile_id) ORDER BY s.id DESC LIMIT 20",
+        &["1"],
+    ),
+    (
+        "SELECT s.id FROM statuses s WHERE s.profile_id IN (?, ?, ?) AND NOT EXISTS (SELECT 1 FROM statuses n WHERE n.profile_id = s.profile_id AND n.id > s.id) ORDER BY s.id DESC LIMIT 20",
+        &["3", "4", "5"],
+    ),
+];
+
+#[test]
+fn the_newest_of_each_is_the_servers_whatever_changes_between_them() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "newest");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let (mut other, mut random) = (database.connect(), Random(53));
+        for statement in STATEMENTS {
+            kept(&proxy, &mut twin, statement);
+        }
+        let prepared = EXECUTED.map(|(text, values)| {
+            let values: Vec<Option<&str>> = values.iter().copied().map(Some).collect();
+            (twin.prepare(text), values)
+        });
+        let before = proxy.counts();
+        for turn in 0..80 {
+            change_row_image(&mut other, turn);
+            other.query(&change(&mut random, turn));
+            // What is newest goes, moves, or changes.
+            other.ok(match turn % 6 {
+                0 => "DELETE FROM statuses WHERE profile_id = 3 ORDER BY id DESC LIMIT 1",
+                1 => "UPDATE statuses SET profile_id = 2 WHERE profile_id = 4 ORDER BY id DESC LIMIT 1",
+                2 => "UPDATE statuses SET visibility = IF(visibility = 'public', 'private', 'public') WHERE profile_id IN (1, 2) ORDER BY id DESC LIMIT 2",
+                _ => "DO 1",
+            });
+            for statement in STATEMENTS {
+                for _ in 0..2 {
+                    twin.run(statement);
+                }
+                if turn % 5 == 0 {
+                    twin.run(random.pick::<&str>(&BEHIND));
+                }
+            }
+            for (statement, values) in &prepared {
+                for _ in 0..2 {
+                    twin.execute(*statement, values);
+                }
+            }
+        }
+        let counts = proxy.counts();
+        let kept = counts.of("feeds_kept") - before.of("feeds_kept");
+        assert!(kept > 300, "{counts:?}");
+        for statement in [
+            "ALTER TABLE statuses ADD COLUMN extra INT NULL",
+            "DELETE FROM statuses WHERE profile_id IN (1, 2)",
+            "TRUNCATE TABLE statuses",
+        ] {
+            other.ok(statement);
+            for statement in STATEMENTS.iter().chain(&STATEMENTS) {
+                twin.run(statement);
+            }
+        }
+    });
+}
