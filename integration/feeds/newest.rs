@@ -1,11 +1,20 @@
 //! The newest message of each author, as the last one of each conversation, in its common spellings: from memory, as the server has them.
 
-use super::counts::{change, change_row_image};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::counts::{change, change_row_image, classic};
 use super::kept::kept;
+use super::linear::checks;
 use super::rules::{BEHIND, app};
+use crate::kit::proxy::Counts;
+use crate::kit::quota::Quota;
 use crate::kit::random::Random;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::{on_each_quiet_server, on_each_server};
 use crate::kit::twin::Twin;
+use crate::kit::wire_client::WireClient;
+use crate::memory::world::World;
 
 const STATEMENTS: [&str; 14] = [
     "SELECT profile_id, MAX(id) AS last FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) GROUP BY profile_id ORDER BY last DESC",
@@ -93,3 +102,77 @@ fn the_newest_of_each_is_the_servers_whatever_changes_between_them() {
         }
     });
 }
+
+/// A transaction writes one message, by the authors in turn, and its number into three others: what is shown is of one moment between what was
+/// committed before the statement and what was begun by its reply.
+#[test]
+fn nothing_shown_is_stale_or_of_two_moments_while_others_write() {
+    on_each_quiet_server(|server| {
+        let (database, proxy) = classic(server, "newestlinear");
+        let (login, addr) = (database.login(), server.addr());
+        let quota = Quota::new(&proxy, checks(), checks() / 4, Counts::feeds_answered);
+        let world = World::new(1);
+        let (begun, done) = (AtomicU64::new(30), AtomicU64::new(30));
+        thread::scope(|scope| {
+            let running = world.run();
+            let writer = scope.spawn(|| {
+                let mut client = WireClient::login(addr, &login);
+                while !world.is_stopping() {
+                    let id = begun.fetch_add(1, Ordering::SeqCst) + 1;
+                    let author = 2 + id % 3;
+                    client.ok("BEGIN");
+                    client.ok(&format!(
+                        "INSERT INTO message (id, user_id, body) VALUES ({id}, {author}, 'x')"
+                    ));
+                    client.ok(&format!(
+                        "UPDATE message SET body = '{id}' WHERE id IN (10, 11, 12)"
+                    ));
+                    client.ok("COMMIT");
+                    done.fetch_add(1, Ordering::SeqCst);
+                    thread::sleep(Duration::from_micros(id % 11 * 2_000));
+                }
+            });
+            let readers: Vec<_> = (0..4_usize)
+                .map(|number| {
+                    let (quota, proxy, login) = (&quota, &proxy, &login);
+                    let (begun, done) = (&begun, &done);
+                    scope.spawn(move || {
+                        let mut client = proxy.login(login);
+                        let text = MOMENTS[number];
+                        while quota.take().is_some() {
+                            let least = done.load(Ordering::SeqCst);
+                            let shown: Vec<u64> = client
+                                .column(text)
+                                .iter()
+                                .map(|cell| cell.parse().unwrap_or(30))
+                                .collect();
+                            let most = begun.load(Ordering::SeqCst);
+                            let [newest, second, third] = shown[..] else {
+                                panic!("{shown:?}: {text}");
+                            };
+                            let expected = match number {
+                                0 => [newest; 3],
+                                _ => [newest, newest - 1, newest - 2],
+                            };
+                            assert_eq!([newest, second, third], expected, "{text}");
+                            assert!(
+                                (least..=most).contains(&newest),
+                                "{newest}, of {least} to {most}: {text}"
+                            );
+                        }
+                    })
+                })
+                .collect();
+            running.outlast(readers, vec![writer]);
+        });
+        eprintln!("{:?}", proxy.counts());
+    });
+}
+
+/// The numbers that were written, or the newest ids.
+const MOMENTS: [&str; 4] = [
+    "SELECT body, id FROM message WHERE id IN (10, 11, 12) ORDER BY id",
+    "SELECT MAX(message.id) AS last, message.user_id FROM message JOIN follower ON follower.follower_id = message.user_id WHERE follower.user_id = 1 GROUP BY message.user_id ORDER BY last DESC",
+    "SELECT id, body FROM message WHERE id IN (SELECT MAX(id) FROM message WHERE user_id IN (SELECT follower_id FROM follower WHERE user_id = 1) GROUP BY user_id) ORDER BY id DESC",
+    "SELECT m.id, m.body FROM message m JOIN follower ON follower.follower_id = m.user_id WHERE follower.user_id = 1 AND NOT EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id > m.id) ORDER BY m.id DESC LIMIT 20",
+];
