@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use headwater_lab::feed::CLASSIC_FEED;
 
@@ -235,6 +235,70 @@ fn other_counts_are_the_servers() {
         twin.ok("COMMIT");
         for _ in 0..3 {
             twin.run(COUNTS[0]);
+        }
+    });
+}
+
+/// In transactions that have only read, memory answers with the snapshot's numbers, which the count has opened.
+#[test]
+fn counts_in_transactions_are_those_of_the_snapshot() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "countssnapshot");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let (mut other, mut random) = (database.connect(), Random(54));
+        kept(&proxy, &mut twin, COUNTS[0]);
+        let beside = [
+            "SELECT COUNT(*) FROM profiles WHERE private = 1",
+            "SELECT COUNT(*), SUM(likes) FROM statuses",
+            "SELECT COUNT(*) FROM followers",
+        ];
+        let (text, values) = EXECUTED[1];
+        let values: Vec<Option<&str>> = values.iter().copied().map(Some).collect();
+        for (begin, end) in [
+            ("BEGIN", "COMMIT"),
+            ("START TRANSACTION READ ONLY", "ROLLBACK"),
+            ("SET autocommit = 0", "COMMIT"),
+            (
+                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                "COMMIT",
+            ),
+            ("BEGIN", "COMMIT"),
+        ] {
+            let prepared = twin.prepare(text);
+            let before = proxy.counts();
+            let begun = Instant::now();
+            let mut turn = 0;
+            while turn < 40 || proxy.counts().of("feeds_kept") < before.of("feeds_kept") + 60 {
+                turn += 1;
+                assert!(
+                    begun.elapsed() < Duration::from_secs(120),
+                    "{begin}: {:?}",
+                    proxy.counts()
+                );
+                twin.ok(begin);
+                let first = random.below(4);
+                if first == 0 {
+                    twin.run(random.pick::<&str>(&beside));
+                }
+                twin.run(COUNTS[random.below(COUNTS.len() as u64) as usize]);
+                twin.run(random.pick::<&str>(&BEHIND));
+                for _ in 0..3 {
+                    if turn % 4 != 3 {
+                        other.query(&change(&mut random, turn));
+                    }
+                    for statement in [COUNTS[0], COUNTS[3], COUNTS[10], COUNTS[15]] {
+                        twin.run(statement);
+                    }
+                    twin.execute(prepared, &values);
+                    twin.run(random.pick::<&str>(&beside));
+                }
+                if turn % 5 == 0 {
+                    twin.run("UPDATE statuses SET likes = likes WHERE id = 99999999");
+                    twin.run(COUNTS[0]);
+                }
+                twin.ok(end);
+            }
+            twin.ok("SET autocommit = 1");
         }
     });
 }

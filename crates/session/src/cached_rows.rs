@@ -130,6 +130,10 @@ const PLAIN_STATUS: u16 = status::AUTOCOMMIT
     | status::NO_GOOD_INDEX
     | status::NO_INDEX;
 
+/// What status flags say of transactions.
+pub(crate) const TRANSACTION_STATUS: u16 =
+    status::AUTOCOMMIT | status::IN_TRANS | status::IN_TRANS_READONLY;
+
 /// Rows with longer column definitions are not cached.
 const MAX_ENVELOPE_BYTES: usize = 32 * 1024;
 
@@ -230,12 +234,21 @@ impl MessageColumn<'_> {
     }
 }
 
-/// The reply's envelope; `None`: the reply has an unusual form.
+/// The reply's envelope; `None`: the reply has an unusual form, or one within a transaction.
 pub(crate) fn envelope_of(bytes: &[u8], parts: &ResultSetParts) -> Option<ResultEnvelope> {
+    let envelope = envelope_in_transaction(bytes, parts)?;
+    (envelope.status & TRANSACTION_STATUS == status::AUTOCOMMIT).then_some(envelope)
+}
+
+/// The same, within a transaction or not.
+pub(crate) fn envelope_in_transaction(
+    bytes: &[u8],
+    parts: &ResultSetParts,
+) -> Option<ResultEnvelope> {
     let head = bytes.get(..parts.rows_start)?;
     let status = status_flags_at(bytes, parts.status_at)?;
     let sequence = *bytes.get(parts.rows_start + packet::HEADER_BYTES - 1)?;
-    let plain = status & !PLAIN_STATUS == 0 && status & status::AUTOCOMMIT != 0;
+    let plain = status & !(PLAIN_STATUS | TRANSACTION_STATUS) == 0;
     (plain && head.len() <= MAX_ENVELOPE_BYTES).then(|| ResultEnvelope {
         columns: parts.definitions.len(),
         head_packets: head.to_vec(),

@@ -138,6 +138,18 @@ impl CountSource<'_> {
         self.binlog.are_rows_unchanged(mark, rows)
     }
 
+    /// True if nothing that the count depends on has changed since the mark, and its numbers are still cached.
+    fn is_unchanged(&self, mark: ReplicationMark) -> bool {
+        let Some(authors) = self.authors() else {
+            return false;
+        };
+        let readers = &self.request.readers;
+        let scope = NewestScope::of(self.timeline, self.request, &authors);
+        self.binlog
+            .is_unchanged_since(self.timeline, mark, readers, &authors)
+            && scope.is_unchanged(self.binlog, mark)
+    }
+
     /// `None`: a reader's follows or messages are not in memory.
     fn read(&self) -> Option<CountReading> {
         let request = self.request;
@@ -401,7 +413,13 @@ impl Session {
         let feeds = Arc::clone(self.shared.feeds.as_ref()?);
         let binlog: Arc<Binlog> = Arc::clone(self.shared.binlog.as_ref()?);
         let rows = Arc::clone(binlog.row_cache()?);
-        let identity = self.machine.commands()?.state.server()?.to_vec();
+        let state = &self.machine.commands()?.state;
+        let identity = state.server()?.to_vec();
+        // Within a transaction, what has changed since before its snapshot is not shown.
+        let opened = match state.reads_a_snapshot() {
+            true => Some(self.transaction_mark?),
+            false => None,
+        };
         let timeline = locate_numbers(&binlog, &feeds, request).await?;
         let window = request.window.as_ref().map(|window| CandidateRequest {
             readers: request.readers.clone(),
@@ -412,7 +430,8 @@ impl Session {
         });
         for may_wait in [true, false] {
             // Before the read: a change between the two counts as a change since the mark.
-            let mark = binlog.mark_of(&timeline, &identity)?;
+            let now = binlog.mark_of(&timeline, &identity)?;
+            let mark = opened.unwrap_or(now);
             let source = CountSource {
                 binlog: &binlog,
                 timeline: &timeline,
@@ -428,6 +447,15 @@ impl Session {
                 reading = source.read();
             }
             let answer = match reading? {
+                CountReading::Total(counted) if opened.is_some() => {
+                    let is_unchanged = binlog.prove().await && source.is_unchanged(mark);
+                    let is_same = is_unchanged && self.confirm_no_functions(true);
+                    if !is_same {
+                        let answer = CountAnswer::Unavailable(FeedRelayReason::Changed);
+                        return Some((answer, None));
+                    }
+                    CountReading::Total(counted)
+                }
                 CountReading::Total(..) => {
                     let proves =
                         binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();

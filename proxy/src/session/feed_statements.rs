@@ -199,7 +199,7 @@ impl Session {
         let capabilities = self.machine.commands().map(|it| it.capabilities);
         let text = capabilities.and_then(|capabilities| decision.text(capabilities));
         let is_like = |text: &[u8]| begins_count(text) || has_page_words(text);
-        decision.template().is_some() || text.is_none_or(is_like)
+        text.is_none_or(is_like)
     }
 
     /// Handles a statement that names no known feed's messages. `None`: it names some. Else it is relayed; the inner value is the reason,

@@ -72,6 +72,9 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         template: &Template,
         statement: FeedStatement<'_>,
     ) -> Option<FeedCacheScope> {
+        if self.session.state.reads_a_snapshot() {
+            return None;
+        }
         let dependencies = template.shape.row_dependencies.as_ref()?;
         let literals = dependencies.cache_key_literals(statement, template.types)?;
         self.cache_scope_of(template, &literals)
@@ -87,8 +90,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let may = self.policy.rows
             && !self.is_planned(template)
             && !self.caches_columns()
-            && self.named.is_none()
-            && !state.reads_a_snapshot();
+            && self.named.is_none();
         let follow = state.row_settings().filter(|_| may)?;
         let literals = (literals.len() <= MAX_LITERAL_BYTES).then_some(literals)?;
         let envelope_key = self.session.envelope_key();

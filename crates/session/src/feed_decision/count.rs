@@ -19,11 +19,13 @@ use headwater_feed::template::ExecutionChoice;
 use headwater_feed::{NarrowingRefusal, Template};
 use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
 use headwater_rows::{CacheKey, CachedRow, RowCache, RowLink};
+use headwater_sql::quoted;
 use headwater_timeline::index::{KeyedMessage, MessageRange, RowKey, TableId, TimelineId};
 use headwater_wire::packet;
 use headwater_wire::reply::ReplyOutcome;
 use headwater_wire::reply::layout::ResultSetParts;
 use headwater_wire::resultset::QueryReply;
+use headwater_wire::status;
 
 use super::cached_page::FeedCacheScope;
 use super::count_row::{envelope_widths, is_row_of_values, row_of_values};
@@ -33,7 +35,9 @@ use super::{
     FeedTransition, InternalReply, ServedStatement, query_session,
 };
 use crate::author_lists::ListedAuthors;
-use crate::cached_rows::{AuthorListReply, CachedPage, QueriedAuthorList, envelope_of};
+use crate::cached_rows::{
+    AuthorListReply, CachedPage, QueriedAuthorList, TRANSACTION_STATUS, envelope_in_transaction,
+};
 use crate::commands::UnseenSelect;
 
 /// A count that memory may answer.
@@ -53,6 +57,8 @@ pub struct FeedCountRequest {
     binary: bool,
     /// OFFSET and LIMIT.
     part: (u64, u64),
+    /// What the status flags of its reply say of transactions.
+    transaction_status: u16,
     scope: FeedCacheScope,
 }
 
@@ -186,6 +192,27 @@ impl FeedCountRequest {
         scope.cache_key_in(generation)
     }
 
+    /// What surrounds the numbers of so many authors; `None`: it is not known.
+    fn envelope(
+        &self,
+        unit: CountUnit,
+        generation: u64,
+        authors: AuthorCountBucket,
+    ) -> Option<Arc<ResultEnvelope>> {
+        let key = self.envelope_key(unit, generation, self.transaction_status);
+        let (_, envelope) = self.template.row_cache.lookup(&key, authors.number())?;
+        Some(envelope)
+    }
+
+    /// The key of what surrounds the numbers, where status flags say this of transactions.
+    fn envelope_key(&self, unit: CountUnit, generation: u64, transaction_status: u16) -> Vec<u8> {
+        let mut key = self.key_in(unit, generation);
+        if transaction_status != status::AUTOCOMMIT {
+            key.extend_from_slice(&transaction_status.to_le_bytes());
+        }
+        key
+    }
+
     /// Author lists besides the readers' follows.
     #[must_use]
     pub fn lists(&self) -> &[AuthorListQuery] {
@@ -195,9 +222,8 @@ impl FeedCountRequest {
     /// The reply with this number, and what surrounds it; `None`: that is not known.
     #[must_use]
     pub fn page(&self, counted: &CountTotal) -> Option<(CachedPage, Arc<ResultEnvelope>)> {
-        let key = self.key_in(counted.unit, counted.generation);
-        let kind = AuthorCountBucket::of(counted.authors).number();
-        let (_, envelope) = self.template.row_cache.lookup(&key, kind)?;
+        let kind = AuthorCountBucket::of(counted.authors);
+        let envelope = self.envelope(counted.unit, counted.generation, kind)?;
         let widths = match self.binary {
             true => Some(envelope_widths(&envelope)?),
             false => None,
@@ -389,6 +415,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
                 }
                 _ => (0, u64::MAX),
             },
+            transaction_status: status::AUTOCOMMIT,
             scope,
         })
     }
@@ -423,16 +450,23 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         *self.begun = Some(self.now);
         let state = &self.session.state;
         let is_proved = state.has_recent_contact(self.now) && self.may_read_template(template);
-        if is_proved {
+        let in_snapshot = state.reads_a_snapshot();
+        if is_proved && !in_snapshot {
             return Ok(request_count(subject, Box::new(query)));
+        }
+        let mut probes = Vec::new();
+        if in_snapshot {
+            // Whatever the statement reads after this is of the snapshot that the count would have opened.
+            let message = quoted(&template.feed_names.message);
+            probes.push(format!("SELECT 1 FROM {message} LIMIT 1"));
         }
         // No message has this author in a table of edges or messages that memory follows.
         let nobody = |statement: FeedStatement<'_>| {
             let (shape, names) = (&template.shape, &template.feed_names);
             shape.count_of_authors(statement, names, &[0])
         };
-        let probe = self.count_text(&subject, nobody)?;
-        let probes = query_session(vec![probe]);
+        probes.push(self.count_text(&subject, nobody)?);
+        let probes = query_session(probes);
         Ok((FeedStage::ProvingCount(subject, Box::new(query)), probes))
     }
 
@@ -440,13 +474,17 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     pub(super) fn count_proved(
         &mut self,
         subject: ServedStatement,
-        query: Box<CountQuery>,
-        answer: Option<&QueryReply>,
+        mut query: Box<CountQuery>,
+        answers: &[QueryReply],
     ) -> FeedTransition {
-        let Some(QueryReply::Rows(rows)) = answer else {
-            return Err(FeedRelayReason::Failed);
-        };
-        self.session.state.observe(rows.end());
+        for answer in answers {
+            let QueryReply::Rows(rows) = answer else {
+                return Err(FeedRelayReason::Failed);
+            };
+            self.session.state.observe(rows.end());
+        }
+        let flags = self.session.state.flags().ok_or(FeedRelayReason::Failed)?;
+        Arc::make_mut(&mut query.request).transaction_status = flags & TRANSACTION_STATUS;
         let sent: Instant = self.begun.unwrap_or(self.now);
         let state = &mut self.session.state;
         state.note_server_contact(sent);
@@ -477,8 +515,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         };
         let template = Arc::clone(&subject.template);
         let bucket = AuthorCountBucket::of(authors);
-        let key = query.request.key_in(unit, generation);
-        let is_enveloped = template.row_cache.lookup(&key, bucket.number()).is_some();
+        let envelope = query.request.envelope(unit, generation, bucket);
+        let is_enveloped = envelope.is_some();
         let is_first = query.attempts == 0;
         let is_tried = is_enveloped && (!is_first || template.row_cache.should_try());
         match template.choose(bucket, self.plan_settings(), self.policy.always) {
@@ -660,7 +698,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let binary = self.executed.is_some();
         let envelope = reply.bytes.as_deref().and_then(|bytes| {
             let parts = ResultSetParts::read(bytes, self.session.capabilities)?;
-            let envelope = envelope_of(bytes, &parts)?;
+            let envelope = envelope_in_transaction(bytes, &parts)?;
             let widths = envelope_widths(&envelope)?;
             // The rows are as they would be made.
             let is_grouped = matches!(query.request.function(), AggregateFunction::NewestOfEach(_));
@@ -673,7 +711,10 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         });
         let is_ok = matches!(&reply.outcome, Some(ReplyOutcome::Ok(ok)) if ok.warnings == 0);
         if let Some(envelope) = envelope.filter(|_| is_ok) {
-            let key = query.request.key_in(sample.unit, sample.generation);
+            let status = envelope.status & TRANSACTION_STATUS;
+            let key = query
+                .request
+                .envelope_key(sample.unit, sample.generation, status);
             let cache = &subject.template.row_cache;
             cache.record_envelope(&key, sample.bucket.number(), envelope);
         }

@@ -10,6 +10,7 @@
 
 mod author_list_queries;
 mod cached_page;
+mod candidate_query;
 pub mod count;
 mod count_row;
 mod execution;
@@ -36,7 +37,6 @@ use std::time::Instant;
 use headwater_feed::binding::{FeedPageRequest, FeedStatement, PostingRequest, index_numbers};
 use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::narrowed_text::{CandidateCondition as Among, NarrowingForm};
-use headwater_feed::result_metadata::ServerPlan;
 use headwater_feed::template::{ExecutionChoice, OutcomeCounters};
 use headwater_feed::{NarrowingRefusal, Template};
 use headwater_rows::template::ResultEnvelope;
@@ -49,6 +49,7 @@ use headwater_wire::resultset::QueryReply;
 pub use author_list_queries::AuthorListQuery;
 pub use cached_page::CachedPageRequest;
 use cached_page::FeedCacheScope;
+use candidate_query::{CandidateQuery, candidate_request, padded};
 pub use count::{CountAnswer, CountFill, CountGaps, CountTotal, CountUnit, FeedCountRequest};
 use count::{CountQuery, CountSample, request_count};
 use execution::NarrowedExecution;
@@ -62,7 +63,6 @@ use index_bounds::index_range;
 pub use metadata_sample::MetadataSample;
 use metadata_samples::{SampleKey, SampleWait};
 use named_execution::NamedFeedExecution;
-use newest::NewestQuery;
 pub use newest::NewestRequest;
 use proofs::MissingProofs;
 use served_statement::ServedStatement;
@@ -148,48 +148,6 @@ enum FeedStage {
     AwaitingSample(ServedStatement, CandidateQuery),
     CheckingUnchanged(ServedStatement, CandidateQuery, ChosenCandidates, FeedReply),
     Ended,
-}
-
-/// A statement's request for candidates, and how often it was repeated.
-#[derive(Debug)]
-struct CandidateQuery {
-    bound: FeedPageRequest,
-    postings: Vec<PostingRequest>,
-    /// The messages, where the statement names them by their ids.
-    ids: Option<Vec<u64>>,
-    /// The newest messages of single authors, where the statement shows these.
-    newest: Option<NewestQuery>,
-    rows_needed: usize,
-    range: MessageRange<KeyedMessage>,
-    retakes: u32,
-    /// The server's plan for it, if that was queried.
-    plan: Option<ServerPlan>,
-    /// The first candidates did not suffice.
-    was_short: bool,
-    /// The rows' cache scope, if they may be cached.
-    cache_scope: Option<Box<FeedCacheScope>>,
-    /// The server's reply for each list, if that was queried.
-    list_replies: Vec<Option<crate::cached_rows::AuthorListReply>>,
-}
-
-impl CandidateQuery {
-    fn request(&self, subject: &ServedStatement) -> FeedCandidateRequest {
-        FeedCandidateRequest {
-            template: Arc::clone(&subject.template),
-            readers: self.bound.readers.clone(),
-            authors: self.bound.authors.clone(),
-            postings: self.postings.clone(),
-            ids: self.ids.clone(),
-            newest: self.newest.as_ref().map(|newest| newest.request.clone()),
-            range: self.range,
-            untied: subject.template.shape.ties,
-            whole_keys: subject.template.shape.whole_keys,
-            lists: self
-                .cache_scope
-                .as_ref()
-                .map_or(Vec::new(), |it| it.lists.clone()),
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -375,7 +333,7 @@ impl FeedStage {
                 context.read_variables(subject)
             }
             (FeedStage::ProvingCount(subject, query), FeedInput::Answers(answers)) => {
-                context.count_proved(subject, query, answers.first())
+                context.count_proved(subject, query, &answers)
             }
             (FeedStage::Counting(subject, query), FeedInput::Count(answer)) => {
                 context.counted(subject, query, answer)
@@ -785,36 +743,6 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let begun = self.begun.unwrap_or(self.now);
         self.now.saturating_duration_since(begun).as_micros() as f64
     }
-}
-
-fn candidate_request(
-    subject: ServedStatement,
-    mut query: CandidateQuery,
-) -> (FeedStage, FeedAction) {
-    // Replies about lists are older than the new candidates.
-    query.list_replies.clear();
-    let request = query.request(&subject);
-    (
-        FeedStage::RequestingCandidates(subject, query),
-        FeedAction::Candidates(request),
-    )
-}
-
-/// At least two different ids: with one, or none, the server plans otherwise. Where all messages are named, no other passes the statement's own
-/// conditions, so that any id may be added. Else it is one that no message has: behind the largest of its type no table goes on.
-fn padded(candidates: &CandidateSet, template: &Template) -> Vec<u64> {
-    let mut padded = candidates.ids.clone();
-    let largest = template.types.id.largest();
-    let others = match candidates.exhaustive {
-        true => [0, 1],
-        false => [largest, largest - 1],
-    };
-    for id in others {
-        if padded.len() < 2 && !padded.contains(&id) {
-            padded.push(id);
-        }
-    }
-    padded
 }
 
 fn query_session(queries: Vec<String>) -> FeedAction {
