@@ -30,10 +30,10 @@ const SHARES: &[(&str, &str, &str)] = &[
     // Counts of a SELECT with an include are joined by other columns than the author.
     (
         "orm_sequelize",
-        "narrowed=157 relayed[count]=11",
-        "narrowed=157 relayed[count]=11",
+        "narrowed=161 relayed[count]=7",
+        "narrowed=161 relayed[count]=7",
     ),
-    ("orm_typeorm", "narrowed=161", "narrowed=161"),
+    ("orm_typeorm", "narrowed=185", "narrowed=185"),
     ("orm_knex", "narrowed=168", "narrowed=168"),
     // MariaDB's own client caches the column metadata of the preparation. Where the server describes columns otherwise, it does so at the
     // first execution.

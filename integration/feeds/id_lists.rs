@@ -1,5 +1,7 @@
 //! Rows that a statement names by their ids, as ORMs load what a page refers to: from cached rows, as the server has them.
 
+use std::time::{Duration, Instant};
+
 use headwater_lab::private_server::ServerKind;
 
 use super::app::{SMALL, settings_in};
@@ -14,7 +16,7 @@ use crate::kit::servers::{Server, on_each_server};
 use crate::kit::twin::Twin;
 
 /// As ORMs write them; `{ids}` is a list of ids.
-const STATEMENTS: [&str; 10] = [
+const STATEMENTS: [&str; 11] = [
     "select * from `statuses` where `statuses`.`id` in ({ids})",
     "SELECT `statuses`.* FROM `statuses` WHERE `statuses`.`id` IN ({ids}) AND `statuses`.`visibility` = 'public'",
     "SELECT s.id, s.caption, s.profile_id, p.name FROM statuses s JOIN profiles p ON p.id = s.profile_id WHERE s.id IN ({ids}) ORDER BY s.id DESC",
@@ -23,6 +25,7 @@ const STATEMENTS: [&str; 10] = [
     "SELECT id, profile_id, caption FROM statuses WHERE id IN ({ids}) AND kind = 'photo' ORDER BY id DESC LIMIT 5",
     "SELECT * FROM statuses WHERE id IN ({ids}) ORDER BY id LIMIT 4 OFFSET 2",
     "SELECT id, caption FROM statuses WHERE id IN ({ids}) AND deleted_at IS NULL ORDER BY statuses.id ASC, caption -- so",
+    "SELECT * FROM statuses WHERE id IN ({ids}) LIMIT 2",
     "SELECT * FROM statuses WHERE id IN (2950)",
     "/* load */ SELECT s.kind, s.likes FROM statuses AS s WHERE s.profile_id IN (1, 2, 3) AND s.id IN ({ids})",
 ];
@@ -59,11 +62,24 @@ fn rows_by_their_ids_are_the_servers_whatever_changes_between_them() {
         let (database, proxy) = app(server, "idlists", ties);
         let mut twin = Twin::new(server, &proxy, &database.login());
         let (mut other, mut random) = (database.connect(), Random(51));
-        for statement in &STATEMENTS[..9] {
+        for statement in &STATEMENTS[..10] {
             let list = "2950, 2941, 2933, 2950, 2921, 2911";
             kept(&proxy, &mut twin, &statement.replace("{ids}", list));
         }
         let prepared = EXECUTED.map(|text| twin.prepare(text));
+        for statement in prepared {
+            let before = proxy.counts().of("feeds_kept");
+            let begun = Instant::now();
+            let values = ["2950", "2941", "2933", "2921"].map(Some);
+            while proxy.counts().of("feeds_kept") == before {
+                twin.execute(statement, &values);
+                assert!(
+                    begun.elapsed() < Duration::from_secs(120),
+                    "{}",
+                    proxy.log()
+                );
+            }
+        }
         let before = proxy.counts();
         for turn in 0..150 {
             change_row_image(&mut other, turn);

@@ -103,6 +103,35 @@ fn the_newest_of_each_is_the_servers_whatever_changes_between_them() {
     });
 }
 
+/// A fault that was found: an error had a session forget its locked tables, of which a second reference needs a lock of its own.
+#[test]
+fn locked_tables_are_the_servers_whatever_fails_meanwhile() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "newestlocks");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for statement in [STATEMENTS[2], STATEMENTS[8], STATEMENTS[10]] {
+            kept(&proxy, &mut twin, statement);
+            for lock in [
+                "LOCK TABLES statuses READ",
+                "LOCK TABLES statuses READ, followers READ",
+            ] {
+                twin.ok(lock);
+                twin.run("SELECT * FROM nothing_of_this_name");
+                for _ in 0..4 {
+                    twin.run(statement);
+                }
+                // It fails, and gives back what was locked.
+                twin.run("LOCK TABLES nothing_of_this_name READ");
+                for _ in 0..2 {
+                    twin.run(statement);
+                }
+                twin.ok("UNLOCK TABLES");
+                kept(&proxy, &mut twin, statement);
+            }
+        }
+    });
+}
+
 /// A transaction writes one message, by the authors in turn, and its number into three others: what is shown is of one moment between what was
 /// committed before the statement and what was begun by its reply.
 #[test]

@@ -162,15 +162,19 @@ impl StatementShape {
                 TieColumn::Derived(Some(alias), name) => named(*alias, name)? + " DESC",
                 TieColumn::Joined(table, name) => named(*table, name)?,
             };
+            if tie.column == TieColumn::IdAscending {
+                let at = clause_start(tie.at, words)?;
+                return Some(TextEdit::insert(
+                    at,
+                    format!(" ORDER BY {key} ").into_bytes(),
+                ));
+            }
             // Before the space or comment in front of the next word: a comment to the end of its line would hide what follows.
             let order_end = words.words.get(tie.at.checked_sub(1)?)?.end;
             let next = text.get(order_end).is_some_and(u8::is_ascii_alphabetic);
             // A name in back quotes may end right before LIMIT.
             let space = if next { " " } else { "" };
-            let added = match &tie.column {
-                TieColumn::IdAscending => format!(" ORDER BY {key}{space}"),
-                _ => format!(", {key}{space}"),
-            };
+            let added = format!(", {key}{space}");
             Some(TextEdit::insert(order_end, added.into_bytes()))
         };
         self.tie_breaks.iter().map(edit).collect()
@@ -227,11 +231,7 @@ impl StatementShape {
         for site in &self.sites {
             let column = id_at(site, text, words, feed)?;
             let condition = condition(&column)?;
-            let clause_start = match word(site.filter_end) {
-                Some(clause) => clause.start,
-                // Before a comment at the end.
-                None => word(site.filter_end.checked_sub(1)?)?.end,
-            };
+            let clause_start = clause_start(site.filter_end, words)?;
             let added = match site.filter {
                 Some(filter) => {
                     edits.push(TextEdit::insert(word(filter)?.end, b" (".to_vec()));
@@ -267,7 +267,10 @@ impl StatementShape {
         if self.page_in_outer.is_some() {
             return None;
         }
-        let before = |at: usize| words.words.get(at).map(|word| word.parameters_before);
+        let before = |at: usize| match words.words.get(at) {
+            Some(word) => Some(word.parameters_before),
+            None => Some(words.parameters),
+        };
         let (from, to) = match form.replaces_list {
             true => {
                 let list = self.replaceable_list.as_ref()?;
@@ -292,6 +295,14 @@ impl StatementShape {
         feed: &FeedNames,
     ) -> Option<String> {
         id_at(self.sites.first()?, text, words, feed)
+    }
+}
+
+/// Where the clause begins that follows WHERE's condition; at the end of the text, before a comment.
+fn clause_start(at: usize, words: &StatementWords) -> Option<usize> {
+    match words.words.get(at) {
+        Some(clause) => Some(clause.start),
+        None => Some(words.words.get(at.checked_sub(1)?)?.end),
     }
 }
 

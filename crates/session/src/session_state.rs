@@ -50,7 +50,7 @@ pub struct SessionState {
     /// The server may hold an earlier statement's warnings or error: MariaDB does until a statement reads a table, or warns.
     older_conditions: bool,
     one_shot: OneShotTransaction,
-    locked: bool,
+    table_locks: TableLocks,
     /// Since the last moment without an open transaction, the session may have done more than read.
     wrote: bool,
     /// The next command may open a transaction's snapshot.
@@ -126,6 +126,17 @@ pub enum TransactionState {
     Uncertain,
 }
 
+/// The client's `LOCK TABLES`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TableLocks {
+    #[default]
+    None,
+    /// It was sent, and may fail.
+    Requested,
+    /// The server holds them until the client releases them, whatever fails meanwhile.
+    Held,
+}
+
 /// A proved right to execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecuteRight {
@@ -162,8 +173,8 @@ impl SessionState {
             };
         }
         match effects.locks {
-            TableLockEffect::Taken => self.locked = true,
-            TableLockEffect::Released => self.locked = false,
+            TableLockEffect::Taken => self.table_locks = TableLocks::Requested,
+            TableLockEffect::Released => self.table_locks = TableLocks::None,
             TableLockEffect::Unchanged => {}
         }
         if effects.database {
@@ -222,6 +233,9 @@ impl SessionState {
     /// Takes the flags and the database of a reply's last OK or EOF.
     pub fn observe(&mut self, ok: &OkPacket) {
         self.status = TrackedValue::Proven(ok.status);
+        if self.table_locks == TableLocks::Requested {
+            self.table_locks = TableLocks::Held;
+        }
         // Only a statement that reads a table clears all that a transaction leaves in later status flags.
         if self.transaction() != TransactionState::None || self.autocommit_is_off() {
             self.login_began = None;
@@ -235,10 +249,11 @@ impl SessionState {
         }
     }
 
-    /// An ERR ended a reply: it may have ended a transaction; a `LOCK TABLES` may have failed, and lookups fail under locks that still
-    /// exist.
+    /// An ERR ended a reply: it may have ended a transaction, and a `LOCK TABLES` that was just sent may have failed.
     pub fn observe_error(&mut self) {
-        self.locked = false;
+        if self.table_locks == TableLocks::Requested {
+            self.table_locks = TableLocks::None;
+        }
         self.conditions = true;
         self.older_conditions = true;
         self.status.invalidate();
@@ -583,7 +598,7 @@ impl SessionState {
         if self.one_shot != OneShotTransaction::None {
             return Some(CallRelayReason::OneShotTransaction);
         }
-        if self.locked {
+        if self.table_locks != TableLocks::None {
             return Some(CallRelayReason::TableLocks);
         }
         if self.bars_calls() {
@@ -625,7 +640,7 @@ impl SessionState {
         if one_shot {
             return Some(CallRelayReason::OneShotTransaction);
         }
-        if self.locked {
+        if self.table_locks != TableLocks::None {
             return Some(CallRelayReason::TableLocks);
         }
         let barred = self.reads_a_snapshot() && (self.wrote || locks);
@@ -661,7 +676,9 @@ impl SessionState {
     /// True where a command may have left state that a new session would lack, and nothing has reset the session since.
     #[must_use]
     pub fn has_own_state(&self) -> bool {
-        self.has_own_state || self.one_shot != OneShotTransaction::None || self.locked
+        self.has_own_state
+            || self.one_shot != OneShotTransaction::None
+            || self.table_locks != TableLocks::None
     }
 
     /// True when autocommit was last known to be off, whether a transaction is open or not.

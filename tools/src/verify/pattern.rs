@@ -54,7 +54,8 @@ impl StatementPattern {
     }
 }
 
-/// The statements that read a feed by its definition: with a list of authors, and, if it has a follow table, with a join.
+/// The statements that read a feed by its definition: with a list of authors, and, if it has a follow table, with a join; and those that count
+/// its messages.
 pub(super) fn canonical_patterns(feed: &FeedDefinition) -> Vec<StatementPattern> {
     let message = &feed.message;
     let column = |name: &str| format!("m.{}", quoted(name));
@@ -63,22 +64,27 @@ pub(super) fn canonical_patterns(feed: &FeedDefinition) -> Vec<StatementPattern>
         .map(|name| format!("{} DESC", column(name)))
         .collect();
     let end = format!(" ORDER BY {} LIMIT {PAGE}", order.join(", "));
-    let from = format!("SELECT m.* FROM {} AS m", quoted(&message.table));
     let author = column(&message.author);
-    let mut patterns = vec![StatementPattern(vec![
-        PatternPiece::Text(format!("{from} WHERE {author} IN (")),
-        PatternPiece::Authors,
-        PatternPiece::Text(format!("){end}")),
-    ])];
-    if let Some(follow) = &feed.follow {
+    let from = format!("FROM {} AS m", quoted(&message.table));
+    let join = feed.follow.as_ref().map(|follow| {
         let (table, followed) = (quoted(&follow.table), quoted(&follow.author));
         let reader = quoted(&follow.reader);
-        let join = format!("JOIN {table} AS f ON f.{followed} = {author} WHERE f.{reader} = ");
+        format!("{from} JOIN {table} AS f ON f.{followed} = {author} WHERE f.{reader} = ")
+    });
+    let mut patterns = Vec::new();
+    for (shown, end) in [("m.*", &*end), ("COUNT(*)", "")] {
         patterns.push(StatementPattern(vec![
-            PatternPiece::Text(format!("{from} {join}")),
-            PatternPiece::Reader,
-            PatternPiece::Text(end),
+            PatternPiece::Text(format!("SELECT {shown} {from} WHERE {author} IN (")),
+            PatternPiece::Authors,
+            PatternPiece::Text(format!("){end}")),
         ]));
+        if let Some(join) = &join {
+            patterns.push(StatementPattern(vec![
+                PatternPiece::Text(format!("SELECT {shown} {join}")),
+                PatternPiece::Reader,
+                PatternPiece::Text(end.to_owned()),
+            ]));
+        }
     }
     patterns
 }
@@ -189,6 +195,10 @@ impl PatternWriter<'_> {
         }
         let message = &self.feed.message;
         let same = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
+        // Unread messages: all.
+        if self.is(at, 1, b'>') && same(&self.column(at, 2)?, &message.id) {
+            return text("0".to_owned());
+        }
         let below = match (self.is(at, 1, b'='), self.is(at, 2, b'<')) {
             (true, true) => self.column(at, 3),
             (true, false) => {
@@ -257,12 +267,14 @@ mod tests {
                 "SELECT m.* FROM `statuses` AS m WHERE m.`profile_id` IN (2,3) ORDER BY m.`id` DESC LIMIT 20",
                 "SELECT m.* FROM `statuses` AS m JOIN `followers` AS f ON f.`following_id` = m.`profile_id` WHERE f.`profile_id` = 7 \
                  ORDER BY m.`id` DESC LIMIT 20",
+                "SELECT COUNT(*) FROM `statuses` AS m WHERE m.`profile_id` IN (2,3)",
+                "SELECT COUNT(*) FROM `statuses` AS m JOIN `followers` AS f ON f.`following_id` = m.`profile_id` WHERE f.`profile_id` = 7",
             ]
         );
         let mut by_time = home();
         by_time.message.order = vec!["created_at".into(), "id".into()];
         by_time.follow = None;
-        let [list] = &canonical_patterns(&by_time)[..] else {
+        let [list, _] = &canonical_patterns(&by_time)[..] else {
             unreachable!("no follows")
         };
         let end = "ORDER BY m.`created_at` DESC, m.`id` DESC LIMIT 20";
@@ -286,6 +298,10 @@ mod tests {
                 "SELECT id FROM statuses WHERE profile_id IN (4) AND id < 99 AND id <= 98 ORDER BY id DESC LIMIT 5 OFFSET 10",
                 "SELECT id FROM statuses WHERE profile_id IN (2,3) AND id < 9223372036854775807 AND id <= 9223372036854775807 ORDER BY id DESC LIMIT 20 OFFSET 0",
             ),
+            (
+                "SELECT COUNT(*) AS n FROM statuses WHERE profile_id IN (4) AND id > 99",
+                "SELECT COUNT(*) AS n FROM statuses WHERE profile_id IN (2,3) AND id > 0",
+            ),
         ] {
             assert_eq!(of(text).as_deref(), Ok(expected), "{text}");
         }
@@ -298,7 +314,7 @@ mod tests {
             "SELECT id FROM statuses WHERE profile_id IN (1, 2) AND kind IN ('photo', 'text') ORDER BY id DESC LIMIT 5",
             "SELECT id FROM statuses WHERE profile_id NOT IN (1, 2) ORDER BY id DESC LIMIT 5",
             "SELECT id FROM statuses WHERE profile_id IN (1, 2) AND created_at < '2026-01-01' ORDER BY id DESC LIMIT 5",
-            "SELECT id FROM statuses WHERE profile_id IN (1, 2) AND id > 5 ORDER BY id DESC LIMIT 5",
+            "SELECT id FROM statuses WHERE profile_id IN (1, 2) AND likes > 5 ORDER BY id DESC LIMIT 5",
             "SELECT s.id FROM statuses s JOIN followers f ON f.following_id = 5 ORDER BY s.id DESC LIMIT 5",
         ] {
             assert_eq!(of(text), Err("its values are the app's own"), "{text}");

@@ -97,8 +97,18 @@ fn without_an_order_the_feed_says_which() {
         .unwrap();
     assert_eq!(
         String::from_utf8(narrowed).unwrap(),
-        "SELECT id, body FROM message m WHERE ( id IN (3, 9, 5)) AND m.`id` IN (3,9)  ORDER BY m.`id` -- so"
+        "SELECT id, body FROM message m WHERE ( id IN (3, 9, 5)) AND m.`id` IN (3,9)  ORDER BY m.`id`  -- so"
     );
+    let text = "SELECT id, body FROM message m WHERE id IN (?, ?) LIMIT 2";
+    let shape = shaped(text, &by_ties(), &app()).unwrap();
+    let (words, _) = read(text);
+    let open = shape.narrow_prepared(text.as_bytes(), &words, &by_ties(), 2, NarrowingForm::PLAIN);
+    let open = open.unwrap();
+    assert_eq!(
+        String::from_utf8(open.text).unwrap(),
+        "SELECT id, body FROM message m WHERE ( id IN (?, ?) ) AND m.`id` IN (?,?)  ORDER BY m.`id` LIMIT 2"
+    );
+    assert_eq!((open.parameters_before, open.parameters_replaced), (2, 0));
 }
 
 /// Single tables are read in the order of the primary key, unless another index may find the rows or has all that is shown of them.

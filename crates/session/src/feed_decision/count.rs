@@ -14,53 +14,31 @@ use std::time::Instant;
 use headwater_feed::binding::{FeedStatement, index_numbers};
 use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::count::{is_renderable, literal_text};
-use headwater_feed::query::{AggregateFunction, GroupedColumns, GroupedRows};
+use headwater_feed::query::AggregateFunction;
 use headwater_feed::template::ExecutionChoice;
 use headwater_feed::{NarrowingRefusal, Template};
 use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
 use headwater_rows::{CacheKey, CachedRow, RowCache, RowLink};
 use headwater_sql::quoted;
 use headwater_timeline::index::{KeyedMessage, MessageRange, RowKey, TableId, TimelineId};
-use headwater_wire::packet;
 use headwater_wire::reply::ReplyOutcome;
 use headwater_wire::reply::layout::ResultSetParts;
 use headwater_wire::resultset::QueryReply;
 use headwater_wire::status;
 
 use super::cached_page::FeedCacheScope;
-use super::count_row::{envelope_widths, is_row_of_values, row_of_values};
+pub use super::count_request::FeedCountRequest;
+use super::count_row::{envelope_widths, is_row_of_values};
 use super::index_bounds::index_range;
 use super::{
-    AuthorListQuery, FeedAction, FeedContext, FeedKnowledge, FeedRelayReason, FeedReply, FeedStage,
-    FeedTransition, InternalReply, ServedStatement, query_session,
+    FeedAction, FeedContext, FeedKnowledge, FeedRelayReason, FeedReply, FeedStage, FeedTransition,
+    InternalReply, ServedStatement, query_session,
 };
 use crate::author_lists::ListedAuthors;
 use crate::cached_rows::{
     AuthorListReply, CachedPage, QueriedAuthorList, TRANSACTION_STATUS, envelope_in_transaction,
 };
 use crate::commands::UnseenSelect;
-
-/// A count that memory may answer.
-#[derive(Clone, Debug)]
-pub struct FeedCountRequest {
-    /// The template.
-    pub template: Arc<Template>,
-    /// The readers whose follows are the authors.
-    pub readers: Vec<u64>,
-    /// Further authors, ascending.
-    pub authors: Vec<u64>,
-    /// The list that names an author for each edge, each of which counts the author's messages.
-    pub copies: Option<usize>,
-    /// The messages that may count, if the statement says where they begin.
-    pub window: Option<CountedWindow>,
-    /// The reply is one to an execution.
-    binary: bool,
-    /// OFFSET and LIMIT.
-    part: (u64, u64),
-    /// What the status flags of its reply say of transactions.
-    transaction_status: u16,
-    scope: FeedCacheScope,
-}
 
 /// The messages of a count that says where they begin.
 #[derive(Clone, Debug)]
@@ -69,7 +47,7 @@ pub struct CountedWindow {
     pub range: MessageRange<KeyedMessage>,
     /// Each of them passes, unless a list excludes its author.
     pub is_unfiltered: bool,
-    scope: FeedCacheScope,
+    pub(super) scope: FeedCacheScope,
 }
 
 /// What a count is the sum of.
@@ -175,140 +153,6 @@ const MAX_FILL_COST: f64 = 1.25;
 const MAX_COUNTED_MESSAGES: usize = 500;
 /// The most authors whose messages are counted from memory.
 pub const MAX_COUNTED_AUTHORS: usize = 10_000;
-
-impl FeedCountRequest {
-    /// The key of what is counted in one generation of the log.
-    #[must_use]
-    pub fn cache_key(&self, unit: CountUnit, generation: u64) -> CacheKey {
-        let cache = &self.template.row_cache;
-        cache.cache_key(&self.key_in(unit, generation))
-    }
-
-    fn key_in(&self, unit: CountUnit, generation: u64) -> Vec<u8> {
-        let scope = match (&self.window, unit) {
-            (Some(window), CountUnit::Messages) => &window.scope,
-            _ => &self.scope,
-        };
-        scope.cache_key_in(generation)
-    }
-
-    /// What surrounds the numbers of so many authors; `None`: it is not known.
-    fn envelope(
-        &self,
-        unit: CountUnit,
-        generation: u64,
-        authors: AuthorCountBucket,
-    ) -> Option<Arc<ResultEnvelope>> {
-        let key = self.envelope_key(unit, generation, self.transaction_status);
-        let (_, envelope) = self.template.row_cache.lookup(&key, authors.number())?;
-        Some(envelope)
-    }
-
-    /// The key of what surrounds the numbers, where status flags say this of transactions.
-    fn envelope_key(&self, unit: CountUnit, generation: u64, transaction_status: u16) -> Vec<u8> {
-        let mut key = self.key_in(unit, generation);
-        if transaction_status != status::AUTOCOMMIT {
-            key.extend_from_slice(&transaction_status.to_le_bytes());
-        }
-        key
-    }
-
-    /// Author lists besides the readers' follows.
-    #[must_use]
-    pub fn lists(&self) -> &[AuthorListQuery] {
-        &self.scope.lists
-    }
-
-    /// The reply with this number, and what surrounds it; `None`: that is not known.
-    #[must_use]
-    pub fn page(&self, counted: &CountTotal) -> Option<(CachedPage, Arc<ResultEnvelope>)> {
-        let kind = AuthorCountBucket::of(counted.authors);
-        let envelope = self.envelope(counted.unit, counted.generation, kind)?;
-        let widths = match self.binary {
-            true => Some(envelope_widths(&envelope)?),
-            false => None,
-        };
-        let (rows, skipped) = self.rows(counted);
-        let mut packets = envelope.head_packets.clone();
-        let mut sequence = envelope.sequence;
-        for row in &rows {
-            sequence = packet::encode(
-                sequence,
-                &row_of_values(row, widths.as_deref()),
-                &mut packets,
-            );
-        }
-        let rows = rows.len() as u64;
-        let page = CachedPage {
-            packets,
-            rows,
-            found_rows: skipped + rows,
-        };
-        Some((page, envelope))
-    }
-
-    /// The rows, and how many OFFSET skips.
-    fn rows(&self, counted: &CountTotal) -> (Vec<Vec<Option<u64>>>, u64) {
-        let total = counted.total;
-        let value = match self.function() {
-            AggregateFunction::Count => Some(Some(total)),
-            AggregateFunction::Newest => Some(total.checked_sub(1)),
-            AggregateFunction::Exists { .. } => Some(Some(total.min(1))),
-            AggregateFunction::AnyRow { .. } => (total > 0).then_some(Some(1)),
-            AggregateFunction::NewestOfEach(rows) => return self.grouped_rows(rows, counted),
-        };
-        (value.map(|value| vec![value]).into_iter().collect(), 0)
-    }
-
-    /// A row for each author who has a message.
-    fn grouped_rows(
-        &self,
-        rows: GroupedRows,
-        counted: &CountTotal,
-    ) -> (Vec<Vec<Option<u64>>>, u64) {
-        let newest = |(author, number): &(u64, u64)| Some((number.checked_sub(1)?, *author));
-        let mut each: Vec<(u64, u64)> = counted.each.iter().filter_map(newest).collect();
-        each.sort_unstable();
-        if rows.descending {
-            each.reverse();
-        }
-        let (offset, limit) = self.part;
-        let part = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let skipped = part(offset).min(each.len());
-        let shown = each.into_iter().skip(skipped).take(part(limit));
-        let row = |(id, author): (u64, u64)| match rows.columns {
-            GroupedColumns::Id => vec![Some(id)],
-            GroupedColumns::IdAndAuthor => vec![Some(id), Some(author)],
-            GroupedColumns::AuthorAndId => vec![Some(author), Some(id)],
-        };
-        (shown.map(row).collect(), skipped as u64)
-    }
-
-    /// What is shown of the messages.
-    #[must_use]
-    pub fn function(&self) -> AggregateFunction {
-        let count = self.template.shape.count;
-        count.map_or(AggregateFunction::Count, |count| count.function)
-    }
-
-    /// Adds what is known of one author or message: a number, or an id.
-    #[must_use]
-    pub fn add(&self, total: u64, number: u64) -> Option<u64> {
-        match self.function() {
-            function if function.is_of_ids() => Some(total.max(number)),
-            _ => total.checked_add(number),
-        }
-    }
-
-    /// What a message adds.
-    #[must_use]
-    pub fn number_of(&self, message: u64, copies: u64) -> u64 {
-        match self.function().is_of_ids() {
-            true => message.saturating_add(1),
-            false => copies,
-        }
-    }
-}
 
 impl CountFill {
     /// The key of the authors' numbers.

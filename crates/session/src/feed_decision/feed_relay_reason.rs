@@ -276,7 +276,7 @@ fn of_text(refusal: NarrowingRefusal) -> (&'static str, &'static str, &'static s
             "`GRANT SELECT` on the tables to the service account",
         ),
         NarrowingRefusal::Count => (
-            "it counts something else than the messages of some authors, or in a transaction",
+            "it counts something else than the messages of some authors",
             "count as [described](feeds.md#counts), or nothing",
         ),
     };

@@ -12,6 +12,7 @@ mod author_list_queries;
 mod cached_page;
 mod candidate_query;
 pub mod count;
+mod count_request;
 mod count_row;
 mod execution;
 mod feed_action;
