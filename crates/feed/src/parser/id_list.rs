@@ -14,27 +14,7 @@ impl WordReader<'_> {
         if !filter.is_some_and(|(_, filter)| has_list(filter)) {
             return Err(NarrowingRefusal::Order);
         }
-        let mut order = Vec::new();
-        if self.take_keyword("ORDER") {
-            self.expect_keyword("BY")?;
-            order = self.separated(WordReader::order_key)?;
-            if order.iter().any(|key| self.may_sort_by_string(key, &items)) {
-                return Err(NarrowingRefusal::Order);
-            }
-        }
-        let order_end = self.position();
-        let (limit, offset) = match self.is_next("LIMIT") {
-            true => self.limit().map(|(limit, offset)| (Some(limit), offset))?,
-            false => (None, None),
-        };
-        Ok(FeedSelect {
-            items,
-            order,
-            order_end,
-            limit,
-            offset,
-            ..query
-        })
+        self.ordered_part(FeedSelect { items, ..query })
     }
 }
 

@@ -58,7 +58,10 @@ impl WordReader<'_> {
     }
 
     /// ORDER BY and LIMIT, if they are next.
-    fn ordered_part(&mut self, query: FeedSelect) -> Result<FeedSelect, NarrowingRefusal> {
+    pub(super) fn ordered_part(
+        &mut self,
+        query: FeedSelect,
+    ) -> Result<FeedSelect, NarrowingRefusal> {
         let mut order = Vec::new();
         if self.take_keyword("ORDER") {
             self.expect_keyword("BY")?;

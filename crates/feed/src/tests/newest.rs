@@ -8,10 +8,22 @@ use crate::narrowed_text::{CandidateCondition, NarrowingForm};
 use crate::query::{AggregateFunction, GroupedColumns};
 use crate::refusal::NarrowingRefusal;
 use crate::shape::{StatementShape, shape};
+use crate::words::StatementWords;
 
 fn shaped(text: &str) -> Result<StatementShape, NarrowingRefusal> {
     let (words, query) = read(text);
     shape(&query?, &words, &feed(false), &app())
+}
+
+/// The statement, without parameters.
+fn statement<'a>(text: &'a str, words: &'a StatementWords) -> FeedStatement<'a> {
+    FeedStatement {
+        text: text.as_bytes(),
+        words,
+        parameters: &[],
+        types: &[],
+        utc_offset: Some(0),
+    }
 }
 
 /// The query for the newest ids of authors, and the text that is narrowed to some ids.
@@ -22,13 +34,7 @@ fn queries(text: &str) -> (String, String) {
         .as_ref()
         .unwrap_or_else(|| panic!("not of the newest: {text}"));
     let (words, _) = read(text);
-    let statement = FeedStatement {
-        text: text.as_bytes(),
-        words: &words,
-        parameters: &[],
-        types: &[],
-        utc_offset: Some(0),
-    };
+    let statement = statement(text, &words);
     let unsigned = IntegerColumnType {
         bits: 32,
         signed: false,
@@ -133,13 +139,7 @@ fn ids_alone_are_made_of_numbers() {
         assert_eq!(rows.columns, columns, "{text}");
         assert_eq!(rows.descending, text.contains("DESC"), "{text}");
         let (words, _) = read(text);
-        let statement = FeedStatement {
-            text: text.as_bytes(),
-            words: &words,
-            parameters: &[],
-            types: &[],
-            utc_offset: Some(0),
-        };
+        let statement = statement(text, &words);
         let query = shape.count_by_author(statement, &feed(false), &[4, 6]);
         assert_eq!(query.as_deref(), Some(numbers));
         let limit = if text.contains("LIMIT") { 9 } else { u64::MAX };
