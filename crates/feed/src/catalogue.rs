@@ -231,9 +231,9 @@ impl CatalogueTable {
         let is_clustered = self.engine.eq_ignore_ascii_case("InnoDB")
             && self.indexes.contains_key(PRIMARY_KEY)
             && !self.is_partitioned;
-        let mut indexes = self.indexes.iter();
         is_clustered.then(|| {
-            let others = indexes.by_ref().filter(|(name, _)| *name != PRIMARY_KEY);
+            let indexes = self.indexes.iter();
+            let others = indexes.filter(|(name, _)| *name != PRIMARY_KEY);
             others.map(|(_, index)| index.columns.clone()).collect()
         })
     }

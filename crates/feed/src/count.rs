@@ -287,26 +287,27 @@ impl StatementShape {
         authors: &[u64],
     ) -> Option<String> {
         let count = self.count?;
-        let table = match count.from {
-            Some(_) => self.message_name(of)?,
-            None => quoted(&feed.message),
+        let author_of = |table: &str| format!("{table}.{}", quoted(&feed.author));
+        let (table, rows) = match count.from {
+            Some(_) => {
+                let rows = self.rows_where(of, &feed.author, authors)?;
+                (self.message_name(of)?, rows)
+            }
+            None => {
+                let table = quoted(&feed.message);
+                let mut rows = format!("FROM {table} WHERE {} IN (", author_of(&table));
+                push_list(&mut rows, authors);
+                rows.push(')');
+                (table, rows)
+            }
         };
-        let author = format!("{table}.{}", quoted(&feed.author));
+        let author = author_of(&table);
         let number = match count.distinct {
             _ if count.function.is_of_ids() => {
                 format!("MAX({table}.{})", quoted(&feed.id))
             }
             true => format!("COUNT(DISTINCT {table}.{})", quoted(&feed.id)),
             false => "COUNT(*)".to_owned(),
-        };
-        let rows = match count.from {
-            Some(_) => self.rows_where(of, &feed.author, authors)?,
-            None => {
-                let mut rows = format!("FROM {table} WHERE {author} IN (");
-                push_list(&mut rows, authors);
-                rows.push(')');
-                rows
-            }
         };
         Some(format!(
             "SELECT {author}, {number} {rows} GROUP BY {author}"

@@ -6,8 +6,10 @@
 
 use std::ops::Range;
 
+use crate::author_lists::AuthorList;
+use crate::binding::FeedStatement;
 use crate::count::{CountShape, count_shape};
-use crate::equalities::{ColumnEqualities, conditions_of_every_row};
+use crate::equalities::{ColumnEqualities, conditions_of_every_row, conjuncts};
 use crate::id_list::{IdOrder, shows_joined_keys};
 use crate::query::{
     AggregateFunction, ColumnReference, ComparisonOperator, ConditionKind, FeedSelect,
@@ -37,7 +39,7 @@ pub struct NewestShape {
 impl NewestShape {
     /// True if its numbers are those that make it what it is.
     #[must_use]
-    pub fn fits(&self, of: crate::binding::FeedStatement<'_>) -> bool {
+    pub fn fits(&self, of: FeedStatement<'_>) -> bool {
         self.rank.is_none_or(|rank| of.number(rank) == Some(1))
     }
 }
@@ -346,10 +348,7 @@ impl Reading {
         };
         found.ok_or(NarrowingRefusal::Structure)?;
         if let Some(at) = at {
-            rows.sources.remove(at);
-            for source in &mut rows.sources {
-                source.outer = source.outer.map(|first| first - usize::from(first > at));
-            }
+            remove_table(&mut rows, at);
         }
         // The newest id is the message's own.
         for key in &mut rows.order {
@@ -532,6 +531,14 @@ fn without_conjunct<T>(
     }
 }
 
+/// Takes a table out of FROM, where later ones refer to positions.
+fn remove_table(query: &mut FeedSelect, at: usize) {
+    query.sources.remove(at);
+    for source in &mut query.sources {
+        source.outer = source.outer.map(|first| first - usize::from(first > at));
+    }
+}
+
 /// The SELECT without the condition that there is no newer message of the author. `None`: it has no such condition.
 fn without_newer(query: &FeedSelect, feed: &FeedNames, schema: &dyn Schema) -> Option<FeedSelect> {
     let mut rows = query.clone();
@@ -560,10 +567,7 @@ fn without_newer(query: &FeedSelect, feed: &FeedNames, schema: &dyn Schema) -> O
         });
         (is_alone && is_newer).then_some(())?;
         finds_none?;
-        rows.sources.remove(at);
-        for source in &mut rows.sources {
-            source.outer = source.outer.map(|first| first - usize::from(first > at));
-        }
+        remove_table(&mut rows, at);
         return Some(rows);
     }
     let scope = NameScope::default().within(&query.sources, schema).ok()?;
@@ -597,7 +601,7 @@ fn without_newer(query: &FeedSelect, feed: &FeedNames, schema: &dyn Schema) -> O
 /// The conditions that are joined by AND.
 fn conditions_of(condition: &SelectCondition) -> Vec<&SelectCondition> {
     let mut all = Vec::new();
-    crate::equalities::conjuncts(condition, &mut all);
+    conjuncts(condition, &mut all);
     all
 }
 
@@ -639,10 +643,7 @@ fn is_newer(
 
 impl RowDependencies {
     /// Numbers of single authors, which depend on nothing else in the statement but on lists of authors.
-    fn of_authors(
-        words: Range<usize>,
-        lists: Vec<crate::author_lists::AuthorList>,
-    ) -> RowDependencies {
+    fn of_authors(words: Range<usize>, lists: Vec<AuthorList>) -> RowDependencies {
         RowDependencies {
             independent_words: vec![words],
             bounds: Vec::new(),

@@ -125,10 +125,7 @@ impl WordReader<'_> {
         if !self.is_call() {
             return Err(self.refusal());
         }
-        self.advance();
-        self.advance();
-        let column = self.column()?;
-        self.expect_punct(b')')?;
+        let column = self.maximum()?;
         self.column_alias()?;
         let from = self.position();
         self.expect_keyword("FROM")?;

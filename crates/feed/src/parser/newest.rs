@@ -181,7 +181,7 @@ impl WordReader<'_> {
     }
 
     /// `MAX(column)`.
-    fn maximum(&mut self) -> Result<ColumnReference, NarrowingRefusal> {
+    pub(super) fn maximum(&mut self) -> Result<ColumnReference, NarrowingRefusal> {
         self.advance();
         self.advance();
         let column = self.column()?;
