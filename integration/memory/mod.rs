@@ -14,6 +14,7 @@ mod kept_tails;
 pub(crate) mod linear;
 mod long_events;
 mod long_statements;
+mod negative;
 mod redefinitions;
 mod rights;
 mod scene;

@@ -92,6 +92,7 @@ impl TableRowKey {
                 Some(TableRowKey::follow(*timeline_id, reader, author))
             }
             TimelineChange::FollowsChanged { .. }
+            | TimelineChange::MessagesOfAuthorLost { .. }
             | TimelineChange::MessagesLost
             | TimelineChange::FollowsLost => None,
         }
@@ -113,6 +114,7 @@ impl RowState {
             TimelineChange::Removed { author: None, .. } => RowState::Unknown,
             TimelineChange::Unfollowed { .. } => RowState::Present(None),
             TimelineChange::FollowsChanged { .. }
+            | TimelineChange::MessagesOfAuthorLost { .. }
             | TimelineChange::MessagesLost
             | TimelineChange::FollowsLost => RowState::Unknown,
         }
@@ -128,6 +130,7 @@ impl RowState {
             TimelineChange::Followed { .. } => RowState::Present(None),
             TimelineChange::Removed { .. } | TimelineChange::Unfollowed { .. } => RowState::Absent,
             TimelineChange::FollowsChanged { .. }
+            | TimelineChange::MessagesOfAuthorLost { .. }
             | TimelineChange::MessagesLost
             | TimelineChange::FollowsLost => RowState::Unknown,
         }

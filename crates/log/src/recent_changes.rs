@@ -37,7 +37,8 @@ impl RecentChanges {
                 | TimelineChange::Removed {
                     author: Some(author),
                     ..
-                } => AffectedUser::Author(author),
+                }
+                | TimelineChange::MessagesOfAuthorLost { author } => AffectedUser::Author(author),
                 TimelineChange::Followed { reader, .. }
                 | TimelineChange::Unfollowed { reader, .. }
                 | TimelineChange::FollowsChanged { reader } => AffectedUser::Reader(reader),

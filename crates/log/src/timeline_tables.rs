@@ -400,7 +400,7 @@ impl TimelineTables {
             .collect();
         if !messages.is_empty() {
             queries.push(format!(
-                "SELECT {number}, 0, {id}, 0, {author}, {key} FROM {table} WHERE {id} IN ({ids}) AND {author} IS NOT NULL",
+                "SELECT {number}, 0, {id}, 0, {author}, {key} FROM {table} WHERE {id} IN ({ids}) AND {author} >= 0",
                 key = self.key_as_text(),
                 id = quoted(&self.schema.message.id),
                 author = quoted(&self.schema.message.author),

@@ -28,6 +28,8 @@ pub struct CachedTimeline {
     long_lists: Mutex<LruCache<u64, Instant>>,
     /// The positions of its columns are known, or once were.
     columns_known: AtomicBool,
+    /// A number below 0 was logged.
+    warned_of_negative: AtomicBool,
     /// Keeps its rows out of memory, whatever the log contains.
     block_reason: Mutex<Option<MemorySuspension>>,
     /// Its preload is complete, or there is none.
@@ -53,6 +55,7 @@ impl CachedTimeline {
             max_follows: AtomicUsize::new(memory_bytes / FOLLOW_BYTES),
             long_lists: Mutex::new(LruCache::new(MAX_LONG_LISTS)),
             columns_known: AtomicBool::new(false),
+            warned_of_negative: AtomicBool::new(false),
             block_reason: Mutex::default(),
             preloaded: AtomicBool::new(false),
         }
@@ -80,6 +83,20 @@ impl CachedTimeline {
             .block_reason
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+
+    /// Logs, once, that a list holds a number below 0 and so is not cached.
+    pub(super) fn warn_of_negative(&self, list_of: &str, number: u64) {
+        if !self.warned_of_negative.swap(true, Ordering::Relaxed) {
+            let of = match list_of {
+                "reader" => "follows an author",
+                _ => "has a message",
+            };
+            tracing::warn!(
+                "{}: {list_of} {number} {of} whose id is below 0: the server answers where that counts (logged once)",
+                self.database(),
+            );
+        }
     }
 
     pub(super) fn set_budget(&self, memory_bytes: usize) {

@@ -1,6 +1,6 @@
 //! Decodes rows of the control connections. A cell that is no number yields `None`: nothing here panics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::obstacle::BinlogObstacle;
 use crate::account::{AccountConnection, AccountError};
@@ -23,18 +23,23 @@ pub(super) fn all_numbers<const N: usize>(rows: &ResultSet) -> Option<Vec<[u64; 
     rows.iter().map(numbers).collect()
 }
 
-/// Lists of numbers by key: rows of `key, COUNT(*), BIT_XOR(number), GROUP_CONCAT(number)`. `Some(None)`: the limit was reached, or the
-/// server has truncated a list (`group_concat_max_len`, `max_allowed_packet`).
-pub(super) fn number_lists(
-    rows: &ResultSet,
-    limit: usize,
-) -> Option<Option<BTreeMap<u64, Vec<u64>>>> {
+/// Lists of numbers by key.
+#[derive(Debug, Default)]
+pub(super) struct NumberLists {
+    pub(super) lists: BTreeMap<u64, Vec<u64>>,
+    /// Keys whose lists hold a number below 0.
+    pub(super) negative: BTreeSet<u64>,
+}
+
+/// Reads rows of `key, COUNT(*), BIT_XOR(number), GROUP_CONCAT(number)`. `Some(None)`: the limit was reached, or the server has truncated a
+/// list (`group_concat_max_len`, `max_allowed_packet`).
+pub(super) fn number_lists(rows: &ResultSet, limit: usize) -> Option<Option<NumberLists>> {
     let mut all = 0;
-    let mut lists = BTreeMap::new();
+    let mut read = NumberLists::default();
     for row in rows.iter() {
         let [key, count, sum] = numbers::<3>(row)?;
         let text = text(row, 3)?;
-        let list: Option<Vec<u64>> = text.split(',').map(|one| one.parse().ok()).collect();
+        let list: Option<Vec<u64>> = text.split(',').map(list_number).collect();
         let list = list.unwrap_or_default();
         let is_whole =
             list.len() as u64 == count && list.iter().fold(0, |sum, one| sum ^ one) == sum;
@@ -42,9 +47,21 @@ pub(super) fn number_lists(
             return Some(None);
         }
         all += list.len();
-        lists.insert(key, list);
+        if text.contains('-') {
+            read.negative.insert(key);
+        } else {
+            read.lists.insert(key, list);
+        }
     }
-    Some((all < limit).then_some(lists))
+    Some((all < limit).then_some(read))
+}
+
+/// A number as `BIT_XOR` takes it: one below 0 by its two's complement.
+fn list_number(text: &str) -> Option<u64> {
+    match text.starts_with('-') {
+        true => text.parse::<i64>().ok().map(i64::cast_unsigned),
+        false => text.parse().ok(),
+    }
 }
 
 /// The first cells of a row, as text.
@@ -120,4 +137,32 @@ pub(super) async fn first_text(
 ) -> Result<String, AccountError> {
     let rows = conn.rows(query).await?;
     Ok(rows.row(0).and_then(|row| text(row, 0)).unwrap_or_default())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use headwater_wire::resultset::result_set_of;
+
+    use super::*;
+
+    fn lists(rows: &[[&str; 4]]) -> Option<NumberLists> {
+        let cells = |row: &[&str; 4]| row.iter().map(|cell| Some((*cell).to_owned())).collect();
+        let rows: Vec<Vec<Option<String>>> = rows.iter().map(cells).collect();
+        number_lists(&result_set_of(&rows), 10).unwrap()
+    }
+
+    #[test]
+    fn a_list_with_a_number_below_zero_is_told_apart() {
+        let sum = (5 ^ (-7i64).cast_unsigned()).to_string();
+        let read = lists(&[["1", "2", "6", "5,3"], ["2", "2", &sum, "5,-7"]]).unwrap();
+        assert_eq!(read.lists, BTreeMap::from([(1, vec![5, 3])]));
+        assert_eq!(read.negative, BTreeSet::from([2]));
+        // Truncated, within a number or after one.
+        for text in ["5,-", "5", "5,-6"] {
+            assert!(lists(&[["2", "2", &sum, text]]).is_none());
+        }
+        let many = (0..10).map(|number| number.to_string()).collect::<Vec<_>>();
+        assert!(lists(&[["1", "10", "1", &many.join(",")]]).is_none());
+    }
 }

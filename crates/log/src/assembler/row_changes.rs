@@ -52,12 +52,13 @@ pub(crate) fn record_row_change(
                     table: route.table_id,
                     id: *id,
                 }),
+                ImageCell::Negative => {}
                 _ => edits.add_all(route.table_id),
             }
             if let Some(timeline_id) = route.table_id.timeline() {
                 match author {
                     ImageCell::Number(author) => edits.add(RowKey::author(timeline_id, *author)),
-                    ImageCell::Null => {}
+                    ImageCell::Null | ImageCell::Negative => {}
                     ImageCell::Omitted | ImageCell::Unrepresentable => {
                         edits.add_all(TableId::Authors(timeline_id));
                     }
@@ -84,34 +85,42 @@ pub(crate) fn record_row_change(
             new.and_then(|new| posted(route, new)).map(&mut add);
         }
         TableRole::Follower => {
-            match old {
-                Some([ImageCell::Number(reader), ImageCell::Number(author), _]) => {
-                    add(match route.has_copies {
-                        true => TimelineChange::FollowsChanged { reader },
-                        false => TimelineChange::Unfollowed { reader, author },
-                    });
-                }
-                Some([ImageCell::Null, _, _] | [_, ImageCell::Null, _]) | None => {}
-                Some(_) => add(TimelineChange::FollowsLost),
-            }
-            match new {
-                Some([ImageCell::Number(reader), ImageCell::Number(author), _]) => {
-                    add(match route.has_copies {
-                        true => TimelineChange::FollowsChanged { reader },
-                        false => TimelineChange::Followed { reader, author },
-                    });
-                }
-                Some([ImageCell::Null, _, _] | [_, ImageCell::Null, _]) | None => {}
-                Some(_) => add(TimelineChange::FollowsLost),
-            }
+            let unfollowed = |reader, author| TimelineChange::Unfollowed { reader, author };
+            let followed = |reader, author| TimelineChange::Followed { reader, author };
+            old.and_then(|old| follow_changed(route, old, unfollowed))
+                .map(&mut add);
+            new.and_then(|new| follow_changed(route, new, followed))
+                .map(&mut add);
         }
+    }
+}
+
+/// The change of the reader's list by a follow that came or went. One without a reader or an author is in no list.
+fn follow_changed(
+    route: &TableRoute,
+    [reader, author, _]: RowImage,
+    change: impl Fn(u64, u64) -> TimelineChange,
+) -> Option<TimelineChange> {
+    match (reader, author) {
+        (ImageCell::Null | ImageCell::Negative, _) | (_, ImageCell::Null) => None,
+        (ImageCell::Number(reader), ImageCell::Number(author)) if !route.has_copies => {
+            Some(change(reader, author))
+        }
+        // A list that holds an author below 0 is not cached.
+        (ImageCell::Number(reader), ImageCell::Number(_) | ImageCell::Negative) => {
+            Some(TimelineChange::FollowsChanged { reader })
+        }
+        _ => Some(TimelineChange::FollowsLost),
     }
 }
 
 /// The removal of a message's old state. One without an author was on no page.
 fn removed(route: &TableRoute, [id, author, key]: RowImage) -> Option<TimelineChange> {
-    let ImageCell::Number(id) = id else {
-        return Some(TimelineChange::MessagesLost);
+    let id = match (id, author) {
+        // Memory did not hold it.
+        (ImageCell::Negative, _) | (_, ImageCell::Negative) => return None,
+        (ImageCell::Number(id), _) => id,
+        _ => return Some(TimelineChange::MessagesLost),
     };
     let without_author = TimelineChange::Removed {
         author: None,
@@ -132,7 +141,11 @@ fn removed(route: &TableRoute, [id, author, key]: RowImage) -> Option<TimelineCh
 /// The post of a message's new state.
 fn posted(route: &TableRoute, [id, author, key]: RowImage) -> Option<TimelineChange> {
     match (id, author, message_key(route, key)) {
-        (_, ImageCell::Null, _) => None,
+        (_, ImageCell::Null | ImageCell::Negative, _) => None,
+        // Its author's messages are no longer known to their end.
+        (ImageCell::Negative, ImageCell::Number(author), _) => {
+            Some(TimelineChange::MessagesOfAuthorLost { author })
+        }
         (ImageCell::Number(id), ImageCell::Number(author), Some(key)) => {
             Some(TimelineChange::Posted { author, key, id })
         }
@@ -145,7 +158,10 @@ fn message_key(route: &TableRoute, key: ImageCell) -> Option<u64> {
     match (route.key, key) {
         (None, _) => Some(0),
         (Some(_), ImageCell::Number(key)) => Some(key),
-        (Some(_), ImageCell::Omitted | ImageCell::Null | ImageCell::Unrepresentable) => None,
+        (
+            Some(_),
+            ImageCell::Omitted | ImageCell::Null | ImageCell::Negative | ImageCell::Unrepresentable,
+        ) => None,
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) enum ImageCell {
     Omitted,
     Null,
     Number(u64),
+    /// An id, reader or author below 0: memory holds none of these.
+    Negative,
     /// A sort key without a number.
     Unrepresentable,
 }
@@ -247,13 +249,12 @@ fn read_cell(
         return Ok(ImageCell::Null);
     };
     let signed = column.kind.is_signed();
-    let negative = value.last().is_some_and(|highest| highest & 0x80 != 0);
+    let has_sign_bit = value.last().is_some_and(|highest| highest & 0x80 != 0);
     match width {
-        ColumnWidth::Number(_) if !(signed && negative) => {
-            Ok(ImageCell::Number(little_endian(value)))
-        }
+        ColumnWidth::Number(_) if signed && has_sign_bit => Ok(ImageCell::Negative),
+        ColumnWidth::Number(_) => Ok(ImageCell::Number(little_endian(value))),
         _ => Err(LogStreamError::Malformed(format!(
-            "{value:02x?} is no {} from 0 on",
+            "{value:02x?} is no {}",
             column.kind.sql()
         ))),
     }

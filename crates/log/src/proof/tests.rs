@@ -206,8 +206,10 @@ impl ProofWorld {
                         .remove(&TableRowKey::follow(TIMELINE, reader, author));
                 }
                 TimelineChange::MessagesLost => self.applied.clear(),
-                TimelineChange::FollowsChanged { .. } | TimelineChange::FollowsLost => {
-                    unreachable!("no table of follows is lost here")
+                TimelineChange::MessagesOfAuthorLost { .. }
+                | TimelineChange::FollowsChanged { .. }
+                | TimelineChange::FollowsLost => {
+                    unreachable!("no author's messages and no follows are lost here")
                 }
             }
         }

@@ -116,6 +116,11 @@ pub enum TimelineChange {
         /// The reader.
         reader: u64,
     },
+    /// An author's messages changed in a way that memory cannot hold: what it knows of them is void.
+    MessagesOfAuthorLost {
+        /// The author.
+        author: u64,
+    },
     /// Messages changed in an unknown way: everything known of them is void.
     MessagesLost,
     /// The same for follow lists.
@@ -210,6 +215,10 @@ impl<I: WindowItem> TimelineIndex<I> {
                     self.apply_follow(reader, author, false)
                 }
                 TimelineChange::FollowsChanged { reader } => self.readers.remove(reader),
+                TimelineChange::MessagesOfAuthorLost { author } => {
+                    self.abandon_author_load(author);
+                    self.authors.remove(author);
+                }
                 TimelineChange::MessagesLost => self.invalidate_messages(),
                 TimelineChange::FollowsLost => self.readers.clear(),
             }

@@ -77,8 +77,16 @@ impl LoadSource<'_> {
         let (rows, end) = self.query(&query).await?;
         let mut messages = by_author(kind, &rows).ok_or_else(not_a_number)?;
         for (request, newest) in requests.drain(..).zip(newest_requests) {
-            let items = messages.remove(&request.author).unwrap_or_default();
-            self.store_keyed(request, items, newest.limit, end);
+            match messages
+                .remove(&request.author)
+                .unwrap_or_else(|| Some(Vec::new()))
+            {
+                Some(items) => self.store_keyed(request, items, newest.limit, end),
+                None => {
+                    self.timeline.index_mut().cancel_load(request.ticket);
+                    self.note_negative("author", request.author);
+                }
+            }
         }
         Ok(())
     }
@@ -98,19 +106,23 @@ impl LoadSource<'_> {
     }
 }
 
-/// Messages by author, from rows of author, id and key. `None`: a cell has no number.
-fn by_author(kind: KeyType, rows: &ResultSet) -> Option<BTreeMap<u64, Vec<KeyedMessage>>> {
-    let mut messages: BTreeMap<u64, Vec<KeyedMessage>> = BTreeMap::new();
+/// Messages by author, from rows of author, id and key; `None` for an author with an id below 0. `None`: another cell has no number.
+fn by_author(kind: KeyType, rows: &ResultSet) -> Option<BTreeMap<u64, Option<Vec<KeyedMessage>>>> {
+    let mut messages: BTreeMap<u64, Option<Vec<KeyedMessage>>> = BTreeMap::new();
     for row in rows.iter() {
-        let [author, id] = numbers::<2>(row)?;
+        let [author] = numbers::<1>(row)?;
+        let Some([_, id]) = numbers::<2>(row) else {
+            messages.insert(author, None);
+            continue;
+        };
         let key = match row.cell(2) {
             Some(text) => kind.encode_text(text)?,
             None => key::NULL,
         };
-        messages
-            .entry(author)
-            .or_default()
-            .push(KeyedMessage::from_key_and_id(key, id));
+        let items = messages.entry(author).or_insert_with(|| Some(Vec::new()));
+        if let Some(items) = items {
+            items.push(KeyedMessage::from_key_and_id(key, id));
+        }
     }
     Some(messages)
 }

@@ -31,9 +31,16 @@ pub(super) struct LoadSource<'a> {
     pub(super) timeline: &'a CachedTimeline,
     pub(super) status: &'static str,
     pub(super) conn: &'a mut AccountConnection,
+    /// A load was cancelled since its list holds a number below 0: the next one would be as well.
+    pub(super) met_negative: bool,
 }
 
 impl LoadSource<'_> {
+    pub(super) fn note_negative(&mut self, list_of: &str, number: u64) {
+        self.met_negative = true;
+        self.timeline.warn_of_negative(list_of, number);
+    }
+
     /// Begins loads, if the stream reports everything committed from the index's position on. The locks keep that true meanwhile; if it
     /// ends later, the index is emptied and the loads are void.
     pub(super) fn begin<T>(&self, begin: impl FnOnce(&mut TimelineMemory) -> T) -> Option<T> {
@@ -85,12 +92,17 @@ impl LoadSource<'_> {
             return Ok(());
         };
         let (rows, end) = self.query(&query).await?;
-        let Some(mut lists) = number_lists(&rows, ROWS_PER_QUERY).ok_or_else(not_a_number)? else {
+        let Some(mut read) = number_lists(&rows, ROWS_PER_QUERY).ok_or_else(not_a_number)? else {
             return Ok(());
         };
         let mut index = self.timeline.index_mut();
         for (reader, ticket) in tickets.drain(..) {
-            let authors = lists.remove(&reader).unwrap_or_default();
+            if read.negative.contains(&reader) {
+                index.cancel_load(ticket);
+                self.note_negative("reader", reader);
+                continue;
+            }
+            let authors = read.lists.remove(&reader).unwrap_or_default();
             self.store_list(&mut index, (reader, ticket), authors, end, loaded);
         }
         Ok(())
@@ -113,14 +125,19 @@ impl LoadSource<'_> {
             return Ok(());
         };
         let reply = self.query(&query).await;
-        let reply = reply.and_then(|(rows, end)| {
-            let authors = all_numbers::<1>(&rows).ok_or_else(not_a_number)?;
-            Ok((authors.into_iter().flatten().collect::<Vec<u64>>(), end))
-        });
         let mut index = self.timeline.index_mut();
         match reply {
-            Ok((authors, end)) => {
-                self.store_list(&mut index, (reader, ticket), authors, end, loaded);
+            Ok((rows, end)) => {
+                match all_numbers::<1>(&rows) {
+                    Some(authors) => {
+                        let authors = authors.into_iter().flatten().collect();
+                        self.store_list(&mut index, (reader, ticket), authors, end, loaded);
+                    }
+                    None => {
+                        index.cancel_load(ticket);
+                        self.note_negative("reader", reader);
+                    }
+                }
                 Ok(())
             }
             Err(error) => {

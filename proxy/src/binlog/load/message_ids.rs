@@ -66,9 +66,10 @@ impl LoadSource<'_> {
             .tables
             .message_range_query(&authors, from, below, ROWS_PER_QUERY);
         let (rows, end) = self.query(&query).await?;
-        let Some(mut lists) = number_lists(&rows, ROWS_PER_QUERY).ok_or_else(not_a_number)? else {
+        let Some(mut read) = number_lists(&rows, ROWS_PER_QUERY).ok_or_else(not_a_number)? else {
             return Ok(());
         };
+        let lists = &mut read.lists;
         if below.is_none() {
             let ids = lists.values().map(Vec::len).sum();
             let newest = lists.values().flatten().max().copied();
@@ -77,6 +78,11 @@ impl LoadSource<'_> {
         }
         let mut index = self.timeline.index_mut();
         for request in requests.drain(..) {
+            if read.negative.contains(&request.author) {
+                index.cancel_load(request.ticket);
+                self.note_negative("author", request.author);
+                continue;
+            }
             let ids = lists.remove(&request.author).unwrap_or_default();
             let compared = index.loaded_ids(request.ticket, ids, Some(from), end);
             self.record_comparison(ComparedIndexEntry::Author(request.author), compared);
@@ -95,13 +101,16 @@ impl LoadSource<'_> {
                 request.below,
                 IDS_PER_AUTHOR,
             );
-            let reply = self.query(&query).await.and_then(|(rows, end)| {
-                let ids = all_numbers::<1>(&rows).ok_or_else(not_a_number)?;
-                Ok((ids.into_iter().flatten().collect::<Vec<u64>>(), end))
-            });
+            let reply = self.query(&query).await;
             let mut index = self.timeline.index_mut();
             match reply {
-                Ok((ids, end)) => {
+                Ok((rows, end)) => {
+                    let Some(ids) = all_numbers::<1>(&rows) else {
+                        index.cancel_load(request.ticket);
+                        self.note_negative("author", request.author);
+                        continue;
+                    };
+                    let ids: Vec<u64> = ids.into_iter().flatten().collect();
                     let down_to = (ids.len() < IDS_PER_AUTHOR).then_some(0);
                     let compared = index.loaded_ids(request.ticket, ids, down_to, end);
                     self.record_comparison(ComparedIndexEntry::Author(request.author), compared);

@@ -372,6 +372,9 @@ impl LoadWorker {
                 let _ = done.send(true);
             }
             waiting = open;
+            if remainder.met_negative {
+                return Ok(());
+            }
             if waiting.is_empty() || !remainder.has_loaded {
                 break;
             }
@@ -414,6 +417,7 @@ impl LoadWorker {
                     missing.iter().map(to_missing).collect();
                 source.load_messages(&missing_messages).await?;
             }
+            let met_negative = source.met_negative;
             self.control.put_back(self.generation, conn);
             if !self.binlog.prove().await {
                 return Ok(false);
@@ -422,7 +426,7 @@ impl LoadWorker {
                 return Ok(true);
             }
             // Nothing can be loaded: a list is too long, or is being loaded elsewhere.
-            if missing.is_none() {
+            if missing.is_none() || met_negative {
                 return Ok(false);
             }
         }
@@ -470,12 +474,15 @@ impl LoadWorker {
             };
             let missing_messages: Vec<MissingMessages> =
                 missing.into_iter().map(to_missing).collect();
-            self.source(timeline, &server, &mut conn)
-                .load_messages(&missing_messages)
-                .await?;
+            let mut source = self.source(timeline, &server, &mut conn);
+            source.load_messages(&missing_messages).await?;
+            let met_negative = source.met_negative;
             self.control.put_back(self.generation, conn);
             if !self.binlog.prove().await {
                 return Ok(false);
+            }
+            if met_negative {
+                return Ok(part.partial_page(&timeline.index()).is_ok());
             }
         }
         Ok(false)
@@ -528,18 +535,19 @@ impl LoadWorker {
         }
         let waiting = self.backlog.next_pages(timeline.id());
         let requests: Vec<BacklogRequest> = waiting.iter().map(|waiting| waiting.request).collect();
-        if self
-            .load_round(timeline, &requests, usize::MAX)
-            .await?
-            .has_loaded
-        {
+        let remainder = self.load_round(timeline, &requests, usize::MAX).await?;
+        if remainder.has_loaded {
             self.binlog.prove().await;
         }
         // Entries that do not fit would be evicted and loaded again without end.
         let full = timeline.index().is_nearly_full();
         for waiting in waiting {
             let request = waiting.request;
-            if !full && !timeline.has_page(request) && !timeline.follows_too_many(request.reader) {
+            if !full
+                && !remainder.met_negative
+                && !timeline.has_page(request)
+                && !timeline.follows_too_many(request.reader)
+            {
                 self.backlog.requeue(timeline.id(), waiting);
             }
         }
@@ -558,6 +566,7 @@ impl LoadWorker {
             timeline,
             status: server.status,
             conn,
+            met_negative: false,
         }
     }
 
@@ -598,6 +607,7 @@ impl LoadWorker {
             remainder.has_loaded = true;
             source.load_messages(&missing_messages).await?;
         }
+        remainder.met_negative = source.met_negative;
         self.control.put_back(self.generation, conn);
         Ok(remainder)
     }
@@ -632,4 +642,6 @@ struct RoundRemainder {
     /// Pages that lack too many authors.
     oversized: Vec<BacklogRequest>,
     has_loaded: bool,
+    /// A list holds a number below 0. Who waits for it need not wait longer.
+    met_negative: bool,
 }

@@ -114,32 +114,32 @@ fn numbers_are_read_as_their_columns_have_them() {
             IdType::IntUnsigned,
             IdType::IntUnsigned,
             &[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0x80][..],
-            Some("posted 2147483648 4294967295"),
+            "posted 2147483648 4294967295",
         ),
         (
             IdType::BigIntUnsigned,
             IdType::Int,
             &[[0xff; 8].as_slice(), &[1, 0, 0, 0]].concat(),
-            Some("posted 1 18446744073709551615"),
+            "posted 1 18446744073709551615",
         ),
         (
             IdType::BigInt,
             IdType::BigInt,
             &[&[0, 0, 0, 0, 0, 0, 0, 0x40], &[1, 0, 0, 0, 0, 0, 0, 0][..]].concat(),
-            Some("posted 1 4611686018427387904"),
+            "posted 1 4611686018427387904",
         ),
         // What memory cannot represent.
         (
             IdType::Int,
             IdType::Int,
             &[small[2], small[3], small[4], 0xff, 1, 0, 0, 0],
-            None,
+            "messages of 1 lost",
         ),
         (
             IdType::BigInt,
             IdType::Int,
             &[&[0, 0, 0, 0, 0, 0, 0, 0x80], &[1, 0, 0, 0][..]].concat(),
-            None,
+            "messages of 1 lost",
         ),
     ] {
         let kind = |kind: IdType| match kind {
@@ -152,13 +152,7 @@ fn numbers_are_read_as_their_columns_have_them() {
             &[map, rows(WRITE, 3, &[7], &row)],
             &routes_with_types(id, user),
         );
-        match expected {
-            Some(expected) => assert_eq!(heard.unwrap(), [expected]),
-            None => assert!(
-                matches!(heard, Err(LogStreamError::Malformed(_))),
-                "{heard:?}"
-            ),
-        }
+        assert_eq!(heard.unwrap(), [expected]);
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) fn describe_changes(changes: &[(TimelineId, TimelineChange)]) -> Vec<
         } => format!("removed {author} {id}"),
         TimelineChange::Followed { reader, author } => format!("followed {reader} {author}"),
         TimelineChange::Unfollowed { reader, author } => format!("unfollowed {reader} {author}"),
+        TimelineChange::MessagesOfAuthorLost { author } => format!("messages of {author} lost"),
         TimelineChange::MessagesLost => "messages lost".to_owned(),
         TimelineChange::FollowsLost => "follows lost".to_owned(),
         TimelineChange::FollowsChanged { reader } => format!("follows of {reader} changed"),

@@ -9,6 +9,7 @@ mod built_events;
 mod captured_log;
 mod captured_logs;
 mod corrupted_events;
+mod negative_numbers;
 mod ordering_keys;
 mod repeated_follows;
 

@@ -34,8 +34,9 @@ enum KeyedWrite {
         id: u64,
         named: bool,
     },
-    /// All with these keys are gone, out of sight.
+    /// All with these keys are gone, out of sight; `author`: of one author.
     Lose {
+        author: Option<u64>,
         modulus: u64,
     },
 }
@@ -59,7 +60,7 @@ fn write() -> impl Strategy<Value = KeyedWrite> {
             .prop_map(|(id, author, key, named)| KeyedWrite::Put { id, author, key, named }),
         30 => (id(), key(), named()).prop_map(|(id, key, named)| KeyedWrite::Rekey { id, key, named }),
         25 => (id(), named()).prop_map(|(id, named)| KeyedWrite::Remove { id, named }),
-        1 => (1u64..4).prop_map(|modulus| KeyedWrite::Lose { modulus }),
+        2 => (prop::option::of(0..AUTHORS), 1u64..4).prop_map(|(author, modulus)| KeyedWrite::Lose { author, modulus }),
     ]
 }
 
@@ -173,9 +174,14 @@ fn perform(messages: &mut MessageRows, write: &KeyedWrite, changes: &mut Vec<Tim
             let old = messages.remove(&id);
             changes.extend(removed(id, old, named));
         }
-        KeyedWrite::Lose { modulus } => {
-            messages.retain(|_, (_, key)| *key % modulus != 0);
-            changes.push(TimelineChange::MessagesLost);
+        KeyedWrite::Lose { author, modulus } => {
+            messages.retain(|_, (owner, key)| {
+                author.is_some_and(|author| author != *owner) || *key % modulus != 0
+            });
+            changes.push(match author {
+                Some(author) => TimelineChange::MessagesOfAuthorLost { author },
+                None => TimelineChange::MessagesLost,
+            });
         }
     }
 }

@@ -94,6 +94,8 @@ pub(super) enum TableWrite {
     Unfollow(u64, u64),
     /// All messages with ids that are 0 modulo this are gone, out of sight.
     LoseMessages(u64),
+    /// The same of one author.
+    LoseMessagesOf(u64, u64),
     LoseFollows(u64),
 }
 
@@ -319,6 +321,12 @@ fn perform(tables: &mut TablesModel, write: &TableWrite, changes: &mut Vec<Timel
         TableWrite::LoseMessages(modulus) => {
             tables.messages.retain(|id, _| id % modulus != 0);
             changes.push(TimelineChange::MessagesLost);
+        }
+        TableWrite::LoseMessagesOf(author, modulus) => {
+            tables
+                .messages
+                .retain(|id, owner| *owner != author || id % modulus != 0);
+            changes.push(TimelineChange::MessagesOfAuthorLost { author });
         }
         TableWrite::LoseFollows(modulus) => {
             tables.follows.retain(|(_, author)| author % modulus != 0);

@@ -37,6 +37,7 @@ fn write() -> impl Strategy<Value = TableWrite> {
         12 => (0..READERS, author()).prop_map(|(reader, author)| TableWrite::Follow(reader, author)),
         8 => (0..READERS, author()).prop_map(|(reader, author)| TableWrite::Unfollow(reader, author)),
         1 => (1u64..4).prop_map(TableWrite::LoseMessages),
+        1 => (author(), 1u64..4).prop_map(|(author, modulus)| TableWrite::LoseMessagesOf(author, modulus)),
         1 => (1u64..4).prop_map(TableWrite::LoseFollows),
     ]
 }
