@@ -22,6 +22,7 @@ mod kept_joined;
 mod kept_lists;
 mod kept_shadow;
 mod keys;
+mod largest;
 mod lessons;
 mod levels;
 mod linear;

@@ -11,11 +11,11 @@ use crate::binding::{FeedColumnTypes, FeedPosition, FeedStatement, ParameterValu
 use crate::joined_tables::ReferenceKeySource;
 use crate::plan_dependence::PlanDependence;
 use crate::query::{
-    AggregateFunction, ColumnReference, FeedSelect, GroupedRows, Literal, MessageCount, Operand,
-    OrderKey, SelectItem,
+    AggregateFunction, ColumnReference, FeedSelect, GroupedRows, LargestColumns, LargestKind,
+    LargestValue, Literal, MessageCount, Operand, OrderKey, SelectItem, TableReference,
 };
 use crate::refusal::NarrowingRefusal;
-use crate::schema::{Schema, TableSchema};
+use crate::schema::{ComparisonClass, Schema, TableSchema};
 use crate::shape::{FeedNames, StatementShape, select_shape};
 use crate::words::{ListKind, StatementWords, WordKind};
 
@@ -56,6 +56,11 @@ impl CountShape {
             AggregateFunction::AnyRow { shown, limit } => {
                 number(shown) == Some(1) && number(limit) == Some(1)
             }
+            // Where clocks change, dates do not sort as moments do.
+            AggregateFunction::Largest(LargestValue { kind, .. }) => match kind {
+                LargestKind::Moment { is_zoned, .. } => !is_zoned || of.utc_offset.is_some(),
+                LargestKind::Id => true,
+            },
         }
     }
 }
@@ -81,6 +86,28 @@ impl AggregateFunction {
             self,
             AggregateFunction::Newest | AggregateFunction::NewestOfEach(_)
         )
+    }
+
+    /// True if it shows how many messages there are.
+    #[must_use]
+    pub fn counts(self) -> bool {
+        match self {
+            AggregateFunction::Count => true,
+            AggregateFunction::Largest(largest) => largest.columns != LargestColumns::Value,
+            AggregateFunction::Newest
+            | AggregateFunction::NewestOfEach(_)
+            | AggregateFunction::Exists { .. }
+            | AggregateFunction::AnyRow { .. } => false,
+        }
+    }
+
+    /// The largest value that each author's number comes with.
+    #[must_use]
+    pub fn largest(self) -> Option<LargestValue> {
+        match self {
+            AggregateFunction::Largest(largest) => Some(largest),
+            _ => None,
+        }
     }
 }
 
@@ -164,9 +191,19 @@ pub(crate) fn count_shape(
         order_end: query.filter_end,
         ..query.clone()
     };
-    if count.of_column && !page.items.iter().all(|item| is_column(item, &id)) {
-        return Err(NarrowingRefusal::Count);
-    }
+    let is_of_id = page.items.iter().all(|item| is_column(item, &id));
+    let function = match count.function {
+        AggregateFunction::Largest(largest) if !is_of_id => {
+            let kind = moment_kind(&page.items, message, schema);
+            let kind = kind.ok_or(NarrowingRefusal::Count)?;
+            AggregateFunction::Largest(LargestValue { kind, ..largest })
+        }
+        AggregateFunction::Largest(largest) if largest.columns == LargestColumns::Value => {
+            AggregateFunction::Newest
+        }
+        _ if count.of_column && !is_of_id => return Err(NarrowingRefusal::Count),
+        function => function,
+    };
     if page.items.is_empty() {
         page.items = vec![SelectItem::Operand(Operand::Column(id.clone()), None)];
     }
@@ -181,7 +218,7 @@ pub(crate) fn count_shape(
     let (mut shape, _) = select_shape(&page, words, feed, &[], schema)?;
     let mut copies = false;
     // Only a count depends on how often an edge is there.
-    let counts = count.function == AggregateFunction::Count;
+    let counts = function.counts();
     if shape.row_dependencies.is_none()
         && let Some(single) = SingleEdges::of(schema, feed)
     {
@@ -204,7 +241,7 @@ pub(crate) fn count_shape(
     }
     Ok(StatementShape {
         count: Some(CountShape {
-            function: count.function,
+            function,
             from: Some(count.from),
             distinct: copies || query.distinct || !query.group.is_empty(),
         }),
@@ -214,6 +251,27 @@ pub(crate) fn count_shape(
         replaceable_list: None,
         ..shape
     })
+}
+
+/// The kind of the only item, if that is a date of the message.
+fn moment_kind(
+    items: &[SelectItem],
+    message: &TableReference,
+    schema: &dyn Schema,
+) -> Option<LargestKind> {
+    let [item] = items else {
+        return None;
+    };
+    let table = schema.table(None, &message.table.text)?;
+    let mut columns = table.columns.iter().filter(|column| !column.is_virtual);
+    let column = columns.find(|column| is_column(item, &message.column(&column.name)))?;
+    match column.class {
+        ComparisonClass::Moment(digits) => Some(LargestKind::Moment {
+            digits,
+            is_zoned: column.is_zoned,
+        }),
+        _ => None,
+    }
 }
 
 /// True if the item is this column, with or without its table.
@@ -306,11 +364,20 @@ impl StatementShape {
             _ if count.function.is_of_ids() => {
                 format!("MAX({table}.{})", quoted(&feed.id))
             }
+            // How many there are is not shown.
+            _ if count.function.largest().is_some() && !count.function.counts() => "1".to_owned(),
             true => format!("COUNT(DISTINCT {table}.{})", quoted(&feed.id)),
             false => "COUNT(*)".to_owned(),
         };
+        let largest = match count.function.largest() {
+            Some(largest) => {
+                let name = of.words.text(largest.name, of.text);
+                format!(", MAX({table}.{})", std::str::from_utf8(name).ok()?)
+            }
+            None => String::new(),
+        };
         Some(format!(
-            "SELECT {author}, {number} {rows} GROUP BY {author}"
+            "SELECT {author}, {number}{largest} {rows} GROUP BY {author}"
         ))
     }
 

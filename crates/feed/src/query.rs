@@ -114,6 +114,55 @@ pub enum AggregateFunction {
         /// LIMIT's.
         limit: usize,
     },
+    /// `MAX(created_at)`, or a maximum beside the count.
+    Largest(LargestValue),
+}
+
+/// The largest value of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LargestValue {
+    /// The word of the column's name.
+    pub name: usize,
+    /// What its values are.
+    pub kind: LargestKind,
+    /// What is shown.
+    pub columns: LargestColumns,
+}
+
+/// What the values of a column are of which the largest is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LargestKind {
+    /// Ids of messages.
+    Id,
+    /// Dates, with these fraction digits.
+    Moment {
+        /// How many.
+        digits: u8,
+        /// They are shown in the session's time zone.
+        is_zoned: bool,
+    },
+}
+
+/// The columns of a SELECT that shows the largest value of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LargestColumns {
+    /// The value.
+    Value,
+    /// How many messages there are, and the value.
+    CountAndValue,
+    /// The value, and how many messages there are.
+    ValueAndCount,
+}
+
+impl LargestColumns {
+    /// How many they are.
+    #[must_use]
+    pub fn number(self) -> usize {
+        match self {
+            LargestColumns::Value => 1,
+            LargestColumns::CountAndValue | LargestColumns::ValueAndCount => 2,
+        }
+    }
 }
 
 /// The rows of a SELECT that shows the newest message of each author.

@@ -175,6 +175,17 @@ impl DatetimeValue {
         })
     }
 
+    /// Year, month, day; hour, minute, second; microseconds.
+    #[must_use]
+    pub fn parts(self) -> ([u32; 3], [u32; 3], u32) {
+        let date = [self.year, self.month, self.day];
+        (
+            date,
+            [self.hour, self.minute, self.second],
+            self.microsecond,
+        )
+    }
+
     /// True for `0000-00-00 00:00:00`.
     #[must_use]
     pub fn is_zero(self) -> bool {

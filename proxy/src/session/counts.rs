@@ -13,8 +13,8 @@ use headwater_session::feed_decision::count::{
     CountedWindow, MAX_COUNTED_AUTHORS, cached_count, cached_outcome,
 };
 use headwater_session::feed_decision::{
-    AuthorListQuery, CandidateSet, CountAnswer, CountFill, CountGaps, CountTotal, CountUnit,
-    FeedCountRequest, FeedRelayReason, NewestRequest,
+    AuthorListQuery, AuthorValue, CandidateSet, CountAnswer, CountFill, CountGaps, CountTotal,
+    CountUnit, FeedCountRequest, FeedRelayReason, NewestRequest,
 };
 use headwater_timeline::index::RowKey;
 
@@ -59,7 +59,7 @@ struct AuthorNumbers {
     /// All, whatever lists exclude.
     authors: Vec<u64>,
     /// The number of each.
-    numbers: Vec<(u64, u64)>,
+    numbers: Vec<(u64, AuthorValue)>,
     gaps: CountGaps,
 }
 
@@ -168,17 +168,24 @@ impl CountSource<'_> {
 
     /// The sum over the authors. `None`: a reader's follows are not in memory.
     fn read_numbers(&self, lists: KnownLists) -> Option<CountReading> {
-        let mut total = 0_u64;
+        let mut total = AuthorValue::default();
         let AuthorNumbers { gaps, numbers, .. } = match self.numbers(lists)? {
             Ok(numbers) => numbers,
             Err(reading) => return Some(reading),
         };
-        for (author, number) in &numbers {
-            let copies = number.checked_mul(self.copies(&gaps.lists, *author))?;
-            total = self.request.add(total, copies)?;
+        for (author, value) in &numbers {
+            let copies = self.copies(&gaps.lists, *author);
+            let value = AuthorValue {
+                number: value.number.checked_mul(copies)?,
+                ..*value
+            };
+            total = self.request.add(total, value)?;
         }
         let shows_each = matches!(self.request.function(), AggregateFunction::NewestOfEach(_));
-        let each = if shows_each { numbers } else { Vec::new() };
+        let each = match shows_each {
+            true => newest_numbers(&numbers).collect(),
+            false => Vec::new(),
+        };
         Some(gaps_or_total(gaps, (total, each)))
     }
 
@@ -225,9 +232,10 @@ impl CountSource<'_> {
             numbers,
             gaps,
         } = self.numbers(lists)?.ok()?;
-        let passing = numbers.iter().filter(|(_, number)| *number > 0).count();
+        let passing = newest_numbers(&numbers).filter(|(_, number)| *number > 0);
+        let passing = passing.count();
         Some(NewestReading {
-            ids: request.ids(numbers.into_iter().map(|(_, number)| number)),
+            ids: request.ids(newest_numbers(&numbers).map(|(_, number)| number)),
             is_complete: request.limit.is_none_or(|limit| passing <= limit),
             authors,
             gaps: (!gaps.is_complete()).then(|| Box::new(gaps)),
@@ -256,7 +264,7 @@ impl CountSource<'_> {
         let key = request.cache_key(CountUnit::Messages, self.generation);
         let of = (self.timeline.id(), key);
         let joined = &request.template.joined_tables;
-        let (mut total, mut missing) = (0_u64, Vec::new());
+        let (mut total, mut missing) = (AuthorValue::default(), Vec::new());
         let each = messages.ids.iter().zip(&messages.authors);
         for (id, author) in each.filter(|(_, author)| passes(&lists, **author)) {
             let outcome = match window.is_unfiltered {
@@ -265,8 +273,11 @@ impl CountSource<'_> {
             };
             match outcome {
                 Some(true) => {
-                    let number = request.number_of(*id, self.copies(&lists, *author));
-                    total = request.add(total, number)?;
+                    let value = AuthorValue {
+                        number: request.number_of(*id, self.copies(&lists, *author)),
+                        largest: 0,
+                    };
+                    total = request.add(total, value)?;
                 }
                 Some(false) => {}
                 None => missing.push((*id, *author)),
@@ -298,7 +309,12 @@ fn passes(lists: &KnownLists, author: u64) -> bool {
     known.all(|list| list.passes(author))
 }
 
-fn gaps_or_total(gaps: CountGaps, (total, each): (u64, Vec<(u64, u64)>)) -> CountReading {
+/// Each author, and the number above the newest message's id.
+fn newest_numbers(values: &[(u64, AuthorValue)]) -> impl Iterator<Item = (u64, u64)> + '_ {
+    values.iter().map(|(author, value)| (*author, value.number))
+}
+
+fn gaps_or_total(gaps: CountGaps, (total, each): (AuthorValue, Vec<(u64, u64)>)) -> CountReading {
     match gaps.is_complete() {
         true => CountReading::Total(CountTotal {
             total,

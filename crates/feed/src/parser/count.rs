@@ -1,10 +1,11 @@
 //! A count of messages: `SELECT COUNT(*) FROM m WHERE ...`, or of the rows of a SELECT in FROM, as paginators write it; or whether there is
-//! any (`SELECT EXISTS (...)`, `SELECT 1 ... LIMIT 1`), or the newest one's id (`SELECT MAX(id) ...`). It is read as the SELECT whose rows are
-//! counted, without an order or a limit.
+//! any (`SELECT EXISTS (...)`, `SELECT 1 ... LIMIT 1`), or the largest value of a column (`SELECT MAX(id) ...`), with or without their count. It
+//! is read as the SELECT whose rows are counted, without an order or a limit.
 
 use super::word_reader::WordReader;
 use crate::query::{
-    AggregateFunction, ColumnReference, FeedSelect, MessageCount, Operand, SelectItem,
+    AggregateFunction, ColumnReference, FeedSelect, LargestColumns, LargestKind, LargestValue,
+    MessageCount, Operand, SelectItem,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::words::WordKind;
@@ -36,10 +37,13 @@ impl WordReader<'_> {
             return self.any_row_select();
         }
         if self.is_next("MAX") {
-            return self.largest_select();
+            return self.largest_select_as(LargestColumns::Value);
         }
         let argument = self.count_argument()?;
         self.column_alias()?;
+        if matches!(argument, CountArgument::Rows) && self.take_punct(b',') {
+            return self.largest_select_as(LargestColumns::CountAndValue);
+        }
         let from = self.position();
         self.expect_keyword("FROM")?;
         if self.begins_select() {
@@ -121,19 +125,34 @@ impl WordReader<'_> {
     }
 
     /// `MAX(id) FROM ...`.
-    fn largest_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
-        if !self.is_call() {
+    fn largest_select_as(
+        &mut self,
+        mut columns: LargestColumns,
+    ) -> Result<FeedSelect, NarrowingRefusal> {
+        if !(self.is_next("MAX") && self.is_call()) {
             return Err(self.refusal());
         }
         let column = self.maximum()?;
         self.column_alias()?;
+        if columns == LargestColumns::Value && self.take_punct(b',') {
+            let CountArgument::Rows = self.count_argument()? else {
+                return Err(NarrowingRefusal::Count);
+            };
+            self.column_alias()?;
+            columns = LargestColumns::ValueAndCount;
+        }
         let from = self.position();
         self.expect_keyword("FROM")?;
+        let function = AggregateFunction::Largest(LargestValue {
+            name: column.name.word,
+            kind: LargestKind::Id,
+            columns,
+        });
         Ok(FeedSelect {
             items: vec![SelectItem::Operand(Operand::Column(column), None)],
             count: Some(MessageCount {
                 of_column: true,
-                ..MessageCount::new(AggregateFunction::Newest, from)
+                ..MessageCount::new(function, from)
             }),
             ..self.tables_and_filter()?
         })

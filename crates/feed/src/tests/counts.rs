@@ -3,7 +3,7 @@
 use super::*;
 use crate::binding::{FeedColumnTypes, FeedPosition, FeedStatement, ParameterValue};
 use crate::count::CountWindow;
-use crate::query::AggregateFunction;
+use crate::query::{AggregateFunction, LargestColumns, LargestKind};
 use headwater_timeline::{IntegerColumnType, KeyType};
 
 const FOLLOWED: &str = "user_id IN (SELECT author FROM follower WHERE reader = 7)";
@@ -95,7 +95,7 @@ fn what_is_no_sum_over_authors_is_refused() {
         assert_eq!(count(&text), Err(why), "{text}");
     }
     for text in [
-        format!("SELECT COUNT(*), MAX(id) FROM message WHERE {FOLLOWED}"),
+        format!("SELECT COUNT(*), MIN(id) FROM message WHERE {FOLLOWED}"),
         format!("SELECT COUNT(*) FROM message WHERE {FOLLOWED} LIMIT 1"),
         format!("SELECT COUNT(*) FROM message WHERE {FOLLOWED} GROUP BY user_id"),
         format!("SELECT COUNT(*) FROM (SELECT id FROM message WHERE {FOLLOWED} LIMIT 5) t"),
@@ -312,7 +312,12 @@ fn pages_of_one_are_read_as_counts() {
     }
     // Another column, another function, or more.
     for text in [
-        format!("SELECT MAX(created_at) {from}"),
+        format!("SELECT MAX(kind) {from}"),
+        format!("SELECT MAX(hidden) {from}"),
+        format!("SELECT MAX(f.since) FROM {JOINED}"),
+        format!("SELECT MAX(id), MAX(created_at) {from}"),
+        format!("SELECT COUNT(DISTINCT id), MAX(created_at) {from}"),
+        format!("SELECT COUNT(*), COUNT(*) {from}"),
         format!("SELECT MAX(f.reader) FROM {JOINED}"),
         format!("SELECT MAX(DISTINCT id) {from}"),
         format!("SELECT MAX (id) {from}"),
@@ -336,5 +341,50 @@ fn pages_of_one_are_read_as_counts() {
     assert_eq!(
         numbers("SELECT EXISTS(SELECT 1 FROM message WHERE user_id = 1 LIMIT 1) AS a")[1],
         "SELECT EXISTS(SELECT 1 FROM message WHERE message.`user_id` IN (5,9) AND (user_id = 1)  LIMIT 1) AS a"
+    );
+}
+
+#[test]
+fn the_largest_of_a_column_is_read_with_and_without_the_count() {
+    let largest = |text: &str| {
+        let function = count(text).map(|shape| shape.count.unwrap().function);
+        let largest = function.unwrap().largest().unwrap();
+        (largest.kind, largest.columns)
+    };
+    let from = format!("FROM message WHERE {FOLLOWED}");
+    let moment = LargestKind::Moment {
+        digits: 0,
+        is_zoned: false,
+    };
+    for (text, expected) in [
+        (
+            format!("SELECT MAX(created_at) {from}"),
+            (moment, LargestColumns::Value),
+        ),
+        (
+            format!("SELECT COUNT(*) AS `size`, MAX(m.created_at) AS timestamp FROM {JOINED}"),
+            (moment, LargestColumns::CountAndValue),
+        ),
+        (
+            format!("SELECT MAX(`created_at`), COUNT(1) {from} AND hidden = 0"),
+            (moment, LargestColumns::ValueAndCount),
+        ),
+        (
+            format!("SELECT COUNT(*), MAX(id) {from}"),
+            (LargestKind::Id, LargestColumns::CountAndValue),
+        ),
+    ] {
+        assert_eq!(largest(&text), expected, "{text}");
+    }
+    let numbers = |text: &str| queries(text, &[]).unwrap()[0].clone();
+    assert_eq!(
+        numbers("SELECT MAX(created_at) FROM message WHERE user_id IN (1, 2)"),
+        "SELECT message.`user_id`, 1, MAX(message.created_at) FROM message \
+         WHERE message.`user_id` IN (5,9) AND (user_id IN (1, 2)) GROUP BY message.`user_id`"
+    );
+    assert_eq!(
+        numbers("SELECT COUNT(*), MAX(m.`created_at`) FROM message m WHERE m.user_id IN (1, 2)"),
+        "SELECT m.`user_id`, COUNT(*), MAX(m.`created_at`) FROM message m \
+         WHERE m.`user_id` IN (5,9) AND (m.user_id IN (1, 2)) GROUP BY m.`user_id`"
     );
 }

@@ -14,21 +14,23 @@ use std::time::Instant;
 use headwater_feed::binding::{FeedStatement, index_numbers};
 use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::count::{is_renderable, literal_text};
-use headwater_feed::query::AggregateFunction;
+use headwater_feed::query::{AggregateFunction, LargestKind};
 use headwater_feed::template::ExecutionChoice;
 use headwater_feed::{NarrowingRefusal, Template};
 use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
 use headwater_rows::{CacheKey, CachedRow, RowCache, RowLink};
 use headwater_sql::quoted;
+use headwater_timeline::KeyType;
+use headwater_timeline::datetime::MAX_FRACTION_DIGITS;
 use headwater_timeline::index::{KeyedMessage, MessageRange, RowKey, TableId, TimelineId};
 use headwater_wire::reply::ReplyOutcome;
 use headwater_wire::reply::layout::ResultSetParts;
-use headwater_wire::resultset::QueryReply;
+use headwater_wire::resultset::{QueryReply, ResultRow};
 use headwater_wire::status;
 
 use super::cached_page::FeedCacheScope;
 pub use super::count_request::FeedCountRequest;
-use super::count_row::{envelope_widths, is_row_of_values};
+use super::count_row::{envelope_formats, is_row_of_values};
 use super::index_bounds::index_range;
 use super::{
     FeedAction, FeedContext, FeedKnowledge, FeedRelayReason, FeedReply, FeedStage, FeedTransition,
@@ -70,11 +72,20 @@ pub enum CountAnswer {
     Unavailable(FeedRelayReason),
 }
 
+/// What is cached of an author's messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuthorValue {
+    /// Their number; or the number above the newest one's id, where 0 is none.
+    pub number: u64,
+    /// The number above their largest value, where that is shown; 0: there is none.
+    pub largest: u64,
+}
+
 /// What a count shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountTotal {
-    /// The number of messages, or another number of them.
-    pub total: u64,
+    /// The number of messages, or another number of them, and the largest value.
+    pub total: AuthorValue,
     /// Each author with a newest message, and the number above its id, where these are the rows.
     pub each: Vec<(u64, u64)>,
     /// How many authors they may be of.
@@ -119,8 +130,8 @@ pub struct CountFill {
     key: Vec<u8>,
     /// The readers whose edges the server has read.
     pub readers: Vec<u64>,
-    /// Each author's number.
-    pub counts: Vec<(u64, u64)>,
+    /// What is known of each author's messages.
+    pub counts: Vec<(u64, AuthorValue)>,
     /// Messages, the author of each, and whether it passes.
     pub messages: Vec<(u64, u64, bool)>,
     /// The table of rows that are joined by the author.
@@ -179,11 +190,13 @@ pub fn cached_outcome(
 pub fn cache_count(
     rows: &RowCache,
     of: (TimelineId, CacheKey),
-    (author, number): (u64, u64),
+    (author, value): (u64, AuthorValue),
     links: &[RowLink],
 ) {
-    let bytes = number.to_le_bytes();
-    let length = bytes.len() - number.leading_zeros() as usize / 8;
+    let AuthorValue { number, largest } = value;
+    let bytes = u128::from(largest) << 64 | u128::from(number);
+    let length = (128 - bytes.leading_zeros()).div_ceil(8) as usize;
+    let bytes = bytes.to_le_bytes();
     let row = CachedRow::Row(bytes.get(..length).unwrap_or(&bytes));
     rows.insert(RowKey::author(of.0, author), of.1, row, links);
 }
@@ -195,14 +208,18 @@ pub fn cached_count(
     of: (TimelineId, CacheKey),
     author: u64,
     joined: &[TableId],
-) -> Option<u64> {
+) -> Option<AuthorValue> {
     rows.lookup_current(RowKey::author(of.0, author), of.1, joined, |row| {
         let CachedRow::Row(bytes) = row else {
             return None;
         };
-        let mut number = [0; 8];
-        number.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(u64::from_le_bytes(number))
+        let mut value = [0; 16];
+        value.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        let (number, largest) = value.split_first_chunk::<8>()?;
+        Some(AuthorValue {
+            number: u64::from_le_bytes(*number),
+            largest: u64::from_le_bytes(largest.try_into().ok()?),
+        })
     })
 }
 
@@ -214,7 +231,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         statement: FeedStatement<'_>,
     ) -> Result<CountQuery, FeedRelayReason> {
         let request = self.count_request(template, statement)?;
-        let has_window = !matches!(request.function(), AggregateFunction::NewestOfEach(_));
+        // Whether a message passes says nothing of its author's other messages, or of its other columns.
+        let has_window = !matches!(
+            request.function(),
+            AggregateFunction::NewestOfEach(_) | AggregateFunction::Largest(_)
+        );
         let window = has_window.then(|| self.counted_window(template, statement));
         let request = FeedCountRequest {
             window: window.flatten(),
@@ -385,7 +406,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             CountAnswer::Total(counted) => {
                 let page = query.request.page(&counted);
                 let page = page.ok_or(FeedRelayReason::Failed)?;
-                let shown = (page, counted.total, is_first);
+                let shown = (page, counted.total.number, is_first);
                 return self.count_reply(&subject, &query, bucket, shown);
             }
             CountAnswer::Missing(gaps) => gaps,
@@ -497,10 +518,16 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             self.session.state.observe(rows.end());
             // An id is cached as the number above it: 0 is none.
             let above = u64::from(request.function().is_of_ids());
-            let numbers: Option<HashMap<u64, u64>> = rows
-                .iter()
-                .map(|row| Some((row.u64(0)?, row.u64(1)?.checked_add(above)?)))
-                .collect();
+            let largest = request.function().largest();
+            let value = |row: ResultRow<'_>| {
+                let largest = match largest {
+                    Some(largest) => largest_number(largest.kind, row.cell(2))?,
+                    None => 0,
+                };
+                let number = row.u64(1)?.checked_add(above)?;
+                Some((row.u64(0)?, AuthorValue { number, largest }))
+            };
+            let numbers: Option<HashMap<u64, AuthorValue>> = rows.iter().map(value).collect();
             let numbers = numbers.ok_or(FeedRelayReason::Failed)?;
             let number_of = |author: &u64| numbers.get(author).copied().unwrap_or_default();
             // The statement shows nothing of authors who do not pass a list.
@@ -540,16 +567,21 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         reply: InternalReply,
     ) -> FeedTransition {
         let binary = self.executed.is_some();
+        let function = query.request.function();
         let envelope = reply.bytes.as_deref().and_then(|bytes| {
             let parts = ResultSetParts::read(bytes, self.session.capabilities)?;
             let envelope = envelope_in_transaction(bytes, &parts)?;
-            let widths = envelope_widths(&envelope)?;
+            let formats = envelope_formats(&envelope, function)?;
             // The rows are as they would be made.
-            let is_grouped = matches!(query.request.function(), AggregateFunction::NewestOfEach(_));
-            let is_alike = (is_grouped || parts.rows.len() <= 1 && widths.len() == 1)
+            let columns = match function {
+                AggregateFunction::Largest(largest) => largest.columns.number(),
+                _ => 1,
+            };
+            let is_grouped = matches!(function, AggregateFunction::NewestOfEach(_));
+            let is_alike = (is_grouped || parts.rows.len() <= 1 && formats.len() == columns)
                 && parts.rows.iter().all(|row| {
                     let row = bytes.get(row.clone()).unwrap_or_default();
-                    is_row_of_values(row, &widths, binary)
+                    is_row_of_values(row, &formats, binary)
                 });
             is_alike.then_some(envelope)
         });
@@ -580,7 +612,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
         let aggregates = matches!(
             query.request.function(),
-            AggregateFunction::Count | AggregateFunction::Newest
+            AggregateFunction::Count | AggregateFunction::Newest | AggregateFunction::Largest(_)
         );
         // After a count of nothing, MariaDB's FOUND_ROWS() follows its plan, by which it may be the number of before: the server has to
         // know that. An execution's plan may be another than its text's.
@@ -618,6 +650,21 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     }
 }
 
+/// The number above a value, by which values sort; 0 for NULL. `None`: it has none.
+fn largest_number(kind: LargestKind, value: Option<&[u8]>) -> Option<u64> {
+    let Some(text) = value else {
+        return Some(0);
+    };
+    match kind {
+        LargestKind::Id => std::str::from_utf8(text)
+            .ok()?
+            .parse::<u64>()
+            .ok()?
+            .checked_add(1),
+        LargestKind::Moment { .. } => KeyType::Datetime(MAX_FRACTION_DIGITS).encode_text(text),
+    }
+}
+
 /// True where counts whose numbers are missing take little more than the server's own.
 fn is_worthwhile(template: &Template) -> bool {
     let times = template.times();
@@ -645,23 +692,32 @@ mod tests {
     fn a_number_is_cached_until_a_message_of_its_author_changes() {
         let rows = RowCache::new(1 << 20);
         let of = (TimelineId(3), CacheKey(5));
-        for (author, number) in [(7, 0), (8, 1), (9, 300), (10, u64::MAX)] {
-            assert_eq!(cached_count(&rows, of, author, &[]), None);
-            cache_count(&rows, of, (author, number), &[]);
-            assert_eq!(cached_count(&rows, of, author, &[]), Some(number));
+        let value = |number, largest| AuthorValue { number, largest };
+        let cached = |author| cached_count(&rows, of, author, &[]);
+        for (author, number, largest) in [
+            (7, 0, 0),
+            (8, 1, 0),
+            (9, 300, 0),
+            (10, u64::MAX, 0),
+            (11, 0, 1),
+            (12, 300, u64::MAX),
+        ] {
+            assert_eq!(cached(author), None);
+            cache_count(&rows, of, (author, value(number, largest)), &[]);
+            assert_eq!(cached(author), Some(value(number, largest)));
         }
         rows.invalidate(RowKey::message(of.0, 9));
-        assert_eq!(cached_count(&rows, of, 9, &[]), Some(300));
+        assert_eq!(cached(9), Some(value(300, 0)));
         rows.invalidate(RowKey::author(of.0, 9));
-        assert_eq!(cached_count(&rows, of, 9, &[]), None);
+        assert_eq!(cached(9), None);
         let name = RowKey {
             table: TableId::Joined(1),
             id: 8,
         };
         let link = rows.link_to(name);
-        cache_count(&rows, of, (8, 5), &[link]);
+        cache_count(&rows, of, (8, value(5, 0)), &[link]);
         let joined = [TableId::Joined(1)];
-        assert_eq!(cached_count(&rows, of, 8, &joined), Some(5));
+        assert_eq!(cached_count(&rows, of, 8, &joined), Some(value(5, 0)));
         rows.invalidate(name);
         assert_eq!(cached_count(&rows, of, 8, &joined), None);
         rows.invalidate_table(TableId::Authors(TimelineId(3)));
@@ -674,8 +730,11 @@ mod tests {
         let rows = RowCache::new(64 << 20);
         let authors = 400_000;
         for author in 0..authors {
-            let number = author % 5_000;
-            cache_count(&rows, (TimelineId(0), CacheKey(1)), (author, number), &[]);
+            let value = AuthorValue {
+                number: author % 5_000,
+                largest: 0,
+            };
+            cache_count(&rows, (TimelineId(0), CacheKey(1)), (author, value), &[]);
         }
         assert_eq!(rows.cached_messages(), 400_000);
         let bytes = rows.memory_bytes() / 400_000;

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use headwater_feed::Template;
 use headwater_feed::cost::AuthorCountBucket;
-use headwater_feed::query::{AggregateFunction, GroupedColumns, GroupedRows};
+use headwater_feed::query::{
+    AggregateFunction, GroupedColumns, GroupedRows, LargestColumns, LargestKind, LargestValue,
+};
 use headwater_rows::CacheKey;
 use headwater_rows::template::ResultEnvelope;
+use headwater_timeline::datetime::DatetimeValue;
 use headwater_wire::packet;
 use headwater_wire::status;
 
 use super::AuthorListQuery;
 use super::cached_page::FeedCacheScope;
-use super::count::{CountTotal, CountUnit, CountedWindow};
-use super::count_row::{envelope_widths, row_of_values};
+use super::count::{AuthorValue, CountTotal, CountUnit, CountedWindow};
+use super::count_row::{CellValue, envelope_formats, row_of_values};
 use crate::cached_rows::CachedPage;
 
 /// A count that memory may answer.
@@ -91,17 +94,14 @@ impl FeedCountRequest {
     pub fn page(&self, counted: &CountTotal) -> Option<(CachedPage, Arc<ResultEnvelope>)> {
         let kind = AuthorCountBucket::of(counted.authors);
         let envelope = self.envelope(counted.unit, counted.generation, kind)?;
-        let widths = match self.binary {
-            true => Some(envelope_widths(&envelope)?),
-            false => None,
-        };
+        let formats = envelope_formats(&envelope, self.function())?;
         let (rows, skipped) = self.rows(counted);
         let mut packets = envelope.head_packets.clone();
         let mut sequence = envelope.sequence;
         for row in &rows {
             sequence = packet::encode(
                 sequence,
-                &row_of_values(row, widths.as_deref()),
+                &row_of_values(row, &formats, self.binary),
                 &mut packets,
             );
         }
@@ -115,16 +115,23 @@ impl FeedCountRequest {
     }
 
     /// The rows, and how many OFFSET skips.
-    fn rows(&self, counted: &CountTotal) -> (Vec<Vec<Option<u64>>>, u64) {
-        let total = counted.total;
-        let value = match self.function() {
-            AggregateFunction::Count => Some(Some(total)),
-            AggregateFunction::Newest => Some(total.checked_sub(1)),
-            AggregateFunction::Exists { .. } => Some(Some(total.min(1))),
-            AggregateFunction::AnyRow { .. } => (total > 0).then_some(Some(1)),
+    fn rows(&self, counted: &CountTotal) -> (Vec<Vec<Option<CellValue>>>, u64) {
+        let AuthorValue {
+            number: total,
+            largest,
+        } = counted.total;
+        let row = match self.function() {
+            AggregateFunction::Count => Some(vec![Some(total)]),
+            AggregateFunction::Newest => Some(vec![total.checked_sub(1)]),
+            AggregateFunction::Exists { .. } => Some(vec![Some(total.min(1))]),
+            AggregateFunction::AnyRow { .. } => (total > 0).then(|| vec![Some(1)]),
             AggregateFunction::NewestOfEach(rows) => return self.grouped_rows(rows, counted),
+            AggregateFunction::Largest(shown) => {
+                return (vec![largest_row(shown, total, largest)], 0);
+            }
         };
-        (value.map(|value| vec![value]).into_iter().collect(), 0)
+        let cells = |row: Vec<Option<u64>>| row.into_iter().map(|it| it.map(CellValue::Number));
+        (row.into_iter().map(|row| cells(row).collect()).collect(), 0)
     }
 
     /// A row for each author who has a message.
@@ -132,7 +139,7 @@ impl FeedCountRequest {
         &self,
         rows: GroupedRows,
         counted: &CountTotal,
-    ) -> (Vec<Vec<Option<u64>>>, u64) {
+    ) -> (Vec<Vec<Option<CellValue>>>, u64) {
         let newest = |(author, number): &(u64, u64)| Some((number.checked_sub(1)?, *author));
         let mut each: Vec<(u64, u64)> = counted.each.iter().filter_map(newest).collect();
         each.sort_unstable();
@@ -143,10 +150,11 @@ impl FeedCountRequest {
         let part = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let skipped = part(offset).min(each.len());
         let shown = each.into_iter().skip(skipped).take(part(limit));
+        let cell = |number| Some(CellValue::Number(number));
         let row = |(id, author): (u64, u64)| match rows.columns {
-            GroupedColumns::Id => vec![Some(id)],
-            GroupedColumns::IdAndAuthor => vec![Some(id), Some(author)],
-            GroupedColumns::AuthorAndId => vec![Some(author), Some(id)],
+            GroupedColumns::Id => vec![cell(id)],
+            GroupedColumns::IdAndAuthor => vec![cell(id), cell(author)],
+            GroupedColumns::AuthorAndId => vec![cell(author), cell(id)],
         };
         (shown.map(row).collect(), skipped as u64)
     }
@@ -158,13 +166,16 @@ impl FeedCountRequest {
         count.map_or(AggregateFunction::Count, |count| count.function)
     }
 
-    /// Adds what is known of one author or message: a number, or an id.
+    /// Adds what is known of one author or message.
     #[must_use]
-    pub fn add(&self, total: u64, number: u64) -> Option<u64> {
-        match self.function() {
-            function if function.is_of_ids() => Some(total.max(number)),
-            _ => total.checked_add(number),
-        }
+    pub fn add(&self, total: AuthorValue, value: AuthorValue) -> Option<AuthorValue> {
+        Some(AuthorValue {
+            number: match self.function() {
+                function if function.is_of_ids() => total.number.max(value.number),
+                _ => total.number.checked_add(value.number)?,
+            },
+            largest: total.largest.max(value.largest),
+        })
     }
 
     /// What a message adds.
@@ -174,5 +185,19 @@ impl FeedCountRequest {
             true => message.saturating_add(1),
             false => copies,
         }
+    }
+}
+
+/// The row that shows the largest value, with or without how many messages there are.
+fn largest_row(shown: LargestValue, total: u64, largest: u64) -> Vec<Option<CellValue>> {
+    let count = Some(CellValue::Number(total));
+    let value = largest.checked_sub(1).and_then(|value| match shown.kind {
+        LargestKind::Id => Some(CellValue::Number(value)),
+        LargestKind::Moment { .. } => DatetimeValue::from_packed(value).map(CellValue::Moment),
+    });
+    match shown.columns {
+        LargestColumns::Value => vec![value],
+        LargestColumns::CountAndValue => vec![count, value],
+        LargestColumns::ValueAndCount => vec![value, count],
     }
 }

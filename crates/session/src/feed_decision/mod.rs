@@ -51,7 +51,9 @@ pub use author_list_queries::AuthorListQuery;
 pub use cached_page::CachedPageRequest;
 use cached_page::FeedCacheScope;
 use candidate_query::{CandidateQuery, candidate_request, padded};
-pub use count::{CountAnswer, CountFill, CountGaps, CountTotal, CountUnit, FeedCountRequest};
+pub use count::{
+    AuthorValue, CountAnswer, CountFill, CountGaps, CountTotal, CountUnit, FeedCountRequest,
+};
 use count::{CountQuery, CountSample, request_count};
 use execution::NarrowedExecution;
 pub use execution::PrepareRequest;

@@ -1,0 +1,144 @@
+//! The largest value of a column, as the time of the last message, with and without the count beside it.
+
+use super::counts::{change, change_row_image};
+use super::kept::kept;
+use super::rules::{BEHIND, app};
+use crate::kit::random::Random;
+use crate::kit::servers::on_each_server;
+use crate::kit::twin::Twin;
+
+/// As apps and ORMs write them: the third is Rails' `cache_key`, of a relation.
+const STATEMENTS: [&str; 11] = [
+    "SELECT MAX(created_at) FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5)",
+    "SELECT MAX(`statuses`.`created_at`) AS `created_at__max` FROM `statuses` WHERE `statuses`.`profile_id` IN (SELECT U0.`following_id` FROM `followers` U0 WHERE U0.`profile_id` = 3)",
+    "SELECT COUNT(*) AS `size`, MAX(`statuses`.`created_at`) AS timestamp FROM `statuses` INNER JOIN `followers` ON `followers`.`following_id` = `statuses`.`profile_id` WHERE `followers`.`profile_id` = 1",
+    "SELECT MAX(s.deleted_at), COUNT(*) FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 2 AND f.accepted = 1 AND s.visibility = 'public'",
+    "SELECT MAX(deleted_at) AS gone FROM statuses WHERE profile_id = 4",
+    "SELECT COUNT(*), MAX(id) FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = 1) AND id > 2900 AND kind = 'photo'",
+    "SELECT MAX(id) AS newest, COUNT(*) AS n FROM statuses WHERE profile_id IN (2, 3)",
+    "SELECT COUNT(*), MAX(s.created_at) FROM statuses s JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id IN (3, 4, 5) AND p.private = 0",
+    "SELECT MAX(created_at) FROM statuses WHERE profile_id IN (77777, 88888)",
+    "SELECT COUNT(*), MAX(created_at) FROM statuses WHERE profile_id IN (77777, 88888)",
+    "SELECT COUNT(*), MAX(created_at) FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = 1) AND profile_id NOT IN (SELECT blocked_id FROM blocks WHERE profile_id = 1)",
+];
+
+const EXECUTED: [(&str, &[&str]); 3] = [
+    (
+        "SELECT MAX(created_at) FROM statuses WHERE profile_id IN (?, ?) AND likes > ?",
+        &["3", "4", "10"],
+    ),
+    (
+        "SELECT COUNT(*) AS size, MAX(s.created_at) AS timestamp FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = ? AND s.kind = 'photo'",
+        &["2"],
+    ),
+    (
+        "SELECT MAX(deleted_at), COUNT(*) FROM statuses WHERE profile_id IN (?, ?)",
+        &["1", "5"],
+    ),
+];
+
+#[test]
+fn the_largest_is_the_servers_for_each_type_of_date() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "largest");
+        let (mut other, mut random) = (database.connect(), Random(61));
+        let before = proxy.counts();
+        for (of, column) in ["DATETIME", "DATETIME(3)", "TIMESTAMP(2)", "DATE"]
+            .into_iter()
+            .enumerate()
+        {
+            other.ok(&format!(
+                "ALTER TABLE statuses MODIFY created_at {column} NOT NULL, MODIFY deleted_at {column} NULL"
+            ));
+            let mut twin = Twin::new(server, &proxy, &database.login());
+            twin.ok("SET time_zone = '+02:00'");
+            for statement in STATEMENTS {
+                kept(&proxy, &mut twin, statement);
+            }
+            let prepared = EXECUTED.map(|(text, values)| {
+                let values: Vec<Option<&str>> = values.iter().copied().map(Some).collect();
+                (twin.prepare(text), values)
+            });
+            for turn in 0..60 {
+                change_row_image(&mut other, turn);
+                other.query(&change(&mut random, turn));
+                // What is newest goes, changes, or has a time of its own.
+                other.ok(&match turn % 5 {
+                    0 => "DELETE FROM statuses ORDER BY created_at DESC, id DESC LIMIT 1".to_owned(),
+                    1 => format!(
+                        "UPDATE statuses SET created_at = '2026-03-{:02} 0{}:00:0{}.{}5' WHERE profile_id IS NOT NULL ORDER BY id DESC LIMIT {}",
+                        1 + turn % 28,
+                        turn % 3,
+                        random.below(2),
+                        random.below(3),
+                        1 + turn % 3
+                    ),
+                    2 => "UPDATE statuses SET deleted_at = created_at WHERE profile_id IN (1, 4) LIMIT 2".to_owned(),
+                    3 => "UPDATE statuses SET deleted_at = NULL WHERE profile_id IN (1, 4)".to_owned(),
+                    _ => "UPDATE statuses SET likes = likes + 1 WHERE profile_id = 3".to_owned(),
+                });
+                for statement in STATEMENTS {
+                    for _ in 0..2 {
+                        twin.run(statement);
+                    }
+                    if turn % 5 == 0 {
+                        twin.run(random.pick::<&str>(&BEHIND[1..]));
+                    }
+                }
+                for (statement, values) in &prepared {
+                    for _ in 0..2 {
+                        twin.execute(*statement, values);
+                    }
+                }
+            }
+            let kept = proxy.counts().of("feeds_kept") - before.of("feeds_kept");
+            assert!(
+                kept > 200 * (1 + of as u64),
+                "{column}: {:?}",
+                proxy.counts()
+            );
+        }
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for statement in [
+            "SELECT MAX(caption) FROM statuses WHERE profile_id IN (1, 6)",
+            "SELECT MAX(likes) FROM statuses WHERE profile_id IN (1, 6)",
+            "SELECT MAX(created_at) FROM statuses WHERE profile_id IN (1, 6) GROUP BY kind",
+            "SELECT MAX(created_at), MIN(created_at) FROM statuses WHERE profile_id IN (1, 6)",
+            "SELECT COUNT(*), MAX(created_at), COUNT(*) FROM statuses WHERE profile_id IN (1, 6)",
+            "SELECT COUNT(DISTINCT kind), MAX(created_at) FROM statuses WHERE profile_id IN (1, 6)",
+            "SELECT MAX(CREATED_AT) FROM statuses WHERE profile_id IN (1, 6)",
+            "SELECT MAX(none) FROM statuses WHERE profile_id IN (1, 6)",
+        ] {
+            for _ in 0..3 {
+                twin.run(statement);
+                twin.run("SHOW WARNINGS");
+            }
+        }
+    });
+}
+
+/// Where clocks are set back, a later moment may have an earlier date.
+#[test]
+fn the_largest_moment_is_the_servers_where_clocks_change() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "largestclock");
+        let mut other = database.connect();
+        other.ok("ALTER TABLE statuses MODIFY created_at TIMESTAMP NOT NULL");
+        other.ok("SET time_zone = '+00:00'");
+        // In Berlin 02:30, 02:10 and 02:20.
+        for (author, at) in [(1, "00:30"), (2, "01:10"), (3, "01:20")] {
+            other.ok(&format!(
+                "UPDATE statuses SET created_at = '2026-10-25 {at}:00' WHERE profile_id = {author} ORDER BY id DESC LIMIT 1"
+            ));
+        }
+        for zone in ["'+02:00'", "'+00:00'", "'-07:30'", "SYSTEM"] {
+            let mut twin = Twin::new(server, &proxy, &database.login());
+            twin.ok(&format!("SET time_zone = {zone}"));
+            for _ in 0..6 {
+                for statement in [STATEMENTS[0], STATEMENTS[2], STATEMENTS[7]] {
+                    twin.run(statement);
+                }
+            }
+        }
+    });
+}
