@@ -15,9 +15,33 @@ pub(crate) enum AuthorChoice {
     Listed(Vec<u64>),
 }
 
+/// What a statement shows of a feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FeedForm {
+    /// A page of messages.
+    Page,
+    /// How many messages there are.
+    Count,
+    /// How many messages with higher ids than the bound there are.
+    Unread,
+    /// Whether there is one with a higher id than the bound.
+    Exists,
+    /// The newest id.
+    Newest,
+    /// The newest id, and how many messages there are.
+    NewestAndCount,
+    /// Each author's newest id.
+    NewestOfEach,
+    /// Each author's newest message.
+    NewestMessages,
+    /// The messages with these ids.
+    Messages(Vec<u64>),
+}
+
 /// A feed's page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FeedPage {
+    pub(crate) form: FeedForm,
     pub(crate) authors: AuthorChoice,
     /// Only messages with lower ids.
     pub(crate) bound: Option<u64>,
@@ -127,6 +151,40 @@ pub(crate) fn follow_up_rows(state: &ModelState, ids: &[u64]) -> TextRows {
 impl FeedPage {
     /// The page at this state.
     pub(crate) fn page(&self, state: &ModelState) -> TextRows {
+        let cell = |number: u64| Some(number.to_string());
+        let rows: Vec<WorldRow> = self.matching(state);
+        let newest = || rows.first().map(|(id, ..)| id.to_string());
+        match &self.form {
+            FeedForm::Page => {
+                let shown = rows.into_iter().skip(self.offset).take(FEED);
+                shown.map(|row| self.message(state, row)).collect()
+            }
+            FeedForm::Count | FeedForm::Unread => vec![vec![cell(rows.len() as u64)]],
+            FeedForm::Exists => vec![vec![cell(u64::from(!rows.is_empty()))]],
+            FeedForm::Newest => vec![vec![newest()]],
+            FeedForm::NewestAndCount => vec![vec![newest(), cell(rows.len() as u64)]],
+            FeedForm::NewestOfEach => {
+                let each = newest_of_each(rows);
+                each.map(|(id, author, _)| vec![cell(author), cell(id)])
+                    .collect()
+            }
+            FeedForm::NewestMessages => {
+                let each = newest_of_each(rows).take(FEED);
+                each.map(|row| self.message(state, row)).collect()
+            }
+            FeedForm::Messages(_) => {
+                let each = rows.into_iter();
+                each.map(|row| self.message(state, row)).collect()
+            }
+        }
+    }
+
+    /// The messages that pass, the newest first.
+    fn matching(&self, state: &ModelState) -> Vec<WorldRow> {
+        let rows = state.rows(ModelTable::Statuses).rev();
+        if let FeedForm::Messages(ids) = &self.form {
+            return rows.filter(|(id, ..)| ids.contains(id)).collect();
+        }
         let authors = match &self.authors {
             AuthorChoice::Followed(reader) => {
                 followed(state, ModelTable::Followers, *reader).collect()
@@ -137,28 +195,44 @@ impl FeedPage {
             Some(reader) => followed(state, ModelTable::Blocks, reader).collect(),
             None => Vec::new(),
         };
-        let rows = state.rows(ModelTable::Statuses).rev();
-        let rows = rows.filter(|(id, author, _)| {
+        let is_within = |id: u64| match self.bound {
+            Some(bound) if self.is_above() => id > bound,
+            Some(bound) => id < bound,
+            None => true,
+        };
+        let passes = |(id, author, _): &WorldRow| {
             authors.contains(author)
                 && !blocked.contains(author)
-                && self.bound.is_none_or(|bound| *id < bound)
-        });
-        let shown = rows.filter_map(|row @ (_, author, _)| {
-            let mut cells = message_cells(ModelTable::Statuses, row);
-            let profile = state.like(ModelTable::Profiles, (author, 0, 0));
-            match (self.names, profile) {
-                (AuthorNames::Absent, _) => {}
-                (AuthorNames::Inner, None) => return None,
-                (_, profile) => cells.push(profile.map(name)),
-            }
-            Some(cells)
-        });
-        shown.skip(self.offset).take(FEED).collect()
+                && is_within(*id)
+                && (self.names != AuthorNames::Inner
+                    || state.like(ModelTable::Profiles, (*author, 0, 0)).is_some())
+        };
+        rows.filter(passes).collect()
+    }
+
+    fn is_above(&self) -> bool {
+        matches!(self.form, FeedForm::Unread | FeedForm::Exists)
+    }
+
+    fn message(&self, state: &ModelState, row: WorldRow) -> Vec<Option<String>> {
+        let mut cells = message_cells(ModelTable::Statuses, row);
+        if self.names != AuthorNames::Absent {
+            let profile = state.like(ModelTable::Profiles, (row.1, 0, 0));
+            cells.push(profile.map(name));
+        }
+        cells
     }
 
     /// The app's statement, and the values of its parameters.
     pub(crate) fn statement(&self) -> (String, Vec<u64>) {
-        let (shown, from) = match self.names {
+        if let FeedForm::Messages(ids) = &self.form {
+            let listed = vec!["?"; ids.len()].join(", ");
+            let text = format!(
+                "SELECT s.id, s.caption FROM statuses s WHERE s.id IN ({listed}) ORDER BY s.id DESC"
+            );
+            return (text, ids.clone());
+        }
+        let (shown, joined) = match self.names {
             AuthorNames::Absent => ("s.id, s.caption", ""),
             AuthorNames::Inner => (
                 "s.id, s.caption, p.name",
@@ -188,20 +262,42 @@ impl FeedPage {
             None => "",
         };
         values.extend(self.bound);
-        let below = if self.bound.is_some() {
-            " AND s.id < ?"
-        } else {
-            ""
+        let bound = match self.bound {
+            Some(_) if self.is_above() => " AND s.id > ?",
+            Some(_) => " AND s.id < ?",
+            None => "",
         };
         let behind = match self.offset {
             0 => String::new(),
             offset => format!(" OFFSET {offset}"),
         };
-        let text = format!(
-            "SELECT {shown} FROM statuses s{from} WHERE s.profile_id IN ({whose}){unblocked}{below} ORDER BY s.id DESC LIMIT {FEED}{behind}"
-        );
+        let from =
+            format!("FROM statuses s{joined} WHERE s.profile_id IN ({whose}){unblocked}{bound}");
+        let text = match &self.form {
+            FeedForm::Page | FeedForm::Messages(_) => {
+                format!("SELECT {shown} {from} ORDER BY s.id DESC LIMIT {FEED}{behind}")
+            }
+            FeedForm::Count | FeedForm::Unread => format!("SELECT COUNT(*) {from}"),
+            FeedForm::Exists => format!("SELECT EXISTS (SELECT 1 {from}) AS newer"),
+            FeedForm::Newest => format!("SELECT MAX(s.id) {from}"),
+            FeedForm::NewestAndCount => format!("SELECT MAX(s.id), COUNT(*) {from}"),
+            FeedForm::NewestOfEach => format!(
+                "SELECT s.profile_id, MAX(s.id) AS last {from} GROUP BY s.profile_id ORDER BY last DESC"
+            ),
+            FeedForm::NewestMessages => format!(
+                "SELECT r.id, r.caption FROM statuses r WHERE r.id IN (SELECT MAX(s.id) {from} GROUP BY s.profile_id) \
+                 ORDER BY r.id DESC LIMIT {FEED}"
+            ),
+        };
         (text, values)
     }
+}
+
+/// The first of each author's messages.
+fn newest_of_each(rows: Vec<WorldRow>) -> impl Iterator<Item = WorldRow> {
+    let mut authors = BTreeSet::new();
+    rows.into_iter()
+        .filter(move |(_, author, _)| authors.insert(*author))
 }
 
 /// The ids and versions of rows, for people.

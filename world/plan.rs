@@ -14,6 +14,8 @@ const FEED: &str = "[[feed]]\nname = \"home\"\ndatabase = \"world\"\n\
     [feed.message]\ntable = \"statuses\"\nid = \"id\"\nauthor = \"profile_id\"\norder = [\"id\"]\n\
     [feed.follow]\ntable = \"followers\"\nreader = \"profile_id\"\nauthor = \"following_id\"\n";
 
+/// How many kinds of statements there are besides pages.
+pub(crate) const FORMS: u64 = 8;
 /// The steps of all apps together.
 pub(crate) const STEPS: usize = 200;
 
@@ -41,6 +43,8 @@ pub(crate) struct WorldPlan {
     pub(crate) executions: bool,
     /// Apps list authors in some of their statements.
     pub(crate) lists: bool,
+    /// Instead of some pages apps count, or ask for what is newest, or for messages by their ids: one of [`FORMS`].
+    pub(crate) counts: Option<u64>,
     /// Some of their pages show authors' names.
     pub(crate) names: AuthorNames,
     /// Some of a feed's pages have an upper limit of ids.
@@ -109,6 +113,7 @@ impl WorldPlan {
             patient: random.one_in(2),
             executions: random.one_in(3),
             lists: random.one_in(3),
+            counts: random.one_in(2).then(|| random.below(FORMS)),
             names: *random.pick(&[
                 AuthorNames::Absent,
                 AuthorNames::Absent,

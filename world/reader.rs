@@ -12,7 +12,7 @@ use crate::answers::FOLLOW_UP_SELECT;
 use crate::client::{ClientAnswer, WorldClient};
 use crate::fleet::ProxyFleet;
 use crate::model::{ModelState, ModelTable, RowEdit};
-use crate::pages::{self, AuthorChoice, AuthorNames, FeedPage, TextRows, ids};
+use crate::pages::{self, AuthorChoice, AuthorNames, FeedForm, FeedPage, TextRows, ids};
 use crate::plan::WorldPlan;
 use crate::random::Random;
 use crate::server::{REFUSAL, WorldServer};
@@ -241,21 +241,51 @@ impl AppReader {
 
     /// A page of this reader's feed, as the app shows it: of few kinds, so that most are repeated.
     pub(crate) fn page_of(&mut self, reader: u64) -> FeedPage {
+        let form = self.form();
+        let (is_page, is_bounded) = match &form {
+            FeedForm::Page => (true, true),
+            FeedForm::Count | FeedForm::Newest | FeedForm::NewestAndCount => (false, true),
+            FeedForm::Unread | FeedForm::Exists => (false, true),
+            _ => (false, false),
+        };
         let names = match self.random.one_in(2) {
-            true => self.plan.names,
-            false => AuthorNames::Absent,
+            true if is_bounded => self.plan.names,
+            _ => AuthorNames::Absent,
         };
         let has_blocks = self.plan.blocks && self.random.one_in(2);
         let bound = self.bound(ModelTable::Statuses, 20);
         FeedPage {
+            form,
             authors: self.authors(reader),
-            bound: bound.filter(|_| self.plan.bounds),
+            bound: bound.filter(|_| self.plan.bounds && is_bounded),
             offset: match self.random.one_in(2) {
-                true => self.plan.offset,
-                false => 0,
+                true if is_page => self.plan.offset,
+                _ => 0,
             },
             names,
             unblocked: has_blocks.then_some(reader),
+        }
+    }
+
+    /// What the next statement shows: mostly a page.
+    fn form(&mut self) -> FeedForm {
+        let Some(form) = self.plan.counts.filter(|_| self.random.one_in(2)) else {
+            return FeedForm::Page;
+        };
+        match form {
+            0 => FeedForm::Count,
+            1 => FeedForm::Unread,
+            2 => FeedForm::Exists,
+            3 => FeedForm::Newest,
+            4 => FeedForm::NewestAndCount,
+            5 => FeedForm::NewestOfEach,
+            6 => FeedForm::NewestMessages,
+            _ => {
+                let last = self.state().newest(ModelTable::Statuses);
+                let ids = (0..4).map(|_| 1 + last.saturating_sub(self.random.below(12)));
+                let ids: std::collections::BTreeSet<u64> = ids.collect();
+                FeedForm::Messages(ids.into_iter().collect())
+            }
         }
     }
 

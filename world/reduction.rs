@@ -27,6 +27,7 @@ const PARTS: &[PlanPart] = &[
     ("transactions", |plan| plan.transactions = false),
     ("executions", |plan| plan.executions = false),
     ("lists", |plan| plan.lists = false),
+    ("counts", |plan| plan.counts = None),
     ("names", |plan| plan.names = AuthorNames::Absent),
     ("bounds", |plan| plan.bounds = false),
     ("offset", |plan| plan.offset = 0),

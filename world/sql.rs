@@ -273,7 +273,8 @@ impl SelectEvaluation<'_> {
         };
         let aggregates = items.iter().any(|(expr, _)| is_aggregate(expr));
         if aggregates {
-            return self.groups(&source, &matching, grouped, &items, columns, outer);
+            let relation = self.groups(&source, &matching, grouped, &items, columns, outer)?;
+            return sorted_groups(relation, order);
         }
         let mut result_rows = Vec::new();
         for row in &matching {
@@ -549,6 +550,10 @@ impl SelectEvaluation<'_> {
                 let (low, high) = (self.value(low, scope)?, self.value(high, scope)?);
                 truth(value != CellValue::Null && low <= value && value <= high)
             }
+            Expr::Exists { subquery, negated } => {
+                let subquery_rows = self.query(subquery, Some(scope))?;
+                truth(subquery_rows.rows.is_empty() == *negated)
+            }
             Expr::Subquery(query) => {
                 let subquery_rows = self.query(query, Some(scope))?;
                 let first = subquery_rows.rows.into_iter().next();
@@ -581,6 +586,21 @@ impl SelectEvaluation<'_> {
             other => return unknown(other),
         })
     }
+}
+
+/// The groups in this order of shown columns.
+fn sorted_groups(mut relation: SelectResult, order: &[(&Expr, bool)]) -> SqlResult<SelectResult> {
+    for (expr, down) in order.iter().rev() {
+        let name = shown(expr);
+        let Some(column) = relation.columns.iter().position(|it| *it == name) else {
+            return unknown(expr);
+        };
+        relation.rows.sort_by(|left, right| match down {
+            true => right[column].cmp(&left[column]),
+            false => left[column].cmp(&right[column]),
+        });
+    }
+    Ok(relation)
 }
 
 impl RowScope<'_> {
