@@ -12,6 +12,7 @@ mod described;
 mod differential;
 mod discover;
 mod drawn;
+mod favourites;
 mod functions;
 mod grammar;
 mod hostile;

@@ -389,7 +389,7 @@ pub(crate) fn operands_use_only<'o>(
     })
 }
 
-fn conjuncts_of(condition: &SelectCondition) -> Vec<&SelectCondition> {
+pub(crate) fn conjuncts_of(condition: &SelectCondition) -> Vec<&SelectCondition> {
     let mut all = Vec::new();
     conjuncts(condition, &mut all);
     all

@@ -21,6 +21,7 @@ pub mod feed_proposal;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod id_list;
+mod item_subqueries;
 pub mod join_cardinality;
 pub mod joined_tables;
 pub mod narrowed_text;

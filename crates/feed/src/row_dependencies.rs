@@ -16,6 +16,7 @@ use crate::binding::{FeedColumnTypes, FeedStatement};
 use crate::bounds::{self, OrderColumns, PageBound};
 use crate::equalities::ColumnEqualities;
 use crate::id_list::id_list_of;
+use crate::item_subqueries::ItemSubqueries;
 use crate::joined_tables::{JoinedRowReference, JoinedTableSearch};
 use crate::query::{
     ColumnReference, ConditionKind, FeedSelect, MessageSelection, SelectCondition, SelectItem,
@@ -118,8 +119,17 @@ impl<'a> DependencyAnalysis<'a> {
             let of = self.scope.resolve(column);
             of.is_ok_and(|of| of.table == message || joined.numbers.contains(&of.table))
         };
-        let shows_own = |item: &SelectItem| match item {
-            SelectItem::Operand(operand, _) => operands_use_only([operand], &is_row_column),
+        let subqueries = ItemSubqueries {
+            scope: self.scope,
+            search: self.search,
+            knows_author: !by_ids,
+        };
+        let mut read = Vec::new();
+        let mut shows_own = |item: &'a SelectItem| match item {
+            SelectItem::Operand(operand, _) => {
+                operands_use_only([operand], &is_row_column)
+                    || subqueries.add_references(operand, &mut read).is_some()
+            }
             SelectItem::All | SelectItem::AllOf(_) => {
                 let mut shown = self.scope.shown_tables(item);
                 shown.all(|scoped| {
@@ -128,12 +138,17 @@ impl<'a> DependencyAnalysis<'a> {
             }
         };
         let mut conditions = rest.iter().chain(&joined.extra_on_conditions);
-        if !query.items.iter().all(shows_own)
+        if !query.items.iter().all(&mut shows_own)
             || !conditions.all(|one| uses_only(one, &is_row_column))
         {
             return None;
         }
-        let joined_rows = tables.mark_filtering(joined, &rest);
+        let mut joined_rows = tables.mark_filtering(joined, &rest);
+        for reference in read {
+            if !joined_rows.contains(&reference) {
+                joined_rows.push(reference);
+            }
+        }
         let row_counts = [query.limit, query.offset].into_iter().flatten();
         independent.extend(row_counts.map(|at| at..at + 1));
         let bounds = rest.iter().filter_map(|condition| {

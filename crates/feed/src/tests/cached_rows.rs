@@ -470,3 +470,43 @@ fn literals_that_change_places_are_others() {
         of("hidden = 2 AND score = 1")
     );
 }
+
+#[test]
+fn rows_may_be_made_of_those_that_subqueries_read_by_a_column_of_the_message() {
+    for (items, expected) in [
+        (
+            "m.*, (SELECT COUNT(*) FROM tag t WHERE t.message_id = m.id) AS tags",
+            "tag.message_id = id",
+        ),
+        (
+            "m.id, (select count(*) from tag where m.id = tag.message_id and tag.name like 'a%')",
+            "tag.message_id = id",
+        ),
+        (
+            "m.id, COALESCE((SELECT SUM(t.message_id) FROM tag t WHERE t.message_id = m.id), 0)",
+            "tag.message_id = id",
+        ),
+        (
+            "m.*, EXISTS (SELECT 1 FROM block b WHERE b.whom = m.user_id AND b.who = 7) AS blocked",
+            "block.whom = author",
+        ),
+        (
+            "m.*, (SELECT v.name FROM users v WHERE v.id = m.user_id) AS author",
+            "users.id = author",
+        ),
+        (
+            "m.*, (SELECT v.name FROM users v WHERE v.id = m.hidden), (SELECT COUNT(*) FROM tag t WHERE t.message_id = m.id), \
+             EXISTS (SELECT * FROM tag t WHERE t.message_id = m.id AND t.name = m.kind) AS own",
+            "users.id = hidden, tag.message_id = id",
+        ),
+        (
+            "m.id, (SELECT COUNT(*) FROM message n WHERE n.hidden = m.id) AS replies",
+            "message.hidden = id",
+        ),
+    ] {
+        let text = format!(
+            "SELECT {items} FROM message m WHERE m.user_id IN (1, 2) ORDER BY m.id DESC LIMIT 20"
+        );
+        assert_eq!(joined_rows(&text).as_deref(), Some(expected), "{text}");
+    }
+}

@@ -20,13 +20,15 @@ fn condition(condition: &str) -> Result<bool, NarrowingRefusal> {
 #[test]
 fn values_that_neither_fail_nor_warn_are_narrowed_and_not_cached() {
     for value in [
-        "(SELECT COUNT(*) FROM tag t WHERE t.message_id = m.id)",
-        "(SELECT COUNT(DISTINCT t.name) FROM tag t WHERE t.message_id = m.id AND t.name LIKE 'a%') AS tags",
+        "(SELECT COUNT(*) FROM tag t WHERE t.message_id > m.id)",
+        "(SELECT COUNT(*) FROM tag t WHERE t.name = m.kind)",
+        "(SELECT COUNT(*) FROM tag t WHERE t.message_id = 5)",
+        "(SELECT COUNT(*) FROM tag t WHERE t.message_id = u.id)",
+        "(SELECT COUNT(*) FROM tag t, users v WHERE t.message_id = m.id)",
+        "(SELECT COUNT(*) FROM tag t WHERE t.message_id = m.id AND EXISTS (SELECT 1 FROM users v WHERE v.name = t.name))",
+        "(SELECT COUNT(*) FROM tag t WHERE t.message_id = m.id AND m.created_at < NOW())",
         "(SELECT MAX(v.name) FROM users v JOIN tag t ON t.message_id = v.id WHERE v.id = m.hidden) last",
-        "(SELECT SUM(t.message_id) FROM tag t WHERE t.message_id = m.id)",
-        "(SELECT v.name FROM users v WHERE v.id = m.hidden) AS hider",
         "(SELECT v.name FROM users v WHERE v.id = m.hidden LIMIT 1)",
-        "EXISTS (SELECT 1 FROM block b WHERE b.who = 7 AND b.whom = m.user_id) AS blocked",
         "NOT EXISTS (SELECT * FROM block b WHERE b.who = 7) AS free",
         "(m.deleted_at IS NULL)",
         "m.hidden = 0 AND m.kind <> 'x' AS shown",
@@ -40,7 +42,6 @@ fn values_that_neither_fail_nor_warn_are_narrowed_and_not_cached() {
         "LEFT(m.body, 1)",
         "DATE_FORMAT(m.created_at, '%Y-%u')",
         "UNIX_TIMESTAMP(m.created_at)",
-        "COALESCE((SELECT COUNT(*) FROM tag t WHERE t.message_id = m.id), 0)",
         "GREATEST(m.hidden, m.id, 5)",
         "NULLIF(m.kind, 'x')",
     ] {

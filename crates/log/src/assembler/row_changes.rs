@@ -53,6 +53,8 @@ pub(crate) fn record_row_change(
                     id: *id,
                 }),
                 ImageCell::Negative => {}
+                // No message refers to it.
+                ImageCell::Null if route.table == TableRole::Referred => {}
                 _ => edits.add_all(route.table_id),
             }
             if let Some(timeline_id) = route.table_id.timeline() {
