@@ -118,6 +118,24 @@ fn rows_with_subqueries_are_the_servers_whatever_changes_there() {
                 twin.run(statement);
             }
         }
+        // Another table of the same name, that the session alone sees.
+        twin.ok("CREATE TEMPORARY TABLE favourites (profile_id INT, status_id BIGINT, weight INT, kind VARCHAR(9))");
+        twin.ok("INSERT INTO favourites VALUES (3, 2999, 5, 'x')");
+        for statement in STATEMENTS {
+            twin.run(statement);
+        }
+        twin.ok("DROP TEMPORARY TABLE favourites");
+        // Without the right to read it, the server refuses the statement.
+        let login = database.account("EXECUTE", "");
+        for table in ["statuses", "profiles"] {
+            let (name, user) = (database.name(), &login.user);
+            other.ok(&format!("GRANT SELECT ON {name}.{table} TO {user}@'%'"));
+        }
+        let mut stranger = Twin::new(server, &proxy, &login);
+        for statement in STATEMENTS {
+            twin.run(statement);
+            stranger.run(statement);
+        }
         // What depends on more than rows of a column's value is narrowed, or the server's.
         for statement in [
             "SELECT s.id, (SELECT f.kind FROM favourites f WHERE f.status_id = s.id ORDER BY f.id LIMIT 1) AS first FROM statuses s WHERE s.profile_id IN (1, 2) ORDER BY s.id DESC LIMIT 6",
@@ -132,6 +150,30 @@ fn rows_with_subqueries_are_the_servers_whatever_changes_there() {
                 twin.run(statement);
                 twin.run("SHOW WARNINGS");
             }
+        }
+    });
+}
+
+/// MariaDB's log does not contain rows that a foreign key removes.
+#[test]
+fn rows_that_a_foreign_key_removes_are_not_shown() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "favouritekeys");
+        let mut other = database.connect();
+        let made = other.column("SELECT COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'profiles' AND COLUMN_NAME = 'id'");
+        other.ok(&format!(
+            "CREATE TABLE favourites (profile_id {} NOT NULL, status_id BIGINT NOT NULL, PRIMARY KEY (profile_id, status_id), KEY (status_id), \
+             FOREIGN KEY (profile_id) REFERENCES profiles (id) ON DELETE CASCADE)",
+            made[0]
+        ));
+        other.ok("INSERT INTO favourites SELECT p.id, s.id FROM profiles p JOIN statuses s WHERE p.id <= 20 AND s.id > 2900 AND (s.id + p.id) % 3 = 0");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for profile in 1..=20 {
+            for _ in 0..4 {
+                twin.run(STATEMENTS[0]);
+            }
+            other.ok(&format!("DELETE FROM profiles WHERE id = {profile}"));
+            twin.run(STATEMENTS[0]);
         }
     });
 }

@@ -17,7 +17,8 @@ use headwater_session::author_lists::passing_messages;
 use headwater_session::cached_rows::{CacheFill, CachedPage};
 use headwater_session::call_decision::{AnsweredCall, TimelineRequest};
 use headwater_session::feed_decision::{
-    CachedPageRequest, CandidateSet, FeedCandidateRequest, FeedCountRequest, FeedRelayReason,
+    CachedPageRequest, CandidateSelection, CandidateSet, FeedCandidateRequest, FeedCountRequest,
+    FeedRelayReason,
 };
 use headwater_timeline::definition::{DefinitionId, TimelineDefinition};
 use headwater_timeline::index::TimelinePage;
@@ -327,7 +328,7 @@ impl Session {
         let snapshot = state.reads_a_snapshot();
         let database = &request.template.database;
         let timeline = feeds.cached_timeline(request.template.feed, database)?;
-        if let Some(ids) = &request.ids {
+        if let CandidateSelection::Ids(ids) = &request.selection {
             let mark = binlog.mark_of(&timeline, &identity)?;
             let candidates = CandidateSet {
                 ids: ids.clone(),
@@ -352,7 +353,7 @@ impl Session {
             };
             return Some(Ok((candidates, scope)));
         }
-        if let Some(newest) = &request.newest {
+        if let CandidateSelection::Newest(newest) = &request.selection {
             return self.newest_candidates(newest).await;
         }
         let mut own_request = candidate_query(request);
@@ -479,13 +480,13 @@ impl Session {
         };
         let proves = binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
         let front = || (frame.head_packets.clone(), frame.sequence);
-        let page = match (&request.candidates.ids, &request.candidates.newest) {
-            (Some(ids), _) => {
+        let page = match &request.candidates.selection {
+            CandidateSelection::Ids(ids) => {
                 let make = || rows.page(of, ids, true, part, front());
                 let page = binlog.read_consistently(timeline, &identity, proves, make);
                 page.await?
             }
-            (None, Some(newest)) => {
+            CandidateSelection::Newest(newest) => {
                 let make = || {
                     let newest = (newest, request.generation);
                     let (ids, all) = cached_newest(&binlog, timeline, &rows, newest)?;
@@ -494,7 +495,7 @@ impl Session {
                 let page = binlog.read_consistently(timeline, &identity, proves, make);
                 page.await?
             }
-            (None, None) => {
+            CandidateSelection::Range => {
                 let candidates = candidate_query(&request.candidates);
                 let page = binlog.cached_page(timeline, &identity, &candidates, proves, make);
                 page.await?

@@ -9,7 +9,8 @@ use headwater_timeline::index::{KeyedMessage, MessageRange};
 
 use super::newest::NewestQuery;
 use super::{
-    CandidateSet, FeedAction, FeedCacheScope, FeedCandidateRequest, FeedStage, ServedStatement,
+    CandidateSelection, CandidateSet, FeedAction, FeedCacheScope, FeedCandidateRequest, FeedStage,
+    ServedStatement,
 };
 
 /// A statement's request for candidates, and how often it was repeated.
@@ -17,10 +18,7 @@ use super::{
 pub(super) struct CandidateQuery {
     pub(super) bound: FeedPageRequest,
     pub(super) postings: Vec<PostingRequest>,
-    /// The messages, where the statement names them by their ids.
-    pub(super) ids: Option<Vec<u64>>,
-    /// The newest messages of single authors, where the statement shows these.
-    pub(super) newest: Option<NewestQuery>,
+    pub(super) selection: CandidateSelection<NewestQuery>,
     pub(super) rows_needed: usize,
     pub(super) range: MessageRange<KeyedMessage>,
     pub(super) retakes: u32,
@@ -41,8 +39,13 @@ impl CandidateQuery {
             readers: self.bound.readers.clone(),
             authors: self.bound.authors.clone(),
             postings: self.postings.clone(),
-            ids: self.ids.clone(),
-            newest: self.newest.as_ref().map(|newest| newest.request.clone()),
+            selection: match &self.selection {
+                CandidateSelection::Range => CandidateSelection::Range,
+                CandidateSelection::Ids(ids) => CandidateSelection::Ids(ids.clone()),
+                CandidateSelection::Newest(newest) => {
+                    CandidateSelection::Newest(newest.request.clone())
+                }
+            },
             range: self.range,
             untied: subject.template.shape.ties,
             whole_keys: subject.template.shape.whole_keys,

@@ -77,11 +77,9 @@ pub struct FeedCandidateRequest {
     pub authors: Vec<u64>,
     /// Messages by the columns of other feeds, too.
     pub postings: Vec<PostingRequest>,
-    /// These messages, in the order of the statement's rows, whoever wrote them.
-    pub ids: Option<Vec<u64>>,
-    /// The newest message of each of these authors.
-    pub newest: Option<NewestRequest>,
-    /// The messages. Where the id alone orders them, keys are 0.
+    /// Which of their messages.
+    pub selection: CandidateSelection<NewestRequest>,
+    /// Where these are. Where the id alone orders them, keys are 0.
     pub range: MessageRange<KeyedMessage>,
     /// The key alone orders them: candidates may not share one.
     pub untied: bool,
@@ -89,6 +87,17 @@ pub struct FeedCandidateRequest {
     pub whole_keys: bool,
     /// Author lists besides the readers' follows.
     pub lists: Vec<AuthorListQuery>,
+}
+
+/// Which messages are candidates.
+#[derive(Clone, Debug)]
+pub enum CandidateSelection<Newest> {
+    /// All of the authors' in a range.
+    Range,
+    /// These, in the order of the statement's rows, whoever wrote them.
+    Ids(Vec<u64>),
+    /// The newest of each author.
+    Newest(Newest),
 }
 
 /// The candidates that memory named.

@@ -58,7 +58,8 @@ use count::{CountQuery, CountSample, request_count};
 use execution::NarrowedExecution;
 pub use execution::PrepareRequest;
 pub use feed_action::{
-    CandidateSet, FeedAction, FeedCandidateRequest, FeedInput, FeedReply, InternalReply,
+    CandidateSelection, CandidateSet, FeedAction, FeedCandidateRequest, FeedInput, FeedReply,
+    InternalReply,
 };
 pub use feed_knowledge::{FeedKnowledge, FeedPolicy, TemplateLookup};
 pub use feed_relay_reason::FeedRelayReason;
@@ -547,8 +548,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let query = CandidateQuery {
             bound: request,
             postings,
-            ids: None,
-            newest: None,
+            selection: CandidateSelection::Range,
             rows_needed: wanted,
             range,
             retakes: 0,

@@ -11,8 +11,9 @@ use headwater_feed::refusal::NarrowingRefusal;
 use headwater_wire::resultset::QueryReply;
 
 use super::{
-    CandidateQuery, CountGaps, FeedAction, FeedContext, FeedCountRequest, FeedKnowledge,
-    FeedRelayReason, FeedStage, FeedTransition, ServedStatement, index_range, query_session,
+    CandidateQuery, CandidateSelection, CountGaps, FeedAction, FeedContext, FeedCountRequest,
+    FeedKnowledge, FeedRelayReason, FeedStage, FeedTransition, ServedStatement, index_range,
+    query_session,
 };
 
 /// A request for the newest message of each author.
@@ -53,7 +54,7 @@ impl NewestRequest {
 impl CandidateQuery {
     /// True if its candidates are all messages of its authors in a range.
     pub(super) fn is_of_range(&self) -> bool {
-        self.ids.is_none() && self.newest.is_none()
+        matches!(self.selection, CandidateSelection::Range)
     }
 
     /// A query for known candidates.
@@ -61,13 +62,12 @@ impl CandidateQuery {
         template: &Template,
         bound: FeedPageRequest,
         scope: super::FeedCacheScope,
-        rows_needed: usize,
+        (selection, rows_needed): (CandidateSelection<NewestQuery>, usize),
     ) -> Result<CandidateQuery, FeedRelayReason> {
         Ok(CandidateQuery {
             bound,
             postings: Vec::new(),
-            ids: None,
-            newest: None,
+            selection,
             rows_needed,
             range: index_range((None, None), template, rows_needed)?,
             retakes: 0,
@@ -93,11 +93,9 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
         let scope = self.cache_scope(template, statement);
         let scope = scope.ok_or(FeedRelayReason::Cheaper)?;
-        let query = CandidateQuery::of_known(template, bound, scope, ids.len())?;
-        Ok(CandidateQuery {
-            ids: Some(ids),
-            ..query
-        })
+        let count = ids.len();
+        let selection = CandidateSelection::Ids(ids);
+        CandidateQuery::of_known(template, bound, scope, (selection, count))
     }
 
     /// The request of a statement of the newest message of each author.
@@ -122,15 +120,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             // Where one may be excluded, another takes its place.
             limit: shape.shows_all.then_some(wanted),
         };
-        let query = CandidateQuery::of_known(template, bound, scope, 0)?;
-        let newest = NewestQuery {
+        let selection = CandidateSelection::Newest(NewestQuery {
             request,
             attempts: 0,
-        };
-        Ok(CandidateQuery {
-            newest: Some(newest),
-            ..query
-        })
+        });
+        CandidateQuery::of_known(template, bound, scope, (selection, 0))
     }
 
     /// Queries which messages are the newest of authors, where memory does not know.
@@ -144,7 +138,9 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             return self.begin();
         }
         self.begun.get_or_insert(self.now);
-        let newest = query.newest.as_mut().ok_or(FeedRelayReason::Failed)?;
+        let CandidateSelection::Newest(newest) = &mut query.selection else {
+            return Err(FeedRelayReason::Failed);
+        };
         newest.attempts += 1;
         if newest.attempts > MAX_ATTEMPTS {
             return Err(FeedRelayReason::Changed);
@@ -163,7 +159,9 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         gaps: &CountGaps,
         answers: Vec<QueryReply>,
     ) -> FeedTransition {
-        let newest = query.newest.as_ref().ok_or(FeedRelayReason::Failed)?;
+        let CandidateSelection::Newest(newest) = &query.selection else {
+            return Err(FeedRelayReason::Failed);
+        };
         let numbers = Arc::clone(&newest.request.numbers);
         let fill = self.count_fill(&numbers, gaps, answers)?;
         Ok((
