@@ -21,7 +21,7 @@ use crate::kit::wire_client::WireClient;
 use crate::memory::world::World;
 
 /// As apps and ORMs write them.
-const COUNTS: [&str; 19] = [
+const COUNTS: [&str; 21] = [
     "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5)",
     "SELECT COUNT(*) AS `__count` FROM `statuses` WHERE `statuses`.`profile_id` IN (SELECT U0.`following_id` FROM `followers` U0 WHERE U0.`profile_id` = 1)",
     "select count(*) as aggregate from `statuses` inner join `followers` on `followers`.`following_id` = `statuses`.`profile_id` where `followers`.`profile_id` = 2",
@@ -42,6 +42,8 @@ const COUNTS: [&str; 19] = [
     "SELECT COUNT(*) FROM statuses WHERE (profile_id = 1 OR (visibility = 'public' AND profile_id IN (2, 3)) OR (likes > 40 AND profile_id IN (4, 5))) \
      AND deleted_at IS NULL",
     "/* page */ SELECT COUNT(*) -- all\n FROM statuses WHERE profile_id IN (7, 8) -- of two\n",
+    "SELECT COUNT(*) AS `__count` FROM `statuses` WHERE `statuses`.`profile_id` IN (SELECT U0.`id` FROM `profiles` U0 INNER JOIN `followers` U1 ON (U0.`id` = U1.`following_id`) WHERE U1.`profile_id` = 1)",
+    "SELECT COUNT(*) FROM statuses s WHERE s.profile_id IN (SELECT p.id FROM followers f JOIN profiles p ON p.id = f.following_id WHERE f.profile_id = 2 AND f.accepted = 1) AND s.likes > 10",
 ];
 
 /// The same with parameters.

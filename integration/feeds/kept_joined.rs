@@ -19,7 +19,7 @@ use crate::kit::threads::wait_for;
 use crate::kit::twin::Twin;
 
 /// Joins of each kind, with and without conditions on joined tables.
-pub(super) const PAGES: [&str; 6] = [
+pub(super) const PAGES: [&str; 8] = [
     "SELECT s.*, p.name FROM statuses s LEFT JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id IN (1, 2, 3, 4, 5) \
      ORDER BY s.id DESC LIMIT 5",
     "SELECT s.id, s.caption, p.name FROM statuses s JOIN followers f ON f.following_id = s.profile_id JOIN profiles p ON p.id = f.following_id \
@@ -32,6 +32,11 @@ pub(super) const PAGES: [&str; 6] = [
      AND p.name IS NOT NULL ORDER BY s.id DESC LIMIT 5",
     "SELECT s.id, s.likes, q.private FROM statuses s LEFT JOIN profiles q ON q.id = s.likes WHERE EXISTS (SELECT 1 FROM followers f \
      WHERE f.following_id = s.profile_id AND f.profile_id = 3) ORDER BY s.id DESC LIMIT 6",
+    // As Django names the authors of a relation: without its own row, an author does not count.
+    "SELECT s.id, s.caption FROM statuses s WHERE s.profile_id IN (SELECT U0.id FROM profiles U0 INNER JOIN followers U1 ON (U0.id = U1.following_id) \
+     WHERE U1.profile_id = 1) AND s.deleted_at IS NULL ORDER BY s.id DESC LIMIT 7",
+    "SELECT s.* FROM statuses s WHERE s.profile_id IN (SELECT f.following_id FROM followers f, profiles p WHERE f.profile_id = 2 AND f.accepted = 1 \
+     AND p.id = f.following_id) ORDER BY s.id DESC LIMIT 5",
 ];
 
 #[test]

@@ -9,6 +9,7 @@ use headwater_sql::quoted;
 use crate::authors::AuthorSearch;
 use crate::binding::{FeedStatement, ParameterValue};
 use crate::equalities::conjuncts;
+use crate::joined_tables::{JoinedRowReference, ReferenceKeySource};
 use crate::query::{
     ColumnReference, ComparisonOperator, ConditionKind, Literal, Operand, SelectCondition, Subquery,
 };
@@ -89,6 +90,57 @@ impl<'a> AuthorListSearch<'_, 'a> {
         let (reader, author) = self.search.follow_columns(scoped.number, &inner)?;
         self.matches_author(rows, exists, author, &inner, &conditions)?;
         self.reader_edges(&scoped, (reader, author), &conditions.local, &inner)
+    }
+
+    /// The edges that a subquery selects through the rows of another table that their authors name, as Django's of a relation:
+    /// `SELECT u.id FROM users u JOIN follows f ON f.author = u.id WHERE f.reader = 7`.
+    pub(crate) fn authors_through(
+        &self,
+        rows: &'a Subquery,
+    ) -> Option<(AuthorList, JoinedRowReference)> {
+        let [_, _] = rows.sources.as_slice() else {
+            return None;
+        };
+        if rows.sources.iter().any(|source| source.outer.is_some()) {
+            return None;
+        }
+        let inner = self.scope.within(&rows.sources, self.search.schema).ok()?;
+        let tables = inner.innermost_tables();
+        let edges =
+            |scoped: &&ScopedTable<'a>| self.search.follow_columns(scoped.number, &inner).is_some();
+        let edge = tables.iter().find(edges)?;
+        let other = tables.iter().find(|scoped| scoped.number != edge.number)?;
+        let (reader, author) = self.search.follow_columns(edge.number, &inner)?;
+        let on = rows.sources.iter().filter_map(|source| source.on.as_ref());
+        let all = on.chain(&rows.filter).flat_map(conjuncts_of);
+        let of_edge = |column: &ColumnReference| {
+            let of = inner.resolve(column);
+            of.is_ok_and(|of| of.table == edge.number)
+        };
+        let (mut key, mut conditions) = (None, Vec::new());
+        for one in all {
+            if let Some(of) = unique_key_equal_to(one, author, other, &inner) {
+                key = match key {
+                    None => Some(of),
+                    Some(_) => return None,
+                };
+            } else if uses_only(one, &of_edge) && !is_constant(one) {
+                conditions.push(one);
+            } else {
+                return None;
+            }
+        }
+        let key = key?;
+        let shown = inner.resolve(rows.columns.first()?).ok()?;
+        let is_plain = other.source.database.is_none() && (shown == key || shown == author);
+        let reference = JoinedRowReference {
+            table: other.source.table.text.clone(),
+            id: inner.column_schema(key)?.name.clone(),
+            key_source: ReferenceKeySource::Author,
+            filters: true,
+        };
+        let list = self.reader_edges(edge, (reader, author), &conditions, &inner)?;
+        is_plain.then_some((list, reference))
     }
 
     /// The edges of one reader that meet these conditions.
@@ -245,6 +297,32 @@ impl<'a> AuthorListSearch<'_, 'a> {
             _ => None,
         }
     }
+}
+
+/// The column of this table that alone is a unique key, if the condition says that it equals another one.
+fn unique_key_equal_to(
+    condition: &SelectCondition,
+    other: ScopedColumn,
+    table: &ScopedTable<'_>,
+    scope: &NameScope<'_>,
+) -> Option<ScopedColumn> {
+    let ConditionKind::Compare(
+        Operand::Column(left),
+        ComparisonOperator::Equal,
+        Operand::Column(right),
+    ) = &condition.kind
+    else {
+        return None;
+    };
+    let (left, right) = (scope.resolve(left).ok()?, scope.resolve(right).ok()?);
+    let key = match (left == other, right == other) {
+        (true, false) => right,
+        (false, true) => left,
+        _ => return None,
+    };
+    let is_unique = table.table.unique_keys.iter().any(|of| *of == [key.column]);
+    let is_whole = [key, other].map(|of| scope.class(of)) == [ComparisonClass::Integer; 2];
+    (key.table == table.number && is_unique && is_whole).then_some(key)
 }
 
 /// The authors in rows that an integer literal selects, such as the reader's id.

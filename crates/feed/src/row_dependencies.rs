@@ -71,6 +71,7 @@ impl<'a> DependencyAnalysis<'a> {
             independent_words: mut independent,
             remainder: mut rest,
             mut lists,
+            references,
         } = match edges.as_slice() {
             [] if by_ids => self.id_conditions(&query.selection, holds)?,
             [] => match self.author_conditions(holds) {
@@ -80,6 +81,7 @@ impl<'a> DependencyAnalysis<'a> {
                     independent_words: Vec::new(),
                     remainder: holds.to_vec(),
                     lists: Vec::new(),
+                    references: Vec::new(),
                 },
                 selecting => selecting?,
             },
@@ -144,7 +146,7 @@ impl<'a> DependencyAnalysis<'a> {
             return None;
         }
         let mut joined_rows = tables.mark_filtering(joined, &rest);
-        for reference in read {
+        for reference in references.into_iter().chain(read) {
             if !joined_rows.contains(&reference) {
                 joined_rows.push(reference);
             }
@@ -179,6 +181,7 @@ impl<'a> DependencyAnalysis<'a> {
                     independent_words: vec![words.clone()],
                     remainder: holds.to_vec(),
                     lists: Vec::new(),
+                    references: Vec::new(),
                 });
             }
             _ => holds
@@ -191,6 +194,7 @@ impl<'a> DependencyAnalysis<'a> {
             independent_words: vec![list.words.clone()],
             remainder: others.copied().collect(),
             lists: Vec::new(),
+            references: Vec::new(),
         })
     }
 
@@ -237,12 +241,26 @@ impl<'a> DependencyAnalysis<'a> {
 
     /// The condition that selects the authors, and the other conditions.
     fn author_conditions(&self, holds: &[&'a SelectCondition]) -> Option<AuthorConditions<'a>> {
-        let is_exact = |one: &&SelectCondition| self.is_author_condition(one, &mut Vec::new());
+        let is_exact = |one: &&SelectCondition| {
+            self.is_author_condition(one, &mut Vec::new()) || self.through(one).is_some()
+        };
         let (selecting, rest): (Vec<&SelectCondition>, Vec<&SelectCondition>) =
             holds.iter().copied().partition(is_exact);
         let [condition] = selecting.as_slice() else {
             return None;
         };
+        if let Some((list, reference)) = self.through(condition) {
+            return Some(AuthorConditions {
+                conditions: vec![condition],
+                independent_words: vec![condition.words.clone()],
+                remainder: rest,
+                lists: Some(list)
+                    .filter(|it| !it.conditions.is_empty())
+                    .into_iter()
+                    .collect(),
+                references: vec![reference],
+            });
+        }
         let mut followed = Vec::new();
         self.is_author_condition(condition, &mut followed);
         let is_alone = followed.len() == 1;
@@ -256,7 +274,20 @@ impl<'a> DependencyAnalysis<'a> {
             independent_words: vec![condition.words.clone()],
             remainder: rest,
             lists: followed,
+            references: Vec::new(),
         })
+    }
+
+    /// The edges of a condition that names authors through rows of another table.
+    fn through(&self, condition: &'a SelectCondition) -> Option<(AuthorList, JoinedRowReference)> {
+        match &condition.kind {
+            ConditionKind::InSubquery(operand, rows, true)
+                if is_column(operand, self.search.author, self.scope) =>
+            {
+                self.list_search().authors_through(rows)
+            }
+            _ => None,
+        }
     }
 
     /// The same, where messages are joined with edges: one edge each, by the author alone. `copies`: or several, which are listed.
@@ -312,6 +343,7 @@ impl<'a> DependencyAnalysis<'a> {
                 .filter(|it| copies || !it.conditions.is_empty())
                 .into_iter()
                 .collect(),
+            references: Vec::new(),
         })
     }
 
@@ -354,6 +386,8 @@ struct AuthorConditions<'a> {
     independent_words: Vec<Range<usize>>,
     remainder: Vec<&'a SelectCondition>,
     lists: Vec<AuthorList>,
+    /// Rows without which an author does not count.
+    references: Vec<JoinedRowReference>,
 }
 
 impl RowDependencies {

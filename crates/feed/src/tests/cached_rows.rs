@@ -510,3 +510,53 @@ fn rows_may_be_made_of_those_that_subqueries_read_by_a_column_of_the_message() {
         assert_eq!(joined_rows(&text).as_deref(), Some(expected), "{text}");
     }
 }
+
+#[test]
+fn authors_may_be_followed_through_rows_of_another_table() {
+    let through = "users u JOIN follower f ON u.id = f.author";
+    for (condition, expected) in [
+        (
+            format!("m.user_id IN (SELECT u.id FROM {through} WHERE f.reader = 7)"),
+            Some("users.id = author!"),
+        ),
+        (
+            "m.user_id IN (SELECT u.id FROM users u INNER JOIN follower f ON (u.id = f.author) WHERE f.reader = 7) AND m.hidden = 0".to_owned(),
+            Some("users.id = author!"),
+        ),
+        (
+            "m.user_id IN (SELECT f.author FROM follower f, users u WHERE f.reader = 7 AND f.author = u.id)".to_owned(),
+            Some("users.id = author!"),
+        ),
+        // By another row's value, by no key, by several conditions, or beside other authors.
+        (
+            format!("m.user_id IN (SELECT u.id FROM {through} WHERE f.reader = 7 AND u.name = 'a')"),
+            None,
+        ),
+        (
+            "m.user_id IN (SELECT f.author FROM users u JOIN follower f ON u.id = f.reader WHERE f.reader = 7)".to_owned(),
+            None,
+        ),
+        (
+            format!("(m.user_id IN (SELECT u.id FROM {through} WHERE f.reader = 7) OR m.user_id = 7)"),
+            None,
+        ),
+        (
+            format!("m.user_id IN (SELECT u.id FROM {through} WHERE f.reader = 7) AND m.user_id IN (1, 2)"),
+            None,
+        ),
+    ] {
+        let text =
+            format!("SELECT m.id FROM message m WHERE {condition} ORDER BY m.id DESC LIMIT 20");
+        assert_eq!(joined_rows(&text).as_deref(), expected, "{text}");
+    }
+    let accepted = format!(
+        "SELECT m.id FROM message m WHERE m.user_id IN (SELECT u.id FROM {through} WHERE f.reader = 7 AND f.accepted = 1) \
+         ORDER BY m.id DESC LIMIT 20"
+    );
+    assert_eq!(
+        joined_rows(&accepted).as_deref(),
+        Some("users.id = author!")
+    );
+    let list = author_queries(&accepted).unwrap();
+    assert!(list.contains("f.accepted = 1"), "{list}");
+}
