@@ -264,10 +264,20 @@ pub(crate) fn select_shape(
     {
         return Err(NarrowingRefusal::Types);
     }
+    let filter = query.filter.as_ref().map(|(_, filter)| filter);
+    let holds = conditions_of_every_row(&query.sources, filter);
+    let mut equal = ColumnEqualities::default();
+    equal.add_conditions(&holds, &scope);
     let by_authors = query.selection == MessageSelection::Authors;
+    let has_unique_keys = equal.literal(author).is_some()
+        && key.is_some_and(|key| are_unique(&message.table.unique_keys, [author, key]));
     let precision = match by_authors {
         true => order_precision(query, &scope, key, id)?,
         false => OrderPrecision::Total,
+    };
+    let precision = match has_unique_keys {
+        true => OrderPrecision::Total,
+        false => precision,
     };
     let lacks_id = matches!(
         precision,
@@ -322,14 +332,10 @@ pub(crate) fn select_shape(
     for column in &query.inner_columns {
         scope.resolve(column)?;
     }
-    let filter = query.filter.as_ref().map(|(_, filter)| filter);
     let conditions = query.sources.iter().filter_map(|source| source.on.as_ref());
     for condition in conditions.chain(filter) {
         plain.condition(condition, &scope)?;
     }
-    let holds = conditions_of_every_row(&query.sources, filter);
-    let mut equal = ColumnEqualities::default();
-    equal.add_conditions(&holds, &scope);
     let multiplicity = row_multiplicity(query, &scope, &equal, id, feed.ties)?;
     if let RowMultiplicity::Ordered(keys) = &multiplicity {
         // Around the page, or in a UNION, rows of one message are not told apart.
@@ -344,7 +350,7 @@ pub(crate) fn select_shape(
     if let Some(outer) = &query.outer {
         let has_copies = multiplicity == RowMultiplicity::Copies;
         let page = PageColumns::of(query, &scope, (key, id), has_copies);
-        let around = outer_shape(outer, &page, (feed, ties), words, schema)?;
+        let around = outer_shape(outer, &page, (feed, ties || has_unique_keys), words, schema)?;
         tie_breaks.extend(around.tie_break);
         plain.literal_checks.extend(around.literal_checks);
         plain.zoned |= around.zoned;
@@ -572,6 +578,12 @@ enum OrderPrecision {
     KeyAndOthers,
     /// Other columns order them, and the id is one of these.
     KeyOthersAndId,
+}
+
+/// True if no two rows of the table have the same values in these columns.
+fn are_unique(unique_keys: &[Vec<usize>], columns: [ScopedColumn; 2]) -> bool {
+    let is_listed = |at: &usize| columns.iter().any(|of| of.column == *at);
+    unique_keys.iter().any(|key| key.iter().all(is_listed))
 }
 
 /// Checks that the order is the feed's, newest first.

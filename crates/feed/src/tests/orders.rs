@@ -319,3 +319,38 @@ fn rows_of_one_message_come_in_the_order_of_their_keys() {
                 WHERE m.user_id IN (1, 2) ORDER BY m.created_at DESC, m.id DESC LIMIT 9) d ORDER BY d.created_at DESC, d.id DESC";
     assert_eq!(narrowed(page, &by_time()).err(), joins());
 }
+
+/// An inbox has each message once: of one author, no two share a key.
+#[test]
+fn keys_that_are_unique_with_the_author_order_one_authors_messages() {
+    let mut tables = app();
+    for (name, table) in &mut tables.0 {
+        if *name == "message" {
+            // The author and the key.
+            table.unique_keys.push(vec![1, 3]);
+        }
+    }
+    let shaped = |text: &str| {
+        let (words, query) = read(text);
+        shape(&query.unwrap(), &words, &feed(true), &tables)
+    };
+    let page = |condition: &str| {
+        let text =
+            format!("SELECT id FROM message WHERE {condition} ORDER BY created_at DESC LIMIT 9");
+        shaped(&text).map(|shape| shape.ties)
+    };
+    assert_eq!(page("user_id = 7"), Ok(false));
+    assert_eq!(page("hidden = 0 AND user_id = ?"), Ok(false));
+    // Of several authors, two may share one.
+    assert_eq!(page("user_id IN (7, 8)"), Ok(true));
+    assert_eq!(page("(user_id = 7 OR user_id = 8)"), Ok(true));
+    // Turned round, as chats show it.
+    let turned = |condition: &str| {
+        let text = format!(
+            "SELECT p.created_at, p.body FROM (SELECT created_at, body FROM message WHERE {condition} ORDER BY created_at DESC LIMIT 9) p \
+             ORDER BY p.created_at ASC"
+        );
+        shaped(&text).is_ok()
+    };
+    assert!(turned("user_id = 7"));
+}
