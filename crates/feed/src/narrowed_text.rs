@@ -7,7 +7,7 @@ use headwater_sql::keyword::is_reserved;
 use headwater_sql::{push_list, quoted};
 
 use crate::shape::{FeedNames, NarrowingSite, StatementShape, TieBreak, TieColumn};
-use crate::words::StatementWords;
+use crate::words::{StatementWords, WordKind};
 
 /// A narrowed text to prepare: each id is a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,24 @@ pub enum CandidateCondition<'a, I> {
 
 /// MariaDB makes a longer list of ids a table (`in_predicate_conversion_threshold`), which changes column flags.
 const MOST_LISTED_IDS: usize = 900;
+
+/// The word SELECT with which the text begins, or that follows what WITH names.
+fn outermost_select(text: &[u8], words: &StatementWords) -> Option<usize> {
+    let is = |at: usize, name: &[u8]| words.text(at, text).eq_ignore_ascii_case(name);
+    if !is(0, b"WITH") {
+        return is(0, b"SELECT").then_some(0);
+    }
+    let mut depth = 0_usize;
+    for (at, word) in words.words.iter().enumerate() {
+        match word.kind {
+            WordKind::Punct(b'(') => depth += 1,
+            WordKind::Punct(b')') => depth = depth.checked_sub(1)?,
+            _ if depth == 0 && is(at, b"SELECT") => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
 
 /// The condition that a column is one of these ids.
 fn one_of<I: Display>(column: &str, ids: &[I]) -> String {
@@ -205,12 +223,9 @@ impl StatementShape {
         let word = |at: usize| words.words.get(at);
         let mut edits = Vec::new();
         if form.buffered {
-            words
-                .text(0, text)
-                .eq_ignore_ascii_case(b"SELECT")
-                .then_some(())?;
+            let select = outermost_select(text, words)?;
             edits.push(TextEdit::insert(
-                word(0)?.end,
+                word(select)?.end,
                 b" SQL_BUFFER_RESULT".to_vec(),
             ));
         }

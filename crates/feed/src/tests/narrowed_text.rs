@@ -156,6 +156,26 @@ fn it_takes_the_place_of_a_list_and_goes_through_a_buffer() {
     );
     let either = "SELECT id FROM message WHERE hidden = 0 AND (user_id IN (1,2) OR user_id = 5) ORDER BY id DESC LIMIT 9";
     assert_eq!(narrow(either, &[7, 5], form), None);
+    // After what WITH names.
+    let named = "WITH a AS (SELECT author FROM follower WHERE reader = 7) SELECT id FROM message WHERE user_id IN (SELECT a.author FROM a)";
+    let buffered = NarrowingForm {
+        replaces_list: false,
+        ..form
+    };
+    assert_eq!(
+        narrow(
+            &format!("{named} ORDER BY id DESC LIMIT 9"),
+            &[7, 5],
+            buffered
+        )
+        .unwrap(),
+        format!(
+            "{} ) AND message.`id` IN (7,5) ORDER BY id DESC LIMIT 9",
+            named
+                .replace("SELECT id", "SELECT SQL_BUFFER_RESULT id")
+                .replace("WHERE user_id", "WHERE ( user_id")
+        )
+    );
 }
 
 /// Which of the client's parameters stay, and where the ids stand among them.
