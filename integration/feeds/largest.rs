@@ -142,3 +142,47 @@ fn the_largest_moment_is_the_servers_where_clocks_change() {
         }
     });
 }
+
+/// A fault that was found: MariaDB leaves out dates that the session would not accept, where it groups in a temporary table.
+#[test]
+fn dates_that_are_none_are_the_largest_where_the_server_says_so() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "largestdates");
+        let mut other = database.connect();
+        other.ok("SET sql_mode = 'ALLOW_INVALID_DATES'");
+        other.ok("ALTER TABLE statuses MODIFY created_at DATETIME(3) NULL");
+        for (id, author, at) in [
+            (800_001, 501, "2027-02-31"),
+            (800_002, 501, "2020-02-27 08:31:36.629"),
+            (800_003, 502, "2026-02-31"),
+            (800_004, 502, "2026-02-30"),
+            (800_005, 503, "0000-00-00"),
+            (800_006, 504, "2028-00-05"),
+        ] {
+            other.ok(&format!(
+                "INSERT INTO statuses VALUES ({id}, {author}, 'x', 'photo', 'public', 1, NULL, '{at}', NULL)"
+            ));
+        }
+        other.ok("INSERT INTO followers (profile_id, following_id) VALUES (500, 501), (500, 502), (500, 503), (500, 504)");
+        let statements = [
+            "SELECT COUNT(*), MAX(s.created_at) FROM statuses s WHERE s.profile_id IN (SELECT f.following_id FROM followers f WHERE f.profile_id = 500) AND s.id > 2999",
+            "SELECT MAX(created_at) FROM statuses WHERE profile_id IN (502, 503) AND id > 2999",
+            "SELECT MAX(created_at) FROM statuses WHERE profile_id IN (503, 504)",
+            "SELECT MAX(s.created_at), COUNT(*) FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 500 AND s.likes < 9",
+            "SELECT MAX(created_at) FROM statuses WHERE profile_id IN (503, 77777)",
+        ];
+        for mode in [
+            "DEFAULT",
+            "'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE'",
+            "''",
+            "'ALLOW_INVALID_DATES'",
+        ] {
+            let mut twin = Twin::new(server, &proxy, &database.login());
+            twin.ok(&format!("SET sql_mode = {mode}"));
+            for statement in statements {
+                kept(&proxy, &mut twin, statement);
+                twin.run(statement);
+            }
+        }
+    });
+}

@@ -372,7 +372,12 @@ impl StatementShape {
         let largest = match count.function.largest() {
             Some(largest) => {
                 let name = of.words.text(largest.name, of.text);
-                format!(", MAX({table}.{})", std::str::from_utf8(name).ok()?)
+                let column = format!("{table}.{}", std::str::from_utf8(name).ok()?);
+                match largest.kind {
+                    LargestKind::Id => format!(", MAX({column})"),
+                    // In a temporary table, MariaDB has no date that the session's sql_mode does not accept.
+                    LargestKind::Moment { .. } => format!(", MAX(CAST({column} AS CHAR))"),
+                }
             }
             None => String::new(),
         };

@@ -103,6 +103,37 @@ const KEY_BYTES: usize = 1_024;
 /// Ends each word in a key. No word and no gap between words holds it.
 const BREAK: u8 = 0;
 
+/// Where a word stands within parentheses.
+#[derive(Clone, Copy)]
+struct SelectLevel {
+    /// What a SELECT here shows is a column of the reply, or part of one.
+    is_shown: bool,
+    /// So is the word itself.
+    is_column: bool,
+    has_select: bool,
+}
+
+impl SelectLevel {
+    const OUTERMOST: SelectLevel = SelectLevel {
+        is_shown: true,
+        is_column: false,
+        has_select: false,
+    };
+
+    /// What a parenthesis opens.
+    fn inner(self) -> SelectLevel {
+        let is_shown = match self.has_select {
+            true => self.is_column,
+            false => self.is_shown,
+        };
+        SelectLevel {
+            is_shown,
+            is_column: is_shown,
+            has_select: false,
+        }
+    }
+}
+
 impl StatementWord {
     /// Reads a token of a text that begins at `from`, after so many parameters. Counts it if it is a parameter.
     fn from_token(
@@ -204,29 +235,40 @@ impl StatementWords {
     /// True if a parameter is a column of the reply. MySQL describes it by the types of earlier executions.
     #[must_use]
     pub fn selects_parameters(&self, text: &[u8]) -> bool {
-        let mut all = self.words.iter().enumerate();
-        // A column may be a SELECT of its own, in parentheses.
-        let mut depth = 0usize;
-        let from = all.position(|(at, word)| {
+        let mut levels = vec![SelectLevel::OUTERMOST];
+        for (at, word) in self.words.iter().enumerate() {
+            let Some(level) = levels.last().copied() else {
+                return true;
+            };
+            let is = |name: &[u8]| self.text(at, text).eq_ignore_ascii_case(name);
             match word.kind {
-                WordKind::Punct(b'(') => depth += 1,
-                WordKind::Punct(b')') => depth = depth.saturating_sub(1),
+                WordKind::Punct(b'(') => levels.push(level.inner()),
+                WordKind::Punct(b')') => {
+                    levels.pop();
+                }
+                WordKind::Parameter | WordKind::List(ListKind::Parameters) if level.is_column => {
+                    return true;
+                }
+                WordKind::Name if is(b"SELECT") => {
+                    levels.pop();
+                    levels.push(SelectLevel {
+                        is_column: level.is_shown,
+                        has_select: true,
+                        ..level
+                    });
+                }
+                // Within a function's parentheses, FROM belongs to the function.
+                WordKind::Name if level.has_select && is(b"FROM") => {
+                    levels.pop();
+                    levels.push(SelectLevel {
+                        is_column: false,
+                        ..level
+                    });
+                }
                 _ => {}
             }
-            depth == 0
-                && word.kind == WordKind::Name
-                && self.text(at, text).eq_ignore_ascii_case(b"FROM")
-        });
-        let columns = from.and_then(|from| self.words.get(..from));
-        columns.is_none_or(|columns| {
-            let is_parameter = |word: &StatementWord| {
-                matches!(
-                    word.kind,
-                    WordKind::Parameter | WordKind::List(ListKind::Parameters)
-                )
-            };
-            columns.iter().any(is_parameter)
-        })
+        }
+        false
     }
 
     /// The bytes of a word.
@@ -716,6 +758,27 @@ mod tests {
                 "SELECT a, (SELECT COUNT(*) FROM c) AS n FROM b WHERE a = ?",
                 false,
             ),
+            // What a parameter is compared with describes no column.
+            (
+                "SELECT a, (SELECT COUNT(*) FROM c WHERE d = ?), EXISTS (SELECT 1 FROM c WHERE c.e IN (?, ?)) FROM b WHERE a = ?",
+                false,
+            ),
+            ("SELECT a, (SELECT MAX(?) FROM c) FROM b", true),
+            ("SELECT a, EXTRACT(DAY FROM ?) FROM b", true),
+            (
+                "(SELECT a FROM b WHERE c = ?) UNION (SELECT a FROM c WHERE (d = ? OR e)) ORDER BY a LIMIT ?",
+                false,
+            ),
+            (
+                "SELECT a FROM b WHERE c = ? UNION SELECT COALESCE(?, a) FROM c",
+                true,
+            ),
+            (
+                "WITH d AS (SELECT a FROM c WHERE e = ?) SELECT a FROM b WHERE a IN (SELECT a FROM d) LIMIT ?",
+                false,
+            ),
+            ("WITH d AS (SELECT ? FROM c) SELECT a FROM d", true),
+            ("SELECT a FROM b WHERE a IN (SELECT ? FROM c)", false),
         ] {
             let words = StatementWords::read(text.as_bytes()).unwrap();
             assert_eq!(words.selects_parameters(text.as_bytes()), shown, "{text}");

@@ -379,12 +379,12 @@ fn the_largest_of_a_column_is_read_with_and_without_the_count() {
     let numbers = |text: &str| queries(text, &[]).unwrap()[0].clone();
     assert_eq!(
         numbers("SELECT MAX(created_at) FROM message WHERE user_id IN (1, 2)"),
-        "SELECT message.`user_id`, 1, MAX(message.created_at) FROM message \
+        "SELECT message.`user_id`, 1, MAX(CAST(message.created_at AS CHAR)) FROM message \
          WHERE message.`user_id` IN (5,9) AND (user_id IN (1, 2)) GROUP BY message.`user_id`"
     );
     assert_eq!(
         numbers("SELECT COUNT(*), MAX(m.`created_at`) FROM message m WHERE m.user_id IN (1, 2)"),
-        "SELECT m.`user_id`, COUNT(*), MAX(m.`created_at`) FROM message m \
+        "SELECT m.`user_id`, COUNT(*), MAX(CAST(m.`created_at` AS CHAR)) FROM message m \
          WHERE m.`user_id` IN (5,9) AND (m.user_id IN (1, 2)) GROUP BY m.`user_id`"
     );
 }
