@@ -8,7 +8,7 @@ use headwater_sql::quoted;
 
 use crate::authors::AuthorSearch;
 use crate::binding::{FeedStatement, ParameterValue};
-use crate::equalities::conjuncts;
+use crate::equalities::{conjuncts, equal_columns};
 use crate::joined_tables::{JoinedRowReference, ReferenceKeySource};
 use crate::query::{
     ColumnReference, ComparisonOperator, ConditionKind, Literal, Operand, SelectCondition, Subquery,
@@ -281,15 +281,7 @@ impl<'a> AuthorListSearch<'_, 'a> {
         condition: &SelectCondition,
         scope: &NameScope<'_>,
     ) -> Option<ScopedColumn> {
-        let ConditionKind::Compare(
-            Operand::Column(left),
-            ComparisonOperator::Equal,
-            Operand::Column(right),
-        ) = &condition.kind
-        else {
-            return None;
-        };
-        let (left, right) = (scope.resolve(left).ok()?, scope.resolve(right).ok()?);
+        let [left, right] = equal_columns(condition, scope)?;
         let author = self.search.author;
         match (left == author, right == author) {
             (false, true) => Some(left),
@@ -306,15 +298,7 @@ fn unique_key_equal_to(
     table: &ScopedTable<'_>,
     scope: &NameScope<'_>,
 ) -> Option<ScopedColumn> {
-    let ConditionKind::Compare(
-        Operand::Column(left),
-        ComparisonOperator::Equal,
-        Operand::Column(right),
-    ) = &condition.kind
-    else {
-        return None;
-    };
-    let (left, right) = (scope.resolve(left).ok()?, scope.resolve(right).ok()?);
+    let [left, right] = equal_columns(condition, scope)?;
     let key = match (left == other, right == other) {
         (true, false) => right,
         (false, true) => left,

@@ -129,3 +129,18 @@ impl ColumnEqualities {
         all.filter(move |other| self.representative(*other) == class)
     }
 }
+
+/// The columns of `a = b`.
+pub(crate) fn equal_columns(
+    condition: &SelectCondition,
+    scope: &NameScope<'_>,
+) -> Option<[ScopedColumn; 2]> {
+    match &condition.kind {
+        ConditionKind::Compare(
+            Operand::Column(left),
+            ComparisonOperator::Equal,
+            Operand::Column(right),
+        ) => Some([scope.resolve(left).ok()?, scope.resolve(right).ok()?]),
+        _ => None,
+    }
+}

@@ -5,10 +5,10 @@
 
 use crate::author_lists::{conjuncts_of, uses_only};
 use crate::authors::AuthorSearch;
+use crate::equalities::equal_columns;
 use crate::joined_tables::{JoinedRowReference, ReferenceKeySource};
 use crate::query::{
-    ColumnReference, ComparisonOperator, ConditionKind, Operand, ScalarValue, SelectCondition,
-    Subquery,
+    ColumnReference, ConditionKind, Operand, ScalarValue, SelectCondition, Subquery,
 };
 use crate::schema::ComparisonClass;
 use crate::scope::{NameScope, ScopedColumn};
@@ -103,15 +103,7 @@ fn key_of(
     is_here: impl Fn(ScopedColumn) -> bool,
     scope: &NameScope<'_>,
 ) -> Option<(ScopedColumn, ScopedColumn)> {
-    let ConditionKind::Compare(
-        Operand::Column(left),
-        ComparisonOperator::Equal,
-        Operand::Column(right),
-    ) = &condition.kind
-    else {
-        return None;
-    };
-    let (left, right) = (scope.resolve(left).ok()?, scope.resolve(right).ok()?);
+    let [left, right] = equal_columns(condition, scope)?;
     let both = match (is_here(left), is_here(right)) {
         (true, false) => (left, right),
         (false, true) => (right, left),

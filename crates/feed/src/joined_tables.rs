@@ -1,6 +1,7 @@
 //! Rows that a message refers to: rows of tables that are joined by a key, which a column of the message holds.
 
-use crate::query::{ComparisonOperator, ConditionKind, Operand, SelectCondition, visit_columns};
+use crate::equalities::equal_columns;
+use crate::query::{SelectCondition, visit_columns};
 use crate::schema::ComparisonClass;
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 
@@ -98,18 +99,7 @@ impl<'a> JoinedTableSearch<'_, 'a> {
         condition: &SelectCondition,
         scoped: &ScopedTable<'_>,
     ) -> Option<(usize, ReferenceKeySource)> {
-        let ConditionKind::Compare(
-            Operand::Column(left),
-            ComparisonOperator::Equal,
-            Operand::Column(right),
-        ) = &condition.kind
-        else {
-            return None;
-        };
-        let (left, right) = (
-            self.scope.resolve(left).ok()?,
-            self.scope.resolve(right).ok()?,
-        );
+        let [left, right] = equal_columns(condition, self.scope)?;
         let (key_column, other) = match (left.table == scoped.number, right.table == scoped.number)
         {
             (true, false) => (left, right),
