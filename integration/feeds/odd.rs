@@ -517,3 +517,39 @@ fn the_dearer_way_is_not_taken() {
         }
     });
 }
+
+/// A fault that was found: of users in columns of which one is signed, the log's bytes above 2^31 were read as numbers below 0.
+#[test]
+fn users_above_two_billion_are_followed_where_signs_are_mixed() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "mixedsigns");
+        let mut root = database.connect();
+        SMALL.make(&mut root, &mut Random(5));
+        root.ok("ALTER TABLE statuses MODIFY profile_id INT UNSIGNED");
+        root.ok("ALTER TABLE followers MODIFY following_id BIGINT NOT NULL");
+        root.ok("INSERT INTO followers (profile_id, following_id) VALUES (1, 3000000000), (1, -7)");
+        let proxy = served(server, &database, "home", &settings_in(&database));
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let statements = [
+            "SELECT s.id, s.profile_id FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 1 ORDER BY s.id DESC LIMIT 5",
+            "SELECT s.id, s.profile_id FROM statuses s WHERE s.profile_id IN (1, 3000000000) ORDER BY s.id DESC LIMIT 5",
+            "SELECT COUNT(*) FROM statuses WHERE profile_id IN (1, 2, 3000000000)",
+            "SELECT s.id FROM statuses s WHERE s.profile_id IN (2, 3) ORDER BY s.id DESC LIMIT 5",
+        ];
+        for turn in 0..40_u32 {
+            for statement in statements {
+                for _ in 0..3 {
+                    twin.run(statement);
+                }
+            }
+            root.ok(&match turn % 4 {
+                0 => format!("INSERT INTO statuses SELECT {turn} + 90000, 3000000000, 'new', kind, visibility, 1, NULL, created_at, NULL FROM statuses WHERE id = 7"),
+                1 => "UPDATE statuses SET profile_id = 3000000000 WHERE profile_id = 1 ORDER BY id DESC LIMIT 1".to_owned(),
+                2 => "UPDATE statuses SET profile_id = 1 WHERE profile_id = 3000000000 ORDER BY id LIMIT 1".to_owned(),
+                _ => "DELETE FROM statuses WHERE profile_id = 3000000000 ORDER BY id DESC LIMIT 1".to_owned(),
+            });
+        }
+        let log = proxy.log();
+        assert!(!log.contains("contradict"), "{log}");
+    });
+}

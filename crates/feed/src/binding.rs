@@ -46,6 +46,8 @@ pub struct FeedColumnTypes {
     pub key: Option<KeyType>,
     /// The follow table may hold a pair twice.
     pub has_follow_copies: bool,
+    /// Of the author column and the follow columns, one is signed and another is not.
+    pub has_mixed_signs: bool,
 }
 
 /// A statement's text and values.

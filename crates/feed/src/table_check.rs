@@ -224,6 +224,9 @@ pub fn check(
             // A key without a type is an obstacle.
             key: key.flatten(),
             has_follow_copies,
+            has_mixed_signs: authors
+                .iter()
+                .any(|integer| integer.signed != authors.iter().any(|other| other.signed)),
         }),
         _ => Err(obstacles),
     }

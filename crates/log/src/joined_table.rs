@@ -45,6 +45,7 @@ impl JoinedTable {
             second: column,
             key: None,
             has_copies: false,
+            has_mixed_signs: false,
         }
     }
 

@@ -26,6 +26,8 @@ pub struct TableRoute {
     pub key: Option<KeyColumnPosition>,
     /// It may hold a follow twice.
     pub has_copies: bool,
+    /// Some of its timeline's columns that hold users are signed, and others are not: of a value with the sign's bit nothing is certain.
+    pub has_mixed_signs: bool,
 }
 
 /// Position and type of a column.
@@ -104,6 +106,7 @@ mod tests {
             second: column,
             key: None,
             has_copies,
+            has_mixed_signs: false,
         }
     }
 

@@ -34,6 +34,8 @@ pub struct TimelineSchema {
     pub follower: Option<FollowerTable>,
     /// The follow table may hold a pair twice.
     pub has_follow_copies: bool,
+    /// Some of the columns that hold users are signed, and others are not.
+    pub has_mixed_signs: bool,
     /// The messages' rows are on other servers: this log only shows changes of that table's definition.
     pub elsewhere: bool,
     /// The type of ids.
@@ -72,6 +74,7 @@ impl TimelineSchema {
             && key
             && self.elsewhere == required.elsewhere
             && signs(self) == signs(required)
+            && self.has_mixed_signs >= required.has_mixed_signs
             && (required.follower.is_none()
                 || self.follower == required.follower
                     && self.has_follow_copies >= required.has_follow_copies)
@@ -85,6 +88,7 @@ impl From<&TimelineDefinition> for TimelineSchema {
             key: None,
             follower: Some(definition.follower.clone()),
             has_follow_copies: false,
+            has_mixed_signs: false,
             elsewhere: false,
             id_type: definition.id_type,
             user_type: definition.user_type,
@@ -146,12 +150,14 @@ impl TimelineTables {
             },
             key: None,
             has_copies: false,
+            has_mixed_signs: self.schema.has_mixed_signs,
         };
         let TimelineSchema {
             message,
             key,
             follower,
             has_follow_copies,
+            has_mixed_signs: _,
             id_type,
             user_type,
             elsewhere,

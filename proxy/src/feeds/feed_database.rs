@@ -261,6 +261,7 @@ pub fn row_source(
                 author: follow.author.clone(),
             }),
             has_follow_copies: types.has_follow_copies,
+            has_mixed_signs: types.has_mixed_signs,
             id_type: int(types.id.signed),
             elsewhere: false,
             user_type: int(types.author.signed),

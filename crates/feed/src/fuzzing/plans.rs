@@ -535,6 +535,7 @@ fn narrowed_is_own(
         author: INTEGER,
         key: feed.key.is_some().then_some(KeyType::Integer(INTEGER)),
         has_follow_copies: false,
+        has_mixed_signs: false,
     };
     let statement = FeedStatement {
         text: text.as_bytes(),

@@ -33,6 +33,7 @@ fn page_request(
         author: UNSIGNED,
         key,
         has_follow_copies: false,
+        has_mixed_signs: false,
     };
     statement_shape.bind(of, types)
 }

@@ -42,6 +42,7 @@ fn cache_key_text_with(
         author: UNSIGNED,
         key: by_time.then_some(KeyType::Datetime(0)),
         has_follow_copies: false,
+        has_mixed_signs: false,
     };
     let literals = shape
         .row_dependencies?

@@ -23,6 +23,7 @@ fn types() -> FeedColumnTypes {
         author: integer,
         key: None,
         has_follow_copies: false,
+        has_mixed_signs: false,
     }
 }
 

@@ -48,6 +48,7 @@ fn ids(text: &str, feed: &FeedNames) -> Result<Vec<u64>, NarrowingRefusal> {
         author: SIGNED,
         key: None,
         has_follow_copies: false,
+        has_mixed_signs: false,
     };
     shape.bind(statement, types)?;
     let list = shape.id_list.as_ref().ok_or(NarrowingRefusal::Authors)?;

@@ -181,6 +181,7 @@ fn a_select_of_a_union_has_a_whole_page_and_the_widest_bound() {
             author: INTEGER,
             key: Some(KeyType::Datetime(0)),
             has_follow_copies: false,
+            has_mixed_signs: false,
         };
         let statement = FeedStatement {
             text: text.as_bytes(),

@@ -44,6 +44,7 @@ fn queries(text: &str) -> (String, String) {
         author: unsigned,
         key: None,
         has_follow_copies: false,
+        has_mixed_signs: false,
     };
     assert!(newest.fits(statement));
     newest.numbers.bind_count(statement, types).unwrap();

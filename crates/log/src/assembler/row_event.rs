@@ -59,7 +59,7 @@ pub(crate) enum ImageCell {
     Number(u64),
     /// An id, reader or author below 0: memory holds none of these.
     Negative,
-    /// A sort key without a number.
+    /// A sort key without a number, or an author of whom it is not known whether the sign counts.
     Unrepresentable,
 }
 
@@ -216,9 +216,14 @@ impl ColumnBitmap<'_> {
                 true => None,
                 false => Some(width.read_value(rows)?),
             };
-            for (position, cell) in [route.first, route.second].iter().zip(&mut row) {
+            let parts = [route.first, route.second].into_iter().zip(&mut row);
+            for (part, (position, cell)) in parts.enumerate() {
                 if position.at == column {
-                    *cell = match (read_cell(*position, *width, value), route.table) {
+                    let is_user = route.table != TableRole::Message || part > 0;
+                    *cell = match (read_cell(position, *width, value), route.table) {
+                        (Ok(ImageCell::Negative), _) if is_user && route.has_mixed_signs => {
+                            ImageCell::Unrepresentable
+                        }
                         // Then any row of the joined table counts as edited: no page depends on its former key.
                         (Err(_), TableRole::Referred) => ImageCell::Unrepresentable,
                         (read, _) => read?,

@@ -35,6 +35,7 @@ fn route() -> TableRoute {
         first: column,
         second: column,
         has_copies: false,
+        has_mixed_signs: false,
         key: None,
     }
 }

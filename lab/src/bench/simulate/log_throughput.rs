@@ -117,6 +117,7 @@ fn routes() -> TableRoutes {
         first: ColumnPosition { at: 0, kind },
         second: ColumnPosition { at: 1, kind },
         has_copies: false,
+        has_mixed_signs: false,
         key: None,
     };
     TableRoutes {

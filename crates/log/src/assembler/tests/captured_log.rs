@@ -134,6 +134,7 @@ pub(crate) fn routes_with_types(id: IdType, user: IdType) -> TableRoutes {
         first: ColumnPosition { at: 0, kind: first },
         second: ColumnPosition { at: 1, kind: user },
         has_copies: false,
+        has_mixed_signs: false,
         key: None,
     };
     TableRoutes {

@@ -93,3 +93,26 @@ fn a_follow_below_zero_concerns_its_reader() {
     let events = [map, rows(DELETE, 2, &[3], &row(3, -2))];
     assert_eq!(assemble_changes(&events, &signed(true)).unwrap(), [changed]);
 }
+
+/// Where one column of users is signed and another is not, the same bytes are a user above 2^31 or none.
+#[test]
+fn where_signs_are_mixed_nothing_is_certain() {
+    let mut routes = signed(false);
+    for route in &mut routes.routes {
+        route.has_mixed_signs = true;
+    }
+    let changes = |table: &str, kind: u8, body: Vec<u8>| {
+        let columns = vec![INT; usize::from(width(table))];
+        let events = [
+            described(table, &columns, &[]),
+            rows(kind, width(table), &[3], &body),
+        ];
+        assemble_changes(&events, &routes).unwrap()
+    };
+    let lost = [TimelineChange::MessagesLost];
+    assert_eq!(changes("message", WRITE, row(10, -2)), lost);
+    assert_eq!(changes("message", WRITE, row(-10, 2)), [LOST]);
+    let lost = [TimelineChange::FollowsLost];
+    assert_eq!(changes("follower", WRITE, row(3, -2)), lost);
+    assert_eq!(changes("follower", DELETE, row(-3, 2)), lost);
+}

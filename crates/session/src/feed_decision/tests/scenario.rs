@@ -70,6 +70,7 @@ pub(super) fn template(text: &str) -> Arc<Template> {
         author: integer,
         key: has_key.then_some(KeyType::Integer(integer)),
         has_follow_copies: false,
+        has_mixed_signs: false,
     };
     let named = query.tables();
     let lists = shape
