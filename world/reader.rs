@@ -1,5 +1,6 @@
 //! An app that reads and writes through Headwater: each page that it receives has to be that of a state during its wait.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::io;
 use std::sync::Arc;
@@ -244,9 +245,11 @@ impl AppReader {
         let form = self.form();
         let (is_page, is_bounded) = match &form {
             FeedForm::Page => (true, true),
-            FeedForm::Count | FeedForm::Newest | FeedForm::NewestAndCount => (false, true),
-            FeedForm::Unread | FeedForm::Exists => (false, true),
-            _ => (false, false),
+            FeedForm::Count | FeedForm::Unread | FeedForm::Exists => (false, true),
+            FeedForm::Newest | FeedForm::NewestAndCount => (false, true),
+            FeedForm::NewestOfEach | FeedForm::NewestMessages | FeedForm::Messages(_) => {
+                (false, false)
+            }
         };
         let names = match self.random.one_in(2) {
             true if is_bounded => self.plan.names,
@@ -283,7 +286,7 @@ impl AppReader {
             _ => {
                 let last = self.state().newest(ModelTable::Statuses);
                 let ids = (0..4).map(|_| 1 + last.saturating_sub(self.random.below(12)));
-                let ids: std::collections::BTreeSet<u64> = ids.collect();
+                let ids: BTreeSet<u64> = ids.collect();
                 FeedForm::Messages(ids.into_iter().collect())
             }
         }

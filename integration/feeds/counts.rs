@@ -112,6 +112,42 @@ pub(super) fn change(random: &mut Random, turn: u64) -> String {
 }
 
 /// From time to time the writer's log has other row images.
+/// A statement that is prepared on both sides, and the values of its executions.
+pub(super) type PreparedOnBoth = ([u32; 2], Vec<Option<&'static str>>);
+
+pub(super) fn prepare_on_both(
+    twin: &mut Twin,
+    executed: &[(&'static str, &'static [&'static str])],
+) -> Vec<PreparedOnBoth> {
+    let each = executed.iter().map(|(text, values)| {
+        let values = values.iter().copied().map(Some).collect();
+        (twin.prepare(text), values)
+    });
+    each.collect()
+}
+
+/// Runs each statement twice, and executes each prepared one twice; now and then one of `behind`.
+pub(super) fn run_twice(
+    twin: &mut Twin,
+    (statements, prepared): (&[&str], &[PreparedOnBoth]),
+    behind: &[&str],
+    (random, turn): (&mut Random, u64),
+) {
+    for statement in statements {
+        for _ in 0..2 {
+            twin.run(statement);
+        }
+        if turn.is_multiple_of(5) {
+            twin.run(random.pick::<&str>(behind));
+        }
+    }
+    for (statement, values) in prepared {
+        for _ in 0..2 {
+            twin.execute(*statement, values);
+        }
+    }
+}
+
 pub(super) fn change_row_image(writer: &mut WireClient, turn: u64) {
     if turn.is_multiple_of(30) {
         let image = ["FULL", "MINIMAL", "NOBLOB"][(turn / 30 % 3) as usize];

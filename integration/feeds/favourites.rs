@@ -1,6 +1,6 @@
 //! Subqueries beside messages: how many like each, whether the reader does, how many answer it. Their rows are followed by the message's id.
 
-use super::counts::{change, change_row_image};
+use super::counts::{change, change_row_image, prepare_on_both, run_twice};
 use super::kept::kept;
 use super::narrowed::until_risen;
 use super::rules::{BEHIND, app};
@@ -77,16 +77,14 @@ fn rows_with_subqueries_are_the_servers_whatever_changes_there() {
         for statement in STATEMENTS {
             kept(&proxy, &mut twin, statement);
         }
-        let prepared = EXECUTED.map(|(text, values)| {
-            let values: Vec<Option<&str>> = values.iter().copied().map(Some).collect();
-            let statement = twin.prepare(text);
-            // What a parameter is compared with describes no column.
-            let count = |counts: &Counts| counts.of("feeds_kept");
+        let prepared = prepare_on_both(&mut twin, &EXECUTED);
+        // What a parameter is compared with describes no column.
+        let count = |counts: &Counts| counts.of("feeds_kept");
+        for ((statement, values), (text, _)) in prepared.iter().zip(&EXECUTED) {
             until_risen(&proxy, text, count, || {
-                drop(twin.execute(statement, &values))
+                drop(twin.execute(*statement, values))
             });
-            (statement, values)
-        });
+        }
         let before = proxy.counts();
         for turn in 0..150 {
             change_row_image(&mut other, turn);
@@ -94,19 +92,8 @@ fn rows_with_subqueries_are_the_servers_whatever_changes_there() {
             if turn % 3 == 0 {
                 other.query(&change(&mut random, turn));
             }
-            for statement in STATEMENTS {
-                for _ in 0..2 {
-                    twin.run(statement);
-                }
-                if turn % 5 == 0 {
-                    twin.run(random.pick::<&str>(&BEHIND));
-                }
-            }
-            for (statement, values) in &prepared {
-                for _ in 0..2 {
-                    twin.execute(*statement, values);
-                }
-            }
+            let all = (&STATEMENTS[..], &prepared[..]);
+            run_twice(&mut twin, all, &BEHIND, (&mut random, turn));
         }
         let counts = proxy.counts();
         let kept = counts.of("feeds_kept") - before.of("feeds_kept");

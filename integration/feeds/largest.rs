@@ -1,6 +1,6 @@
 //! The largest value of a column, as the time of the last message, with and without the count beside it.
 
-use super::counts::{change, change_row_image};
+use super::counts::{change, change_row_image, prepare_on_both, run_twice};
 use super::kept::kept;
 use super::rules::{BEHIND, app};
 use crate::kit::random::Random;
@@ -55,10 +55,7 @@ fn the_largest_is_the_servers_for_each_type_of_date() {
             for statement in STATEMENTS {
                 kept(&proxy, &mut twin, statement);
             }
-            let prepared = EXECUTED.map(|(text, values)| {
-                let values: Vec<Option<&str>> = values.iter().copied().map(Some).collect();
-                (twin.prepare(text), values)
-            });
+            let prepared = prepare_on_both(&mut twin, &EXECUTED);
             for turn in 0..60 {
                 change_row_image(&mut other, turn);
                 other.query(&change(&mut random, turn));
@@ -77,19 +74,8 @@ fn the_largest_is_the_servers_for_each_type_of_date() {
                     3 => "UPDATE statuses SET deleted_at = NULL WHERE profile_id IN (1, 4)".to_owned(),
                     _ => "UPDATE statuses SET likes = likes + 1 WHERE profile_id = 3".to_owned(),
                 });
-                for statement in STATEMENTS {
-                    for _ in 0..2 {
-                        twin.run(statement);
-                    }
-                    if turn % 5 == 0 {
-                        twin.run(random.pick::<&str>(&BEHIND[1..]));
-                    }
-                }
-                for (statement, values) in &prepared {
-                    for _ in 0..2 {
-                        twin.execute(*statement, values);
-                    }
-                }
+                let all = (&STATEMENTS[..], &prepared[..]);
+                run_twice(&mut twin, all, &BEHIND[1..], (&mut random, turn));
             }
             let kept = proxy.counts().of("feeds_kept") - before.of("feeds_kept");
             assert!(

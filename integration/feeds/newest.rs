@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::counts::{change, change_row_image, classic};
+use super::counts::{change, change_row_image, classic, prepare_on_both, run_twice};
 use super::kept::kept;
 use super::linear::checks;
 use super::rules::{BEHIND, app};
@@ -58,10 +58,7 @@ fn the_newest_of_each_is_the_servers_whatever_changes_between_them() {
         for statement in STATEMENTS {
             kept(&proxy, &mut twin, statement);
         }
-        let prepared = EXECUTED.map(|(text, values)| {
-            let values: Vec<Option<&str>> = values.iter().copied().map(Some).collect();
-            (twin.prepare(text), values)
-        });
+        let prepared = prepare_on_both(&mut twin, &EXECUTED);
         let before = proxy.counts();
         for turn in 0..80 {
             change_row_image(&mut other, turn);
@@ -73,19 +70,8 @@ fn the_newest_of_each_is_the_servers_whatever_changes_between_them() {
                 2 => "UPDATE statuses SET visibility = IF(visibility = 'public', 'private', 'public') WHERE profile_id IN (1, 2) ORDER BY id DESC LIMIT 2",
                 _ => "DO 1",
             });
-            for statement in STATEMENTS {
-                for _ in 0..2 {
-                    twin.run(statement);
-                }
-                if turn % 5 == 0 {
-                    twin.run(random.pick::<&str>(&BEHIND));
-                }
-            }
-            for (statement, values) in &prepared {
-                for _ in 0..2 {
-                    twin.execute(*statement, values);
-                }
-            }
+            let all = (&STATEMENTS[..], &prepared[..]);
+            run_twice(&mut twin, all, &BEHIND, (&mut random, turn));
         }
         let counts = proxy.counts();
         let kept = counts.of("feeds_kept") - before.of("feeds_kept");

@@ -8,7 +8,7 @@ use headwater_sql::quoted;
 
 use crate::authors::AuthorSearch;
 use crate::binding::{FeedStatement, ParameterValue};
-use crate::equalities::{conjuncts, equal_columns};
+use crate::equalities::{column_equal_to, conjuncts, equal_keys};
 use crate::joined_tables::{JoinedRowReference, ReferenceKeySource};
 use crate::query::{
     ColumnReference, ComparisonOperator, ConditionKind, Literal, Operand, SelectCondition, Subquery,
@@ -281,13 +281,7 @@ impl<'a> AuthorListSearch<'_, 'a> {
         condition: &SelectCondition,
         scope: &NameScope<'_>,
     ) -> Option<ScopedColumn> {
-        let [left, right] = equal_columns(condition, scope)?;
-        let author = self.search.author;
-        match (left == author, right == author) {
-            (false, true) => Some(left),
-            (true, false) => Some(right),
-            _ => None,
-        }
+        column_equal_to(self.search.author, condition, scope)
     }
 }
 
@@ -298,15 +292,9 @@ fn unique_key_equal_to(
     table: &ScopedTable<'_>,
     scope: &NameScope<'_>,
 ) -> Option<ScopedColumn> {
-    let [left, right] = equal_columns(condition, scope)?;
-    let key = match (left == other, right == other) {
-        (true, false) => right,
-        (false, true) => left,
-        _ => return None,
-    };
+    let [key, equal] = equal_keys(table.number, condition, scope)?;
     let is_unique = table.table.unique_keys.iter().any(|of| *of == [key.column]);
-    let is_whole = [key, other].map(|of| scope.class(of)) == [ComparisonClass::Integer; 2];
-    (key.table == table.number && is_unique && is_whole).then_some(key)
+    (equal == other && is_unique).then_some(key)
 }
 
 /// The authors in rows that an integer literal selects, such as the reader's id.

@@ -130,11 +130,38 @@ impl ColumnEqualities {
     }
 }
 
-/// The columns of `a = b`.
-pub(crate) fn equal_columns(
+/// The column that the condition says to equal this one.
+pub(crate) fn column_equal_to(
+    of: ScopedColumn,
+    condition: &SelectCondition,
+    scope: &NameScope<'_>,
+) -> Option<ScopedColumn> {
+    let [left, right] = equal_columns(condition, scope)?;
+    match (left == of, right == of) {
+        (true, false) => Some(right),
+        (false, true) => Some(left),
+        _ => None,
+    }
+}
+
+/// A column of the table with this number, and one of another table, if the condition says that these whole numbers are equal.
+pub(crate) fn equal_keys(
+    table: usize,
     condition: &SelectCondition,
     scope: &NameScope<'_>,
 ) -> Option<[ScopedColumn; 2]> {
+    let [left, right] = equal_columns(condition, scope)?;
+    let both = match (left.table == table, right.table == table) {
+        (true, false) => [left, right],
+        (false, true) => [right, left],
+        _ => return None,
+    };
+    let is_whole = |of: ScopedColumn| scope.class(of) == ComparisonClass::Integer;
+    both.into_iter().all(is_whole).then_some(both)
+}
+
+/// The columns of `a = b`.
+fn equal_columns(condition: &SelectCondition, scope: &NameScope<'_>) -> Option<[ScopedColumn; 2]> {
     match &condition.kind {
         ConditionKind::Compare(
             Operand::Column(left),

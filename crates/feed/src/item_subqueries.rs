@@ -5,12 +5,9 @@
 
 use crate::author_lists::{conjuncts_of, uses_only};
 use crate::authors::AuthorSearch;
-use crate::equalities::equal_columns;
+use crate::equalities::equal_keys;
 use crate::joined_tables::{JoinedRowReference, ReferenceKeySource};
-use crate::query::{
-    ColumnReference, ConditionKind, Operand, ScalarValue, SelectCondition, Subquery,
-};
-use crate::schema::ComparisonClass;
+use crate::query::{ColumnReference, ConditionKind, Operand, ScalarValue, Subquery};
 use crate::scope::{NameScope, ScopedColumn};
 
 pub(crate) struct ItemSubqueries<'s, 'a> {
@@ -79,8 +76,15 @@ impl<'a> ItemSubqueries<'_, 'a> {
         if !rows.columns.iter().all(is_read) || !all.iter().all(|one| uses_only(one, &is_read)) {
             return None;
         }
-        let is_here = |of: ScopedColumn| of.table == scoped.number;
-        let (key, other) = all.iter().find_map(|one| key_of(one, is_here, &inner))?;
+        // The log does not contain what is computed on each read.
+        let is_stored = |[key, _]: &[ScopedColumn; 2]| {
+            let facts = inner.column_schema(*key);
+            facts.is_some_and(|facts| !facts.is_virtual)
+        };
+        let mut keys = all
+            .iter()
+            .filter_map(|one| equal_keys(scoped.number, one, &inner));
+        let [key, other] = keys.find(is_stored)?;
         let is_author = other == self.search.author && self.knows_author;
         Some(JoinedRowReference {
             table: scoped.source.table.text.clone(),
@@ -95,22 +99,4 @@ impl<'a> ItemSubqueries<'_, 'a> {
             filters: false,
         })
     }
-}
-
-/// The two columns of `l.post_id = m.id`, both of whole numbers: the one of the table that `is_here` knows comes first.
-fn key_of(
-    condition: &SelectCondition,
-    is_here: impl Fn(ScopedColumn) -> bool,
-    scope: &NameScope<'_>,
-) -> Option<(ScopedColumn, ScopedColumn)> {
-    let [left, right] = equal_columns(condition, scope)?;
-    let both = match (is_here(left), is_here(right)) {
-        (true, false) => (left, right),
-        (false, true) => (right, left),
-        _ => return None,
-    };
-    let is_whole = |of: ScopedColumn| scope.class(of) == ComparisonClass::Integer;
-    // The log does not contain what is computed on each read.
-    let is_stored = !scope.column_schema(both.0)?.is_virtual;
-    (is_whole(both.0) && is_whole(both.1) && is_stored).then_some(both)
 }

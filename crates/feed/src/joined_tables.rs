@@ -1,8 +1,7 @@
 //! Rows that a message refers to: rows of tables that are joined by a key, which a column of the message holds.
 
-use crate::equalities::equal_columns;
+use crate::equalities::equal_keys;
 use crate::query::{SelectCondition, visit_columns};
-use crate::schema::ComparisonClass;
 use crate::scope::{NameScope, ScopedColumn, ScopedTable};
 
 /// A row that a message's result row is also made of.
@@ -99,14 +98,7 @@ impl<'a> JoinedTableSearch<'_, 'a> {
         condition: &SelectCondition,
         scoped: &ScopedTable<'_>,
     ) -> Option<(usize, ReferenceKeySource)> {
-        let [left, right] = equal_columns(condition, self.scope)?;
-        let (key_column, other) = match (left.table == scoped.number, right.table == scoped.number)
-        {
-            (true, false) => (left, right),
-            (false, true) => (right, left),
-            _ => return None,
-        };
-        let whole = [key_column, other].map(|of| self.scope.class(of) == ComparisonClass::Integer);
+        let [key_column, other] = equal_keys(scoped.number, condition, self.scope)?;
         let unique = scoped
             .table
             .unique_keys
@@ -120,7 +112,7 @@ impl<'a> JoinedTableSearch<'_, 'a> {
         } else {
             return None;
         };
-        (whole == [true, true] && unique).then_some((key_column.column, by))
+        unique.then_some((key_column.column, by))
     }
 
     /// The references; marks those on which messages pass or fail by the remaining conditions.

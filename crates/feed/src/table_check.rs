@@ -224,9 +224,8 @@ pub fn check(
             // A key without a type is an obstacle.
             key: key.flatten(),
             has_follow_copies,
-            has_mixed_signs: authors
-                .iter()
-                .any(|integer| integer.signed != authors.iter().any(|other| other.signed)),
+            has_mixed_signs: authors.iter().any(|integer| integer.signed)
+                && !authors.iter().all(|integer| integer.signed),
         }),
         _ => Err(obstacles),
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 
 use super::MemorySuspension;
+use super::comparisons::ComparedIndexEntry;
 use super::timeline_memory::TimelineMemory;
 use crate::clock;
 use crate::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -86,14 +87,14 @@ impl CachedTimeline {
     }
 
     /// Logs, once, that a list holds a number below 0 and so is not cached.
-    pub(super) fn warn_of_negative(&self, list_of: &str, number: u64) {
+    pub(super) fn warn_of_negative(&self, entry: ComparedIndexEntry) {
         if !self.warned_of_negative.swap(true, Ordering::Relaxed) {
-            let of = match list_of {
-                "reader" => "follows an author",
-                _ => "has a message",
+            let whose = match entry {
+                ComparedIndexEntry::Reader(reader) => format!("reader {reader} follows an author"),
+                ComparedIndexEntry::Author(author) => format!("author {author} has a message"),
             };
             tracing::warn!(
-                "{}: {list_of} {number} {of} whose id is below 0: the server answers where that counts (logged once)",
+                "{}: {whose} whose id is below 0: the server answers where that counts (logged once)",
                 self.database(),
             );
         }

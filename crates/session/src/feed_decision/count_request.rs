@@ -16,7 +16,7 @@ use headwater_wire::status;
 use super::AuthorListQuery;
 use super::cached_page::FeedCacheScope;
 use super::count::{AuthorValue, CountTotal, CountUnit, CountedWindow};
-use super::count_row::{CellValue, envelope_formats, row_of_values};
+use super::count_row::{CellFormat, CellValue, envelope_formats, row_of_values};
 use crate::cached_rows::CachedPage;
 
 /// A count that memory may answer.
@@ -94,7 +94,11 @@ impl FeedCountRequest {
     pub fn page(&self, counted: &CountTotal) -> Option<(CachedPage, Arc<ResultEnvelope>)> {
         let kind = AuthorCountBucket::of(counted.authors);
         let envelope = self.envelope(counted.unit, counted.generation, kind)?;
-        let formats = envelope_formats(&envelope, self.function())?;
+        // Numbers in text rows need none.
+        let formats = match self.binary || self.function().largest().is_some() {
+            true => envelope_formats(&envelope, self.function())?,
+            false => vec![CellFormat::Number { bytes: 0 }; envelope.columns],
+        };
         let (rows, skipped) = self.rows(counted);
         let mut packets = envelope.head_packets.clone();
         let mut sequence = envelope.sequence;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::load_source::{AUTHORS_PER_QUERY, LoadSource, ROWS_PER_QUERY, not_a_number};
 use crate::binlog::comparisons::ComparedIndexEntry;
 use crate::binlog::error::BinlogError;
-use crate::binlog::row_decoding::numbers;
 use crate::binlog::timeline_memory::MissingMessages;
 use headwater_log::timeline_tables::NewestMessagesRequest;
 use headwater_timeline::index::{AuthorLoadRequest, BinlogPosition, KeyedMessage, WindowItem};
@@ -84,7 +83,7 @@ impl LoadSource<'_> {
                 Some(items) => self.store_keyed(request, items, newest.limit, end),
                 None => {
                     self.timeline.index_mut().cancel_load(request.ticket);
-                    self.note_negative("author", request.author);
+                    self.note_negative(ComparedIndexEntry::Author(request.author));
                 }
             }
         }
@@ -110,8 +109,8 @@ impl LoadSource<'_> {
 fn by_author(kind: KeyType, rows: &ResultSet) -> Option<BTreeMap<u64, Option<Vec<KeyedMessage>>>> {
     let mut messages: BTreeMap<u64, Option<Vec<KeyedMessage>>> = BTreeMap::new();
     for row in rows.iter() {
-        let [author] = numbers::<1>(row)?;
-        let Some([_, id]) = numbers::<2>(row) else {
+        let author = row.u64(0)?;
+        let Some(id) = row.u64(1) else {
             messages.insert(author, None);
             continue;
         };

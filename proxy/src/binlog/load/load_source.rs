@@ -36,9 +36,9 @@ pub(super) struct LoadSource<'a> {
 }
 
 impl LoadSource<'_> {
-    pub(super) fn note_negative(&mut self, list_of: &str, number: u64) {
+    pub(super) fn note_negative(&mut self, entry: ComparedIndexEntry) {
         self.met_negative = true;
-        self.timeline.warn_of_negative(list_of, number);
+        self.timeline.warn_of_negative(entry);
     }
 
     /// Begins loads, if the stream reports everything committed from the index's position on. The locks keep that true meanwhile; if it
@@ -99,7 +99,7 @@ impl LoadSource<'_> {
         for (reader, ticket) in tickets.drain(..) {
             if read.negative.contains(&reader) {
                 index.cancel_load(ticket);
-                self.note_negative("reader", reader);
+                self.note_negative(ComparedIndexEntry::Reader(reader));
                 continue;
             }
             let authors = read.lists.remove(&reader).unwrap_or_default();
@@ -135,7 +135,7 @@ impl LoadSource<'_> {
                     }
                     None => {
                         index.cancel_load(ticket);
-                        self.note_negative("reader", reader);
+                        self.note_negative(ComparedIndexEntry::Reader(reader));
                     }
                 }
                 Ok(())

@@ -80,7 +80,7 @@ impl LoadSource<'_> {
         for request in requests.drain(..) {
             if read.negative.contains(&request.author) {
                 index.cancel_load(request.ticket);
-                self.note_negative("author", request.author);
+                self.note_negative(ComparedIndexEntry::Author(request.author));
                 continue;
             }
             let ids = lists.remove(&request.author).unwrap_or_default();
@@ -107,7 +107,7 @@ impl LoadSource<'_> {
                 Ok((rows, end)) => {
                     let Some(ids) = all_numbers::<1>(&rows) else {
                         index.cancel_load(request.ticket);
-                        self.note_negative("author", request.author);
+                        self.note_negative(ComparedIndexEntry::Author(request.author));
                         continue;
                     };
                     let ids: Vec<u64> = ids.into_iter().flatten().collect();
