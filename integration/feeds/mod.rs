@@ -27,6 +27,7 @@ mod largest;
 mod lessons;
 mod levels;
 mod linear;
+mod lock_waits;
 mod moved;
 mod name_case;
 mod named;

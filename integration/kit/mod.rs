@@ -2,6 +2,9 @@
 // Each test uses only a part of the kit.
 #![allow(dead_code)]
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 pub(crate) mod browser;
 pub(crate) mod certificates;
 pub(crate) mod cluster;
@@ -31,12 +34,23 @@ pub(crate) fn how_many(variable: &str, enough: u64) -> u64 {
 }
 
 /// Sleeps between two polls. The pause grows with the time since `begun`, so that polling does not slow the awaited work.
-pub(crate) fn pause_since(begun: std::time::Instant) {
-    let most = std::time::Duration::from_millis(30);
-    std::thread::sleep((begun.elapsed() / 10).min(most));
+pub(crate) fn pause_since(begun: Instant) {
+    let most = Duration::from_millis(30);
+    thread::sleep((begun.elapsed() / 10).min(most));
 }
 
 /// The deadline of a wait. It is generous, so that a busy machine does not fail a test.
-pub(crate) fn patience() -> std::time::Instant {
-    std::time::Instant::now() + std::time::Duration::from_secs(180)
+pub(crate) fn patience() -> Instant {
+    Instant::now() + Duration::from_secs(180)
+}
+
+/// Waits until this holds.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = patience();
+    while !holds() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        // InnoDB renews the list of open transactions only after a pause in its reads.
+        thread::sleep(Duration::from_millis(150));
+    }
 }

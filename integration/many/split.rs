@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use headwater_lab::private_server::PrivateServer;
 
 use crate::kit::haproxy::{self, HaProxy};
-use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::relay::Relay;
 use crate::kit::replica::another;
 use crate::kit::semi_sync::{let_go, wait_for_nobody};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
+use crate::kit::{patience, wait_until};
 use crate::memory::stage::{CALL, page, post};
 use crate::memory::{CLASSIC, prepare, warm};
 
@@ -149,14 +149,4 @@ fn a_commit_that_waits_is_not_missed_where_the_other_server_is_asked_what_waits(
             assert_eq!(page(&mut client), [10, 30].into(), "{}", proxy.log());
         },
     );
-}
-
-#[track_caller]
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = patience();
-    while !holds() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        // InnoDB renews the list of open transactions only after a pause in its reads.
-        thread::sleep(Duration::from_millis(150));
-    }
 }

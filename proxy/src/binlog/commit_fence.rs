@@ -5,8 +5,8 @@
 //! transaction listed after the position was taken has left the list, everything up to the position is readable. The list may come from a
 //! cache: one that contains this connection's own transaction was made after that had begun.
 //!
-//! A transaction whose session is idle is not between the two: it is committed, or its entry is still to be written. So the wait skips
-//! transactions that are left open.
+//! A transaction whose session is idle, or which waits for a row lock, is not between the two: it is committed, or its entry is still to be
+//! written. So the wait skips transactions that are left open or blocked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,9 +27,8 @@ use headwater_timeline::index::BinlogPosition;
 const POLL_INTERVAL: Duration = Duration::from_millis(125);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// Lists open transactions with their threads.
-pub(super) const OPEN_TRANSACTIONS: &str =
-    "SELECT trx_id, trx_mysql_thread_id FROM information_schema.INNODB_TRX";
+/// Lists open transactions with their threads, except those that wait for a row lock.
+pub(super) const OPEN_TRANSACTIONS: &str = "SELECT trx_id, trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_state <> 'LOCK WAIT'";
 /// Ids from here on belong to transactions that have written nothing.
 const FIRST_UNNUMBERED_ID: u64 = 1 << 48;
 /// From this pause on, idle sessions are queried too: most transactions end sooner.
