@@ -37,7 +37,7 @@ const EXECUTED: [&str; 3] = [
 ];
 
 /// Half the feeds say that the id orders what the server leaves open.
-fn app(server: &'static Server, story: &str, ties: bool) -> (Database, Proxy) {
+pub(super) fn app_with_ties(server: &'static Server, story: &str, ties: bool) -> (Database, Proxy) {
     let database = Database::empty(server, story);
     SMALL.make(&mut database.connect(), &mut Random(5));
     let mut settings = settings_in(&database);
@@ -59,7 +59,7 @@ fn ids(random: &mut Random) -> String {
 fn rows_by_their_ids_are_the_servers_whatever_changes_between_them() {
     on_each_server(|server| {
         let ties = server.kind() == ServerKind::Mariadb;
-        let (database, proxy) = app(server, "idlists", ties);
+        let (database, proxy) = app_with_ties(server, "idlists", ties);
         let mut twin = Twin::new(server, &proxy, &database.login());
         let (mut other, mut random) = (database.connect(), Random(51));
         for statement in &STATEMENTS[..10] {
@@ -124,7 +124,7 @@ fn rows_by_their_ids_are_the_servers_whatever_changes_between_them() {
 #[test]
 fn rows_without_an_order_come_as_the_server_reads_them() {
     on_each_server(|server| {
-        let (database, proxy) = app(server, "idorder", false);
+        let (database, proxy) = app_with_ties(server, "idorder", false);
         let mut twin = Twin::new(server, &proxy, &database.login());
         let mut root = database.connect();
         let mut random = Random(52);

@@ -4,6 +4,7 @@ mod alike;
 mod any;
 mod app;
 mod apps;
+mod author_groups;
 mod auto;
 mod causes;
 mod checked;

@@ -6,13 +6,14 @@ use std::fmt::Write as _;
 
 use headwater_sql::{push_list, quoted};
 
+use crate::author_groups::GroupRows;
 use crate::authors::FollowNames;
 use crate::binding::{FeedColumnTypes, FeedPosition, FeedStatement, ParameterValue};
 use crate::joined_tables::ReferenceKeySource;
 use crate::plan_dependence::PlanDependence;
 use crate::query::{
-    AggregateFunction, ColumnReference, FeedSelect, GroupedRows, LargestColumns, LargestKind,
-    LargestValue, Literal, MessageCount, Operand, OrderKey, SelectItem, TableReference,
+    AggregateFunction, ColumnReference, FeedSelect, LargestColumns, LargestKind, LargestValue,
+    Literal, MessageCount, Operand, OrderKey, SelectItem, TableReference,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::schema::{ComparisonClass, Schema, TableSchema};
@@ -20,10 +21,12 @@ use crate::shape::{FeedNames, StatementShape, select_shape};
 use crate::words::{ListKind, StatementWords, WordKind};
 
 /// A count of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountShape {
     /// What is shown of the messages.
     pub function: AggregateFunction,
+    /// It is shown of each author's messages, a row for each author.
+    pub groups: Option<GroupRows>,
     /// The word FROM of the SELECT whose rows are counted; `None`: all messages of the authors are.
     from: Option<usize>,
     /// A message may have several rows there, which count once, or as many as edges lead to its author.
@@ -31,14 +34,18 @@ pub struct CountShape {
 }
 
 impl CountShape {
-    pub(crate) fn with_function(self, function: AggregateFunction) -> CountShape {
-        CountShape { function, ..self }
+    pub(crate) fn with_groups(self, groups: GroupRows) -> CountShape {
+        CountShape {
+            groups: Some(groups),
+            ..self
+        }
     }
 
     /// A shape of all messages of the authors.
     pub(crate) fn of_all(function: AggregateFunction) -> CountShape {
         CountShape {
             function,
+            groups: None,
             from: None,
             distinct: false,
         }
@@ -47,34 +54,22 @@ impl CountShape {
     /// True if its numbers are those that make it what it is.
     fn fits(&self, of: FeedStatement<'_>) -> bool {
         let number = |at: usize| of.number(Literal::Number(at));
-        match self.function {
-            AggregateFunction::Count | AggregateFunction::Newest => true,
-            AggregateFunction::NewestOfEach(rows) => rows.part(of).is_some(),
-            AggregateFunction::Exists { limit } => {
-                limit.is_none_or(|at| number(at).is_some_and(|most| most > 0))
+        let mut groups = self.groups.iter();
+        groups.all(|groups| groups.part(of).is_some())
+            && match self.function {
+                AggregateFunction::Count | AggregateFunction::Newest => true,
+                AggregateFunction::Exists { limit } => {
+                    limit.is_none_or(|at| number(at).is_some_and(|most| most > 0))
+                }
+                AggregateFunction::AnyRow { shown, limit } => {
+                    number(shown) == Some(1) && number(limit) == Some(1)
+                }
+                // Where clocks change, dates do not sort as moments do.
+                AggregateFunction::Largest(LargestValue { kind, .. }) => match kind {
+                    LargestKind::Moment { is_zoned, .. } => !is_zoned || of.utc_offset.is_some(),
+                    LargestKind::Id => true,
+                },
             }
-            AggregateFunction::AnyRow { shown, limit } => {
-                number(shown) == Some(1) && number(limit) == Some(1)
-            }
-            // Where clocks change, dates do not sort as moments do.
-            AggregateFunction::Largest(LargestValue { kind, .. }) => match kind {
-                LargestKind::Moment { is_zoned, .. } => !is_zoned || of.utc_offset.is_some(),
-                LargestKind::Id => true,
-            },
-        }
-    }
-}
-
-impl GroupedRows {
-    /// OFFSET and LIMIT. `None`: one is no plain number.
-    #[must_use]
-    pub fn part(&self, of: FeedStatement<'_>) -> Option<(u64, u64)> {
-        let number = |at: Option<usize>, without: u64| match at {
-            Some(at) => of.row_count(at),
-            None => Some(without),
-        };
-        let limit = number(self.limit, u64::MAX).filter(|limit| *limit > 0)?;
-        Some((number(self.offset, 0)?, limit))
     }
 }
 
@@ -82,10 +77,7 @@ impl AggregateFunction {
     /// True if an author's number is an id.
     #[must_use]
     pub fn is_of_ids(self) -> bool {
-        matches!(
-            self,
-            AggregateFunction::Newest | AggregateFunction::NewestOfEach(_)
-        )
+        self == AggregateFunction::Newest
     }
 
     /// True if it shows how many messages there are.
@@ -95,7 +87,6 @@ impl AggregateFunction {
             AggregateFunction::Count => true,
             AggregateFunction::Largest(largest) => largest.columns != LargestColumns::Value,
             AggregateFunction::Newest
-            | AggregateFunction::NewestOfEach(_)
             | AggregateFunction::Exists { .. }
             | AggregateFunction::AnyRow { .. } => false,
         }
@@ -242,6 +233,7 @@ pub(crate) fn count_shape(
     Ok(StatementShape {
         count: Some(CountShape {
             function,
+            groups: None,
             from: Some(count.from),
             distinct: copies || query.distinct || !query.group.is_empty(),
         }),
@@ -297,7 +289,7 @@ impl StatementShape {
             .literal_checks
             .iter()
             .all(|check| of.passes_check(*check));
-        if !self.count.is_some_and(|count| count.fits(of)) {
+        if !self.count.as_ref().is_some_and(|count| count.fits(of)) {
             return Err(NarrowingRefusal::Count);
         }
         if !is_plain || of.parameters.contains(&ParameterValue::Other) {
@@ -344,7 +336,7 @@ impl StatementShape {
         feed: &FeedNames,
         authors: &[u64],
     ) -> Option<String> {
-        let count = self.count?;
+        let count = self.count.as_ref()?;
         let author_of = |table: &str| format!("{table}.{}", quoted(&feed.author));
         let (table, rows) = match count.from {
             Some(_) => {
@@ -411,7 +403,10 @@ impl StatementShape {
     fn row_bytes(&self, of: FeedStatement<'_>) -> Option<(usize, usize)> {
         let words = &of.words.words;
         let last = self.sites.first()?.filter_end.checked_sub(1)?;
-        Some((words.get(self.count?.from?)?.start, words.get(last)?.end))
+        Some((
+            words.get(self.count.as_ref()?.from?)?.start,
+            words.get(last)?.end,
+        ))
     }
 
     /// FROM and WHERE, with the condition that a column of the message has one of these values.

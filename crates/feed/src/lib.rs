@@ -6,6 +6,7 @@
 //!
 //! No IO: texts and facts in, texts out.
 
+pub mod author_groups;
 pub mod author_lists;
 pub mod authors;
 pub mod binding;

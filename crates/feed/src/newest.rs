@@ -1,20 +1,21 @@
-//! The newest message of each author, such as the last one of each conversation: `SELECT author, MAX(id) ... GROUP BY author`, alone or joined back
-//! to rows; `ROW_NUMBER()`; messages for which there is no newer one.
+//! The newest message of each author, such as the last one of each conversation: `SELECT author, MAX(id) ... GROUP BY author`, joined back to
+//! rows; `ROW_NUMBER()`; messages for which there is no newer one.
 //!
 //! The newest ids are cached numbers of single authors, as those of [`crate::count`]. They are the candidates, and the server's text is narrowed to
 //! them where it looks for the newest. Of these, rows are shown and cached as those of ids in a list.
 
 use std::ops::Range;
 
+use crate::author_groups::AuthorColumns;
 use crate::author_lists::AuthorList;
 use crate::binding::FeedStatement;
 use crate::count::{CountShape, count_shape};
-use crate::equalities::{ColumnEqualities, conditions_of_every_row, conjuncts};
+use crate::equalities::conjuncts;
 use crate::id_list::{IdOrder, shows_joined_keys};
 use crate::query::{
-    AggregateFunction, ColumnReference, ComparisonOperator, ConditionKind, FeedSelect,
-    GroupedColumns, GroupedRows, Literal, MessageCount, MessageSelection, NewestForm, NewestSelect,
-    Operand, SelectCondition, SelectItem, SqlIdentifier, TableReference,
+    AggregateFunction, ColumnReference, ComparisonOperator, ConditionKind, FeedSelect, Literal,
+    MessageCount, MessageSelection, NewestForm, NewestSelect, Operand, SelectCondition, SelectItem,
+    SqlIdentifier, TableReference,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::row_dependencies::RowDependencies;
@@ -53,9 +54,6 @@ pub(crate) fn newest_shape(
     schema: &dyn Schema,
 ) -> Result<StatementShape, NarrowingRefusal> {
     let numbers = numbers_shape(newest, words, feed, schema)?;
-    if query.sources.is_empty() {
-        return grouped_shape(query, newest, numbers);
-    }
     let message = newest.message(feed).ok_or(NarrowingRefusal::Names)?;
     let Reading {
         mut rows,
@@ -177,19 +175,11 @@ fn numbers_shape(
     schema: &dyn Schema,
 ) -> Result<StatementShape, NarrowingRefusal> {
     let scope = NameScope::default().within(&newest.rows.sources, schema)?;
-    let author = message_column(feed, &scope, &feed.author)?;
     let id = message_column(feed, &scope, &feed.id)?;
-    let filter = newest.rows.filter.as_ref().map(|(_, filter)| filter);
-    let holds = conditions_of_every_row(&newest.rows.sources, filter);
-    let mut equal = ColumnEqualities::default();
-    equal.add_conditions(&holds, &scope);
-    let is_author = |column: &ColumnReference| {
-        let of = scope.resolve(column);
-        of.is_ok_and(|of| of == author || equal.are_equal(of, author))
-    };
+    let authors = AuthorColumns::of(&newest.rows, &scope, feed)?;
     // What it shows besides the id is what it groups by.
     let mut shown = newest.rows.group.iter().chain([&newest.author]);
-    if !shown.all(is_author) || scope.resolve(&newest.id) != Ok(id) {
+    if !shown.all(|column| authors.contains(column)) || scope.resolve(&newest.id) != Ok(id) {
         return Err(NarrowingRefusal::Grouped);
     }
     let rows = FeedSelect {
@@ -198,57 +188,6 @@ fn numbers_shape(
     };
     let count = MessageCount::new(AggregateFunction::Newest, newest.from);
     count_shape(&rows, count, words, feed, schema)
-}
-
-/// The shape of a statement that shows the ids themselves: its rows are made of the numbers.
-fn grouped_shape(
-    query: &FeedSelect,
-    newest: &NewestSelect,
-    numbers: StatementShape,
-) -> Result<StatementShape, NarrowingRefusal> {
-    let NewestForm::Grouped { items } = &newest.form else {
-        return Err(NarrowingRefusal::Structure);
-    };
-    let columns = match items.as_slice() {
-        [(true, _)] => GroupedColumns::Id,
-        [(true, _), (false, _)] => GroupedColumns::IdAndAuthor,
-        [(false, _), (true, _)] => GroupedColumns::AuthorAndId,
-        _ => return Err(NarrowingRefusal::Structure),
-    };
-    // No two authors have one newest message, so that further keys order nothing.
-    let first = query.order.first().ok_or(NarrowingRefusal::Order)?;
-    let is_alias = |(is_id, alias): &(bool, Option<SqlIdentifier>)| {
-        let names = alias
-            .as_ref()
-            .map(|alias| alias.text.eq_ignore_ascii_case(&first.column.name.text));
-        *is_id && names == Some(true)
-    };
-    let is_newest = match first.is_extreme {
-        true => is_same_name(&first.column, &newest.id),
-        false => first.column.qualifier.is_empty() && items.iter().any(is_alias),
-    };
-    if !is_newest || first.is_null || query.order.len() > 1 {
-        return Err(NarrowingRefusal::Order);
-    }
-    let rows = GroupedRows {
-        columns,
-        descending: first.descending,
-        limit: query.limit,
-        offset: query.offset,
-    };
-    let row_counts = [query.limit, query.offset].into_iter().flatten();
-    let row_dependencies = numbers.row_dependencies.map(|mut dependencies| {
-        let words = row_counts.map(|at| at..at + 1);
-        dependencies.independent_words.extend(words);
-        dependencies
-    });
-    Ok(StatementShape {
-        count: numbers
-            .count
-            .map(|count| count.with_function(AggregateFunction::NewestOfEach(rows))),
-        row_dependencies,
-        ..numbers
-    })
 }
 
 /// The rows that a statement shows of the newest messages.
@@ -362,15 +301,6 @@ impl Reading {
             is_derived: page.is_some(),
         })
     }
-}
-
-/// True if both are written alike.
-fn is_same_name(one: &ColumnReference, other: &ColumnReference) -> bool {
-    let parts = |column: &ColumnReference| {
-        let names = column.qualifier.iter().chain([&column.name]);
-        names.map(|name| name.text.clone()).collect::<Vec<_>>()
-    };
-    parts(one) == parts(other)
 }
 
 /// The names that a SELECT in FROM gives its columns.

@@ -45,6 +45,15 @@ pub struct FeedSelect {
     pub selection: MessageSelection,
     /// It reads this SELECT, which names the newest message of each author.
     pub newest: Option<Box<NewestSelect>>,
+    /// It has a row for each author.
+    pub author_groups: Option<Box<AuthorGroups>>,
+}
+
+impl FeedSelect {
+    /// True if it has a row for each author, and cannot be a page that groups by message.
+    pub(crate) fn has_groups_only(&self) -> bool {
+        self.author_groups.is_some() && self.order.is_empty()
+    }
 }
 
 /// What selects the messages of a SELECT.
@@ -100,8 +109,6 @@ pub enum AggregateFunction {
     Count,
     /// `MAX(id)`: the newest message.
     Newest,
-    /// `SELECT author, MAX(id) ... GROUP BY author`: that of each author, a row for each.
-    NewestOfEach(GroupedRows),
     /// `EXISTS (SELECT ...)`: whether there is any.
     Exists {
         /// The word of LIMIT's number.
@@ -165,28 +172,37 @@ impl LargestColumns {
     }
 }
 
-/// The rows of a SELECT that shows the newest message of each author.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupedRows {
-    /// Its columns.
-    pub columns: GroupedColumns,
-    /// The newest come first.
-    pub descending: bool,
-    /// The word of LIMIT's number.
-    pub limit: Option<usize>,
-    /// The word of OFFSET's number.
-    pub offset: Option<usize>,
+/// What a SELECT with a row for each author shows: `SELECT author, COUNT(*), MAX(id) ... GROUP BY author`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthorGroups {
+    /// The word FROM.
+    pub from: usize,
+    /// The author's column.
+    pub author: ColumnReference,
+    /// The columns of the reply.
+    pub items: Vec<GroupItem>,
+    /// ORDER BY: each key, and whether it is descending.
+    pub order: Vec<(GroupOperand, bool)>,
 }
 
-/// The columns of a SELECT that shows the newest message of each author.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GroupedColumns {
-    /// The id.
-    Id,
-    /// The id, and the author.
-    IdAndAuthor,
-    /// The author, and the id.
-    AuthorAndId,
+/// A column of a reply with a row for each author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupItem {
+    /// What it shows.
+    pub operand: GroupOperand,
+    /// Its alias.
+    pub alias: Option<SqlIdentifier>,
+}
+
+/// A value that each group has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupOperand {
+    /// A column, which is to be the author's; in ORDER BY it may be an alias.
+    Column(ColumnReference),
+    /// `COUNT(*)`, or `COUNT(column)`.
+    Count(Option<ColumnReference>),
+    /// `MAX(column)`.
+    Largest(ColumnReference),
 }
 
 /// A count of a SELECT's rows, or another aggregate of them.

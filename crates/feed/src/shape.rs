@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::author_groups::author_groups_shape;
 use crate::authors::{AuthorSearch, AuthorSelection, FollowNames};
 use crate::bounds::{self, OrderColumns, PageBound};
 use crate::count::{CountShape, count_shape};
@@ -152,6 +153,13 @@ pub fn shape_of_postings(
 ) -> Result<StatementShape, NarrowingRefusal> {
     if let Some(count) = query.count {
         return count_shape(query, count, words, feed, schema);
+    }
+    if let Some(groups) = &query.author_groups {
+        let shape = author_groups_shape(query, groups, words, feed, schema);
+        // It may be a page that groups by message.
+        if shape.is_ok() || query.has_groups_only() {
+            return shape;
+        }
     }
     if let Some(newest) = &query.newest {
         return newest_shape(query, newest, words, feed, schema);

@@ -20,12 +20,13 @@ pub fn has_page_words(text: &[u8]) -> bool {
         .all(|word| contains_ignoring_case(text, word))
 }
 
-/// True for a text that may select the newest row of each group: `MAX(...) ... GROUP BY`, `ROW_NUMBER()`, or rows without a newer one.
+/// True for a text that may have a row for each group, or select the newest row of each: `COUNT(...) ... GROUP BY`, `MAX(...) ... GROUP BY`,
+/// `ROW_NUMBER()`, or rows without a newer one.
 #[must_use]
-pub fn has_newest_words(text: &[u8]) -> bool {
+pub fn has_group_words(text: &[u8]) -> bool {
     let has = |word| contains_ignoring_case(text, word);
     let excludes = || has("ORDER") && (has("EXISTS") || has("LEFT") && has("NULL"));
-    has("MAX") && has("GROUP") || has("ROW_NUMBER") || excludes()
+    has("GROUP") && (has("COUNT") || has("MAX")) || has("ROW_NUMBER") || excludes()
 }
 
 /// True for a text that may select rows by a list of values: `SELECT ... IN (1, ...`.

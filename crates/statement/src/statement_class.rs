@@ -11,7 +11,7 @@ use super::follow_up::FollowUpSelect;
 use super::show_headwater::ShowHeadwater;
 use headwater_sql::lexer::Lexer;
 use headwater_sql::page_words::{
-    DESCENDING, begins_count, has_newest_words, has_page_words, has_value_list,
+    DESCENDING, begins_count, has_group_words, has_page_words, has_value_list,
 };
 use headwater_sql::{contains_ignoring_case, contains_name};
 use headwater_timeline::TimelineDefinition;
@@ -113,7 +113,7 @@ pub(super) fn has_feed_words(text: &[u8], messages: &[Box<[u8]>], any_table: boo
     (is_page || is_count) && is_named()
         // Feeds that Headwater finds itself have messages in any table.
         || any_table && (is_count || is_page && contains_ignoring_case(text, DESCENDING))
-        || (any_table || is_named()) && (has_value_list(text) || has_newest_words(text))
+        || (any_table || is_named()) && (has_value_list(text) || has_group_words(text))
 }
 
 /// False: the text has no result table's name, so it is no follow-up SELECT.

@@ -6,7 +6,6 @@ use super::memory_access::CandidateScope;
 use super::state::Session;
 use crate::binlog::{Binlog, CachedTimeline, CandidateMessages, CandidateRequest, ReplicationMark};
 use crate::feeds::FeedRegistry;
-use headwater_feed::query::AggregateFunction;
 use headwater_rows::RowCache;
 use headwater_session::author_lists::ListedAuthors;
 use headwater_session::feed_decision::count::{
@@ -173,6 +172,8 @@ impl CountSource<'_> {
             Ok(numbers) => numbers,
             Err(reading) => return Some(reading),
         };
+        let shows_each = self.request.groups().is_some();
+        let mut each = Vec::new();
         for (author, value) in &numbers {
             let copies = self.copies(&gaps.lists, *author);
             let value = AuthorValue {
@@ -180,12 +181,10 @@ impl CountSource<'_> {
                 ..*value
             };
             total = self.request.add(total, value)?;
+            if shows_each {
+                each.push((*author, value));
+            }
         }
-        let shows_each = matches!(self.request.function(), AggregateFunction::NewestOfEach(_));
-        let each = match shows_each {
-            true => newest_numbers(&numbers).collect(),
-            false => Vec::new(),
-        };
         Some(gaps_or_total(gaps, (total, each)))
     }
 
@@ -314,7 +313,10 @@ fn newest_numbers(values: &[(u64, AuthorValue)]) -> impl Iterator<Item = (u64, u
     values.iter().map(|(author, value)| (*author, value.number))
 }
 
-fn gaps_or_total(gaps: CountGaps, (total, each): (AuthorValue, Vec<(u64, u64)>)) -> CountReading {
+fn gaps_or_total(
+    gaps: CountGaps,
+    (total, each): (AuthorValue, Vec<(u64, AuthorValue)>),
+) -> CountReading {
     match gaps.is_complete() {
         true => CountReading::Total(CountTotal {
             total,

@@ -74,7 +74,9 @@ pub fn propose(
     }
     let read = StatementWords::read(text).ok_or(NarrowingRefusal::NotUnderstood);
     match read.and_then(|words| Ok((parse_as(text, &words, known.case)?, words))) {
-        Ok((query, _)) if query.newest.is_some() => ProposalOutcome::Nothing,
+        Ok((query, _)) if query.newest.is_some() || query.has_groups_only() => {
+            ProposalOutcome::Nothing
+        }
         Ok((query, words)) => {
             let mentions = ColumnMentions::of(&query);
             let search = ProposalSearch {

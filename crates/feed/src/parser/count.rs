@@ -186,6 +186,15 @@ impl WordReader<'_> {
         Ok(argument)
     }
 
+    /// The column that COUNT counts, if it is not `*`; each value counts.
+    pub(super) fn counted_column(&mut self) -> Result<Option<ColumnReference>, NarrowingRefusal> {
+        match self.count_argument()? {
+            CountArgument::Rows => Ok(None),
+            CountArgument::Column(column, false) => Ok(Some(column)),
+            CountArgument::Column(_, true) => Err(NarrowingRefusal::Count),
+        }
+    }
+
     /// The SELECT in FROM whose rows are counted.
     fn counted_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
         self.expect_punct(b'(')?;

@@ -3,6 +3,7 @@
 //! It is a part of the servers' own grammars (MySQL 9.7 and MariaDB 10.11, `sql_yacc.yy`), without operators whose meaning or precedence a
 //! mode changes: `||`, `NOT` before a comparison, comparisons of comparisons.
 
+mod author_groups;
 mod condition;
 mod count;
 mod derived_join;
@@ -76,10 +77,22 @@ fn parse_or_place(
         why => why,
     });
     let query = named.and_then(|()| reader.query());
+    let mut groups = WordReader::new(text, words, case);
+    let of_groups = groups.author_groups();
+    let of_groups = of_groups.and_then(|query| groups.at_end(query));
     let why = match query.and_then(|query| reader.at_end(query)) {
-        Ok(query) => return Ok(query),
+        // Which of the two it is depends on what it groups by.
+        Ok(query) => {
+            return Ok(FeedSelect {
+                author_groups: of_groups.ok().and_then(|query| query.author_groups),
+                ..query
+            });
+        }
         Err(why) => why,
     };
+    if let Ok(query) = of_groups {
+        return Ok(query);
+    }
     let mut by_ids = WordReader::new(text, words, case);
     let query = by_ids.id_list_select();
     if let Ok(query) = query.and_then(|query| by_ids.at_end(query)) {
@@ -222,6 +235,23 @@ impl WordReader<'_> {
         } else {
             (first, None)
         })
+    }
+
+    /// LIMIT and OFFSET, if they are next.
+    fn limit_if_next(&mut self) -> Result<(Option<usize>, Option<usize>), NarrowingRefusal> {
+        match self.is_next("LIMIT") {
+            true => self.limit().map(|(limit, offset)| (Some(limit), offset)),
+            false => Ok((None, None)),
+        }
+    }
+
+    /// DESC or ASC, if it is next. True for DESC.
+    fn is_descending(&mut self) -> bool {
+        let descending = self.take_keyword("DESC");
+        if !descending {
+            self.take_keyword("ASC");
+        }
+        descending
     }
 
     /// WHERE, if it is next: the position of the word, and the condition.
@@ -529,13 +559,9 @@ impl WordReader<'_> {
             self.expect_keyword("NULL")?;
             is_null = true;
         }
-        let descending = self.take_keyword("DESC");
-        if !descending {
-            self.take_keyword("ASC");
-        }
         Ok(OrderKey {
             column,
-            descending,
+            descending: self.is_descending(),
             is_extreme,
             is_null,
         })

@@ -25,13 +25,6 @@ fn may_exclude_newer(query: &FeedSelect) -> bool {
 impl WordReader<'_> {
     /// The whole statement.
     pub(super) fn newest_select(&mut self) -> Result<FeedSelect, NarrowingRefusal> {
-        if let Ok(newest) = self.grouped_select() {
-            return self.ordered_part(FeedSelect {
-                newest: Some(Box::new(newest)),
-                ..FeedSelect::default()
-            });
-        }
-        self.rewind(0);
         if self.take_keyword("WITH") {
             let name = self.name()?;
             if !name.text.is_ascii() {
@@ -75,10 +68,7 @@ impl WordReader<'_> {
             }
         }
         let order_end = self.position();
-        let (limit, offset) = match self.is_next("LIMIT") {
-            true => self.limit().map(|(limit, offset)| (Some(limit), offset))?,
-            false => (None, None),
-        };
+        let (limit, offset) = self.limit_if_next()?;
         Ok(FeedSelect {
             order,
             order_end,

@@ -1,6 +1,7 @@
 //! From texts to shapes and narrowed texts, over the tables of a small app.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod author_groups;
 mod binding;
 mod cached_rows;
 mod counts;

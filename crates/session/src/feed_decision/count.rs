@@ -86,8 +86,8 @@ pub struct AuthorValue {
 pub struct CountTotal {
     /// The number of messages, or another number of them, and the largest value.
     pub total: AuthorValue,
-    /// Each author with a newest message, and the number above its id, where these are the rows.
-    pub each: Vec<(u64, u64)>,
+    /// Each author, and what is known of their messages, where these are the rows.
+    pub each: Vec<(u64, AuthorValue)>,
     /// How many authors they may be of.
     pub authors: usize,
     /// What it is the sum of.
@@ -232,10 +232,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
     ) -> Result<CountQuery, FeedRelayReason> {
         let request = self.count_request(template, statement)?;
         // Whether a message passes says nothing of its author's other messages, or of its other columns.
-        let has_window = !matches!(
-            request.function(),
-            AggregateFunction::NewestOfEach(_) | AggregateFunction::Largest(_)
-        );
+        let has_window = request.groups().is_none() && request.function().largest().is_none();
         let window = has_window.then(|| self.counted_window(template, statement));
         let request = FeedCountRequest {
             window: window.flatten(),
@@ -267,6 +264,8 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let scope = scope.filter(|_| is_renderable(statement));
         let scope = scope.ok_or(NarrowingRefusal::Count)?;
         let lists = &dependencies.lists[..];
+        let count = template.shape.count.as_ref();
+        let groups = count.and_then(|count| count.groups.as_ref());
         Ok(FeedCountRequest {
             template: Arc::clone(template),
             readers: index_numbers(&authors.readers, template.types)?,
@@ -274,11 +273,9 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             copies: lists.iter().position(|list| list.copies),
             window: None,
             binary: self.executed.is_some(),
-            part: match template.shape.count.map(|count| count.function) {
-                Some(AggregateFunction::NewestOfEach(rows)) => {
-                    rows.part(statement).ok_or(NarrowingRefusal::Limit)?
-                }
-                _ => (0, u64::MAX),
+            part: match groups {
+                Some(groups) => groups.part(statement).ok_or(NarrowingRefusal::Limit)?,
+                None => (0, u64::MAX),
             },
             transaction_status: status::AUTOCOMMIT,
             scope,
@@ -404,6 +401,9 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         }
         let gaps = match answer {
             CountAnswer::Total(counted) => {
+                if !query.request.knows_order(&counted) {
+                    return Err(FeedRelayReason::Ties);
+                }
                 let page = query.request.page(&counted);
                 let page = page.ok_or(FeedRelayReason::Failed)?;
                 let shown = (page, counted.total.number, is_first);
@@ -573,12 +573,14 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             let envelope = envelope_in_transaction(bytes, &parts)?;
             let formats = envelope_formats(&envelope, function)?;
             // The rows are as they would be made.
-            let columns = match function {
-                AggregateFunction::Largest(largest) => largest.columns.number(),
+            let groups = query.request.groups();
+            let columns = match (groups, function) {
+                (Some(groups), _) => groups.columns.len(),
+                (None, AggregateFunction::Largest(largest)) => largest.columns.number(),
                 _ => 1,
             };
-            let is_grouped = matches!(function, AggregateFunction::NewestOfEach(_));
-            let is_alike = (is_grouped || parts.rows.len() <= 1 && formats.len() == columns)
+            let has_rows = groups.is_some() || parts.rows.len() <= 1;
+            let is_alike = (has_rows && formats.len() == columns)
                 && parts.rows.iter().all(|row| {
                     let row = bytes.get(row.clone()).unwrap_or_default();
                     is_row_of_values(row, &formats, binary)
@@ -610,10 +612,14 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         {
             return Err(FeedRelayReason::Execution);
         }
-        let aggregates = matches!(
-            query.request.function(),
-            AggregateFunction::Count | AggregateFunction::Newest | AggregateFunction::Largest(_)
-        );
+        let is_one_row = query.request.groups().is_none();
+        let aggregates = is_one_row
+            && matches!(
+                query.request.function(),
+                AggregateFunction::Count
+                    | AggregateFunction::Newest
+                    | AggregateFunction::Largest(_)
+            );
         // After a count of nothing, MariaDB's FOUND_ROWS() follows its plan, by which it may be the number of before: the server has to
         // know that. An execution's plan may be another than its text's.
         let is_planned = total == 0 && aggregates && self.session.probed_server(false).mariadb;

@@ -1,12 +1,12 @@
 //! A request for a count, and the reply that is made of its numbers.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use headwater_feed::Template;
+use headwater_feed::author_groups::{GroupColumn, GroupRows};
 use headwater_feed::cost::AuthorCountBucket;
-use headwater_feed::query::{
-    AggregateFunction, GroupedColumns, GroupedRows, LargestColumns, LargestKind, LargestValue,
-};
+use headwater_feed::query::{AggregateFunction, LargestColumns, LargestKind, LargestValue};
 use headwater_rows::CacheKey;
 use headwater_rows::template::ResultEnvelope;
 use headwater_timeline::datetime::DatetimeValue;
@@ -124,12 +124,14 @@ impl FeedCountRequest {
             number: total,
             largest,
         } = counted.total;
+        if let Some(groups) = self.groups() {
+            return self.group_rows(groups, counted);
+        }
         let row = match self.function() {
             AggregateFunction::Count => Some(vec![Some(total)]),
             AggregateFunction::Newest => Some(vec![total.checked_sub(1)]),
             AggregateFunction::Exists { .. } => Some(vec![Some(total.min(1))]),
             AggregateFunction::AnyRow { .. } => (total > 0).then(|| vec![Some(1)]),
-            AggregateFunction::NewestOfEach(rows) => return self.grouped_rows(rows, counted),
             AggregateFunction::Largest(shown) => {
                 return (vec![largest_row(shown, total, largest)], 0);
             }
@@ -139,34 +141,94 @@ impl FeedCountRequest {
     }
 
     /// A row for each author who has a message.
-    fn grouped_rows(
+    fn group_rows(
         &self,
-        rows: GroupedRows,
+        groups: &GroupRows,
         counted: &CountTotal,
     ) -> (Vec<Vec<Option<CellValue>>>, u64) {
-        let newest = |(author, number): &(u64, u64)| Some((number.checked_sub(1)?, *author));
-        let mut each: Vec<(u64, u64)> = counted.each.iter().filter_map(newest).collect();
-        each.sort_unstable();
-        if rows.descending {
-            each.reverse();
-        }
+        let each = self.sorted_groups(groups, counted);
         let (offset, limit) = self.part;
         let part = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let skipped = part(offset).min(each.len());
         let shown = each.into_iter().skip(skipped).take(part(limit));
-        let cell = |number| Some(CellValue::Number(number));
-        let row = |(id, author): (u64, u64)| match rows.columns {
-            GroupedColumns::Id => vec![cell(id)],
-            GroupedColumns::IdAndAuthor => vec![cell(id), cell(author)],
-            GroupedColumns::AuthorAndId => vec![cell(author), cell(id)],
+        let cell = |column: &GroupColumn, author: u64, value: AuthorValue| match column {
+            GroupColumn::Author => Some(CellValue::Number(author)),
+            GroupColumn::Count => Some(CellValue::Number(value.number)),
+            GroupColumn::Largest => self.largest_cell(value),
+        };
+        let row = |(author, value): (u64, AuthorValue)| {
+            let columns = groups.columns.iter();
+            columns.map(|column| cell(column, author, value)).collect()
         };
         (shown.map(row).collect(), skipped as u64)
+    }
+
+    /// Each author who has a message, in the order of the rows.
+    fn sorted_groups(&self, groups: &GroupRows, counted: &CountTotal) -> Vec<(u64, AuthorValue)> {
+        let has_message = |(_, value): &&(u64, AuthorValue)| value.number > 0;
+        let mut each: Vec<_> = counted.each.iter().filter(has_message).copied().collect();
+        each.sort_unstable_by(|one, other| {
+            let by_order = self.compare_groups(groups, one, other);
+            let last = groups
+                .order
+                .last()
+                .is_some_and(|(_, descending)| *descending);
+            by_order.then_with(|| directed(one.0.cmp(&other.0), last))
+        });
+        each
+    }
+
+    /// How two rows are sorted by the statement's order.
+    fn compare_groups(
+        &self,
+        groups: &GroupRows,
+        one: &(u64, AuthorValue),
+        other: &(u64, AuthorValue),
+    ) -> Ordering {
+        let rank = |by: GroupColumn, group: &(u64, AuthorValue)| match by {
+            GroupColumn::Author => group.0,
+            GroupColumn::Count => group.1.number,
+            GroupColumn::Largest if self.function().is_of_ids() => group.1.number,
+            GroupColumn::Largest => group.1.largest,
+        };
+        let mut keys = groups.order.iter();
+        let ordering = |(by, descending): &(GroupColumn, bool)| {
+            directed(rank(*by, one).cmp(&rank(*by, other)), *descending)
+        };
+        let first = keys.find_map(|key| Some(ordering(key)).filter(|it| it.is_ne()));
+        first.unwrap_or(Ordering::Equal)
+    }
+
+    /// True if the statement or the feed says in which order the rows come.
+    pub(super) fn knows_order(&self, counted: &CountTotal) -> bool {
+        let Some(groups) = self.groups().filter(|groups| !groups.orders_ties) else {
+            return true;
+        };
+        let each = self.sorted_groups(groups, counted);
+        let (offset, limit) = self.part;
+        let pairs = each.iter().zip(each.iter().skip(1));
+        let end = usize::try_from(offset.saturating_add(limit)).unwrap_or(usize::MAX);
+        let mut pairs = pairs.take(end);
+        pairs.all(|(one, other)| self.compare_groups(groups, one, other).is_ne())
+    }
+
+    /// The rows of a statement with one for each author.
+    #[must_use]
+    pub fn groups(&self) -> Option<&GroupRows> {
+        self.template.shape.count.as_ref()?.groups.as_ref()
+    }
+
+    fn largest_cell(&self, value: AuthorValue) -> Option<CellValue> {
+        match self.function() {
+            AggregateFunction::Largest(shown) => largest_cell(shown.kind, value.largest),
+            _ => value.number.checked_sub(1).map(CellValue::Number),
+        }
     }
 
     /// What is shown of the messages.
     #[must_use]
     pub fn function(&self) -> AggregateFunction {
-        let count = self.template.shape.count;
+        let count = self.template.shape.count.as_ref();
         count.map_or(AggregateFunction::Count, |count| count.function)
     }
 
@@ -195,13 +257,26 @@ impl FeedCountRequest {
 /// The row that shows the largest value, with or without how many messages there are.
 fn largest_row(shown: LargestValue, total: u64, largest: u64) -> Vec<Option<CellValue>> {
     let count = Some(CellValue::Number(total));
-    let value = largest.checked_sub(1).and_then(|value| match shown.kind {
-        LargestKind::Id => Some(CellValue::Number(value)),
-        LargestKind::Moment { .. } => DatetimeValue::from_packed(value).map(CellValue::Moment),
-    });
+    let value = largest_cell(shown.kind, largest);
     match shown.columns {
         LargestColumns::Value => vec![value],
         LargestColumns::CountAndValue => vec![count, value],
         LargestColumns::ValueAndCount => vec![value, count],
+    }
+}
+
+/// What is shown of a largest value, of which this is the number above it.
+fn largest_cell(kind: LargestKind, largest: u64) -> Option<CellValue> {
+    let value = largest.checked_sub(1)?;
+    match kind {
+        LargestKind::Id => Some(CellValue::Number(value)),
+        LargestKind::Moment { .. } => DatetimeValue::from_packed(value).map(CellValue::Moment),
+    }
+}
+
+fn directed(ordering: Ordering, descending: bool) -> Ordering {
+    match descending {
+        true => ordering.reverse(),
+        false => ordering,
     }
 }
