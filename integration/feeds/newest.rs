@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::counts::{change, change_row_image, classic, prepare_on_both, run_twice};
-use super::kept::kept;
+use super::kept::{kept, same_rows};
 use super::linear::checks;
 use super::rules::{BEHIND, app};
 use crate::kit::proxy::Counts;
@@ -32,6 +32,16 @@ const STATEMENTS: [&str; 14] = [
      AND NOT EXISTS (SELECT 1 FROM statuses n WHERE n.profile_id = s.profile_id AND n.id > s.id) ORDER BY s.id DESC LIMIT 20",
     "SELECT s.id, s.caption FROM statuses s WHERE s.id IN (SELECT MAX(id) FROM statuses WHERE profile_id IN (77777, 88888) GROUP BY profile_id) ORDER BY s.id",
     "SELECT s.id, s.profile_id, s.caption FROM statuses s JOIN (SELECT MAX(t.id) AS last FROM statuses t JOIN profiles p ON p.id = t.profile_id WHERE t.profile_id IN (1, 2, 3, 4, 5) AND p.private = 0 GROUP BY t.profile_id) d ON d.last = s.id ORDER BY s.id LIMIT 3",
+];
+
+/// Ordered by a time of the newest message.
+const BY_TIME: [&str; 6] = [
+    "SELECT s.* FROM statuses s JOIN (SELECT profile_id, MAX(id) AS last FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) GROUP BY profile_id) d ON d.last = s.id ORDER BY s.created_at DESC, s.id DESC LIMIT 3",
+    "SELECT s.id, s.caption FROM statuses s WHERE s.id IN (SELECT MAX(id) FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = 1) AND kind = 'photo' GROUP BY profile_id) ORDER BY s.created_at, s.id DESC LIMIT 2, 5",
+    "SELECT t.id, t.created_at FROM (SELECT s.*, ROW_NUMBER() OVER (PARTITION BY s.profile_id ORDER BY s.id DESC) AS n FROM statuses s WHERE s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = 3)) t WHERE t.n = 1 ORDER BY t.created_at DESC, t.id",
+    "SELECT s.id, s.deleted_at, p.name FROM statuses s JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id IN (1, 2, 3, 4, 9) AND NOT EXISTS (SELECT 1 FROM statuses n WHERE n.profile_id = s.profile_id AND n.id > s.id) AND s.likes < 45 ORDER BY s.deleted_at DESC, s.id LIMIT 20",
+    "SELECT s.id, s.caption FROM statuses s WHERE s.profile_id IN (4) AND NOT EXISTS (SELECT 1 FROM statuses n WHERE n.profile_id = s.profile_id AND n.id > s.id) ORDER BY s.created_at DESC LIMIT 20",
+    "SELECT s.id, s.caption FROM statuses s JOIN (SELECT MAX(id) AS last FROM statuses WHERE profile_id IN (2, 3, 4) GROUP BY profile_id) d ON d.last = s.id ORDER BY s.created_at DESC",
 ];
 
 const EXECUTED: [(&str, &[&str]); 3] = [
@@ -191,3 +201,67 @@ const MOMENTS: [&str; 4] = [
     "SELECT id, body FROM message WHERE id IN (SELECT MAX(id) FROM message WHERE user_id IN (SELECT follower_id FROM follower WHERE user_id = 1) GROUP BY user_id) ORDER BY id DESC",
     "SELECT m.id, m.body FROM message m JOIN follower ON follower.follower_id = m.user_id WHERE follower.user_id = 1 AND NOT EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id > m.id) ORDER BY m.id DESC LIMIT 20",
 ];
+
+/// The times of messages are of every order, with equal ones among them.
+#[test]
+fn the_newest_of_each_come_in_the_order_of_their_times() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "newesttimes");
+        let (mut other, mut random) = (database.connect(), Random(83));
+        other.ok("UPDATE statuses SET created_at = '2026-01-01 10:00:00' + INTERVAL (id * 7919 MOD 3001) MINUTE");
+        for column in ["DATETIME", "TIMESTAMP(3)", "DATE"] {
+            other.ok(&format!(
+                "ALTER TABLE statuses MODIFY created_at {column} NOT NULL, MODIFY deleted_at {column} NULL"
+            ));
+            let mut twin = Twin::new(server, &proxy, &database.login());
+            twin.ok("SET time_zone = '+02:00'");
+            // Where the server orders equal times, none may be equal.
+            let last = BY_TIME.len() - 1;
+            for statement in &BY_TIME[..last] {
+                kept(&proxy, &mut twin, statement);
+            }
+            let before = proxy.counts().of("feeds_kept");
+            for turn in 0..50 {
+                change_row_image(&mut other, turn);
+                other.query(&change(&mut random, turn));
+                let author = 1 + random.below(6);
+                other.query(&match turn % 4 {
+                    0 => format!(
+                        "UPDATE statuses SET created_at = created_at + INTERVAL {turn} DAY WHERE profile_id = {author} ORDER BY id DESC LIMIT 1"
+                    ),
+                    1 => format!("DELETE FROM statuses WHERE profile_id = {author} ORDER BY id DESC LIMIT 1"),
+                    2 => format!(
+                        "UPDATE statuses SET deleted_at = IF(deleted_at IS NULL, created_at, NULL) WHERE profile_id IN (1, 2, {author}) ORDER BY id DESC LIMIT 4"
+                    ),
+                    _ => "DO 1".to_owned(),
+                });
+                // Key flags follow the server's plan, which is another for other rows.
+                for statement in BY_TIME[..last].iter().chain(&BY_TIME[..last]) {
+                    same_rows(&mut twin, statement);
+                    if turn.is_multiple_of(5) {
+                        twin.run(random.pick::<&str>(&BEHIND));
+                    }
+                }
+                let [mut direct, mut proxied] =
+                    [&mut twin.direct, &mut twin.proxied].map(|client| client.rows(BY_TIME[last]));
+                direct.sort();
+                proxied.sort();
+                assert_eq!(direct, proxied);
+            }
+            let kept = proxy.counts().of("feeds_kept") - before;
+            assert!(kept > 100, "{column}: {:?}", proxy.counts());
+        }
+        // Equal times, which the server orders.
+        other.ok("UPDATE statuses SET created_at = '2026-01-01'");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        kept(&proxy, &mut twin, BY_TIME[4]);
+        let before = proxy.counts().of("feeds_kept");
+        for _ in 0..20 {
+            twin.proxied.rows(BY_TIME[5]);
+        }
+        assert_eq!(proxy.counts().of("feeds_kept"), before);
+        for statement in BY_TIME[..4].iter().cycle().take(16) {
+            same_rows(&mut twin, statement);
+        }
+    });
+}

@@ -27,13 +27,38 @@ pub struct CountShape {
     pub function: AggregateFunction,
     /// It is shown of each author's messages, a row for each author.
     pub groups: Option<GroupRows>,
+    /// A time of each newest message, which orders these.
+    newest_time: Option<NewestTime>,
     /// The word FROM of the SELECT whose rows are counted; `None`: all messages of the authors are.
     from: Option<usize>,
     /// A message may have several rows there, which count once, or as many as edges lead to its author.
     distinct: bool,
 }
 
+/// A time of the newest message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewestTime {
+    /// Its column.
+    pub column: String,
+    /// What its values are.
+    pub kind: LargestKind,
+}
+
 impl CountShape {
+    /// What the second number of each author is, if they have one.
+    #[must_use]
+    pub fn largest_kind(&self) -> Option<LargestKind> {
+        let largest = self.function.largest().map(|largest| largest.kind);
+        largest.or(self.newest_time.as_ref().map(|time| time.kind))
+    }
+
+    pub(crate) fn with_newest_time(self, newest_time: Option<NewestTime>) -> CountShape {
+        CountShape {
+            newest_time,
+            ..self
+        }
+    }
+
     pub(crate) fn with_groups(self, groups: GroupRows) -> CountShape {
         CountShape {
             groups: Some(groups),
@@ -46,6 +71,7 @@ impl CountShape {
         CountShape {
             function,
             groups: None,
+            newest_time: None,
             from: None,
             distinct: false,
         }
@@ -234,6 +260,7 @@ pub(crate) fn count_shape(
         count: Some(CountShape {
             function,
             groups: None,
+            newest_time: None,
             from: Some(count.from),
             distinct: copies || query.distinct || !query.group.is_empty(),
         }),
@@ -373,9 +400,17 @@ impl StatementShape {
             }
             None => String::new(),
         };
-        Some(format!(
-            "SELECT {author}, {number}{largest} {rows} GROUP BY {author}"
-        ))
+        Some(match &count.newest_time {
+            None => format!("SELECT {author}, {number}{largest} {rows} GROUP BY {author}"),
+            Some(time) => {
+                let names = [&feed.message, &feed.id, &time.column];
+                let [message, id, column] = names.map(|name| quoted(name));
+                format!(
+                    "SELECT q.a, q.n, CAST(m.{column} AS CHAR) FROM (SELECT {author} AS a, {number} AS n {rows} GROUP BY {author}) q \
+                     JOIN {message} m ON m.{id} = q.n"
+                )
+            }
+        })
     }
 
     /// The statement with these authors only. It needs the rights that the whole one needs.

@@ -9,19 +9,19 @@ use std::ops::Range;
 use crate::author_groups::AuthorColumns;
 use crate::author_lists::AuthorList;
 use crate::binding::FeedStatement;
-use crate::count::{CountShape, count_shape};
+use crate::count::{CountShape, NewestTime, count_shape};
 use crate::equalities::conjuncts;
 use crate::id_list::{IdOrder, shows_joined_keys};
 use crate::query::{
-    AggregateFunction, ColumnReference, ComparisonOperator, ConditionKind, FeedSelect, Literal,
-    MessageCount, MessageSelection, NewestForm, NewestSelect, Operand, SelectCondition, SelectItem,
-    SqlIdentifier, TableReference,
+    AggregateFunction, ColumnReference, ComparisonOperator, ConditionKind, FeedSelect, LargestKind,
+    Literal, MessageCount, MessageSelection, NewestForm, NewestSelect, Operand, OrderKey,
+    SelectCondition, SelectItem, SqlIdentifier, TableReference,
 };
 use crate::refusal::NarrowingRefusal;
 use crate::row_dependencies::RowDependencies;
-use crate::schema::Schema;
+use crate::schema::{ComparisonClass, Schema};
 use crate::scope::{NameScope, ScopedColumn};
-use crate::shape::{FeedNames, StatementShape, message_column, select_shape};
+use crate::shape::{FeedNames, StatementShape, message_column, select_shape, sort_column};
 use crate::words::StatementWords;
 
 /// A statement of the newest message of each author.
@@ -31,17 +31,59 @@ pub struct NewestShape {
     pub numbers: Box<StatementShape>,
     /// The literal that has to be 1, where rows are ranked.
     rank: Option<Literal>,
-    /// The newest come first.
-    pub descending: bool,
+    /// The order of its rows.
+    pub order: NewestOrder,
     /// No condition excludes one of the newest.
     pub shows_all: bool,
 }
 
+/// The order of the newest messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewestOrder {
+    /// A time of theirs comes before the id.
+    pub by_time: Option<TimeOrder>,
+    /// By the id, downwards if this is true. `None`: the server orders messages of one time.
+    pub id_descending: Option<bool>,
+}
+
+/// An order by a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeOrder {
+    /// The latest come first.
+    pub descending: bool,
+    /// The time is shown in the session's time zone.
+    is_zoned: bool,
+}
+
 impl NewestShape {
-    /// True if its numbers are those that make it what it is.
+    /// True if its numbers are those that make it what it is, and its times sort as moments do.
     #[must_use]
     pub fn fits(&self, of: FeedStatement<'_>) -> bool {
+        let by_time = self.order.by_time.iter();
+        let mut zoned = by_time.filter(|time| time.is_zoned);
         self.rank.is_none_or(|rank| of.number(rank) == Some(1))
+            && zoned.all(|_| of.utc_offset.is_some())
+    }
+
+    fn new(
+        numbers: StatementShape,
+        rank: Option<Literal>,
+        order: (NewestOrder, Option<NewestTime>),
+        rows: &StatementShape,
+    ) -> NewestShape {
+        let (order, time) = order;
+        let zoned = order.by_time.is_some_and(|time| time.is_zoned);
+        let count = numbers.count.map(|count| count.with_newest_time(time));
+        NewestShape {
+            numbers: Box::new(StatementShape {
+                count,
+                zoned: numbers.zoned || zoned,
+                ..numbers
+            }),
+            rank,
+            order,
+            shows_all: shows_all(rows),
+        }
     }
 }
 
@@ -62,7 +104,7 @@ pub(crate) fn newest_shape(
     } = Reading::within(query, newest, message, feed)?;
     rows.selection = MessageSelection::Newest(newest.words.clone());
     rows.newest = None;
-    let (shape, descending) = rows_shape(&rows, words, feed, schema)?;
+    let (shape, order) = rows_shape(&rows, words, feed, schema)?;
     let mut literal_checks = shape.literal_checks.clone();
     literal_checks.extend_from_slice(&numbers.literal_checks);
     Ok(StatementShape {
@@ -71,12 +113,7 @@ pub(crate) fn newest_shape(
         zoned: shape.zoned || numbers.zoned,
         has_constant_subquery: shape.has_constant_subquery || numbers.has_constant_subquery,
         derived: is_derived,
-        newest: Some(NewestShape {
-            numbers: Box::new(numbers),
-            rank,
-            descending,
-            shows_all: shows_all(&shape),
-        }),
+        newest: Some(NewestShape::new(numbers, rank, order, &shape)),
         ..shape
     })
 }
@@ -96,7 +133,7 @@ pub(crate) fn unsurpassed_shape(
         && feed.key.is_none();
     let rows = is_simple.then(|| without_newer(query, feed, schema));
     let rows = rows.flatten().ok_or(NarrowingRefusal::Structure)?;
-    let (shape, descending) = rows_shape(&rows, words, feed, schema)?;
+    let (shape, order) = rows_shape(&rows, words, feed, schema)?;
     let dependencies = shape.row_dependencies.as_ref();
     let dependencies = dependencies.ok_or(NarrowingRefusal::Joins)?;
     // A bound would exclude messages that are cached without it.
@@ -118,12 +155,7 @@ pub(crate) fn unsurpassed_shape(
         ..dependencies.clone()
     };
     Ok(StatementShape {
-        newest: Some(NewestShape {
-            numbers: Box::new(numbers),
-            rank: None,
-            descending,
-            shows_all: shows_all(&shape),
-        }),
+        newest: Some(NewestShape::new(numbers, None, order, &shape)),
         row_dependencies: Some(rows),
         replaceable_list: None,
         ..shape
@@ -136,21 +168,32 @@ fn shows_all(shape: &StatementShape) -> bool {
     dependencies.is_some_and(|it| it.is_unfiltered)
 }
 
-/// The shape of the rows, which can be cached, and whether the newest come first.
+/// The shape of the rows, which can be cached, and their order.
 fn rows_shape(
     rows: &FeedSelect,
     words: &StatementWords,
     feed: &FeedNames,
     schema: &dyn Schema,
-) -> Result<(StatementShape, bool), NarrowingRefusal> {
+) -> Result<(StatementShape, (NewestOrder, Option<NewestTime>)), NarrowingRefusal> {
     // How computed columns are described depends on the plan, of which this is a part.
     if rows.items.iter().any(SelectItem::is_computed) {
         return Err(NarrowingRefusal::Structure);
     }
     let scope = NameScope::default().within(&rows.sources, schema)?;
     let id = message_column(feed, &scope, &feed.id)?;
-    let first = rows.order.first().ok_or(NarrowingRefusal::Order)?;
-    let descending = IdOrder::of(first, rows, &scope, id)? == IdOrder::Descending;
+    let (order, time) = NewestOrder::of(rows, &scope, id)?;
+    // The candidates are known, whatever their order.
+    let by_id = OrderKey {
+        column: own_column(&scope, id, feed).ok_or(NarrowingRefusal::Names)?,
+        descending: true,
+        is_extreme: false,
+        is_null: false,
+    };
+    let unordered = time.is_some().then(|| FeedSelect {
+        order: vec![by_id],
+        ..rows.clone()
+    });
+    let rows = unordered.as_ref().unwrap_or(rows);
     let (shape, _) = select_shape(rows, words, feed, &[], schema)?;
     let dependencies = shape.row_dependencies.as_ref();
     let is_cached = shape.postings.is_empty()
@@ -163,8 +206,63 @@ fn rows_shape(
         ..shape
     };
     is_cached
-        .then_some((shape, descending))
+        .then_some((shape, (order, time)))
         .ok_or(NarrowingRefusal::Joins)
+}
+
+/// The column of the message's table.
+fn own_column(
+    scope: &NameScope<'_>,
+    id: ScopedColumn,
+    feed: &FeedNames,
+) -> Option<ColumnReference> {
+    Some(scope.table(id.table)?.source.column(&feed.id))
+}
+
+impl NewestOrder {
+    /// The order by the id, or by a time of the message and maybe then by the id.
+    fn of(
+        rows: &FeedSelect,
+        scope: &NameScope<'_>,
+        id: ScopedColumn,
+    ) -> Result<(NewestOrder, Option<NewestTime>), NarrowingRefusal> {
+        let first = rows.order.first().ok_or(NarrowingRefusal::Order)?;
+        if let Ok(by_id) = IdOrder::of(first, rows, scope, id) {
+            let order = NewestOrder {
+                by_time: None,
+                id_descending: Some(by_id == IdOrder::Descending),
+            };
+            return Ok((order, None));
+        }
+        let at = sort_column(first, rows, scope)?;
+        let table = scope.table(at.table).filter(|_| at.table == id.table);
+        let column = table.and_then(|scoped| scoped.table.columns.get(at.column));
+        let column = column.filter(|column| !column.is_virtual);
+        let column = column.ok_or(NarrowingRefusal::Order)?;
+        let ComparisonClass::Moment(digits) = column.class else {
+            return Err(NarrowingRefusal::Order);
+        };
+        if first.is_extreme || first.is_null {
+            return Err(NarrowingRefusal::Order);
+        }
+        let second = rows.order.get(1);
+        let by_id = second.and_then(|second| IdOrder::of(second, rows, scope, id).ok());
+        let order = NewestOrder {
+            by_time: Some(TimeOrder {
+                descending: first.descending,
+                is_zoned: column.is_zoned,
+            }),
+            id_descending: by_id.map(|by_id| by_id == IdOrder::Descending),
+        };
+        let time = NewestTime {
+            column: column.name.clone(),
+            kind: LargestKind::Moment {
+                digits,
+                is_zoned: column.is_zoned,
+            },
+        };
+        Ok((order, Some(time)))
+    }
 }
 
 /// The shape of the newest ids, by author.

@@ -41,7 +41,8 @@ pub(super) fn cached_newest(
     };
     let reading = source.newest(request)?;
     let is_known = reading.gaps.is_none();
-    is_known.then_some((reading.ids, reading.is_complete))
+    let ids = reading.messages?.into_iter().map(|(id, _)| id).collect();
+    is_known.then_some((ids, reading.is_complete))
 }
 
 /// What is cached of a count at one moment.
@@ -64,7 +65,8 @@ struct AuthorNumbers {
 
 /// The newest messages of single authors, at one moment.
 struct NewestReading {
-    ids: Vec<u64>,
+    /// Their ids and authors, in the statement's order. `None`: the server chooses it.
+    messages: Option<Vec<(u64, u64)>>,
     /// There are no others.
     is_complete: bool,
     authors: Vec<u64>,
@@ -231,10 +233,9 @@ impl CountSource<'_> {
             numbers,
             gaps,
         } = self.numbers(lists)?.ok()?;
-        let passing = newest_numbers(&numbers).filter(|(_, number)| *number > 0);
-        let passing = passing.count();
+        let passing = numbers.iter().filter(|(_, value)| value.number > 0).count();
         Some(NewestReading {
-            ids: request.ids(newest_numbers(&numbers).map(|(_, number)| number)),
+            messages: request.messages(&numbers),
             is_complete: request.limit.is_none_or(|limit| passing <= limit),
             authors,
             gaps: (!gaps.is_complete()).then(|| Box::new(gaps)),
@@ -308,11 +309,6 @@ fn passes(lists: &KnownLists, author: u64) -> bool {
     known.all(|list| list.passes(author))
 }
 
-/// Each author, and the number above the newest message's id.
-fn newest_numbers(values: &[(u64, AuthorValue)]) -> impl Iterator<Item = (u64, u64)> + '_ {
-    values.iter().map(|(author, value)| (*author, value.number))
-}
-
 fn gaps_or_total(
     gaps: CountGaps,
     (total, each): (AuthorValue, Vec<(u64, AuthorValue)>),
@@ -372,7 +368,7 @@ impl Session {
                 generation: mark.generation(),
             };
             let Some(NewestReading {
-                ids,
+                messages,
                 is_complete,
                 authors,
                 gaps,
@@ -380,8 +376,12 @@ impl Session {
             else {
                 return Some(Err(FeedRelayReason::TooMany));
             };
+            // What is missing may tell them apart.
+            let Some(messages) = messages.or_else(|| gaps.as_ref().map(|_| Vec::new())) else {
+                return Some(Err(FeedRelayReason::Ties));
+            };
             let most = self.shared.limits.candidates;
-            if ids.len() > most {
+            if messages.len() > most {
                 return Some(Err(FeedRelayReason::TooMany));
             }
             // What the server would tell of messages whose change may not be readable yet cannot be cached.
@@ -394,12 +394,13 @@ impl Session {
                 }
                 return Some(Err(FeedRelayReason::Changed));
             }
+            let (ids, written_by) = messages.into_iter().unzip();
             let candidates = CandidateSet {
                 ids,
                 exhaustive: is_complete,
                 tied: false,
                 authors: authors.len(),
-                written_by: Vec::new(),
+                written_by,
                 author_lists: Vec::new(),
                 generation: source.generation,
                 gaps,

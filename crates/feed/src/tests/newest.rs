@@ -101,6 +101,53 @@ fn the_newest_ids_and_the_narrowed_text_are_of_the_same_messages() {
 }
 
 #[test]
+fn a_time_may_order_the_newest() {
+    let of = |order: &str| {
+        let text = format!(
+            "SELECT m.* FROM message m JOIN (SELECT MAX(id) AS last FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.last = m.id ORDER BY {order} LIMIT 9"
+        );
+        let shape = shaped(&text).unwrap_or_else(|why| panic!("{why:?}: {text}"));
+        let newest = shape.newest.unwrap();
+        let (words, _) = read(&text);
+        let numbers =
+            newest
+                .numbers
+                .count_by_author(statement(&text, &words), &feed(false), &[4, 6]);
+        let by_time = newest.order.by_time.map(|time| time.descending);
+        let away = FeedStatement {
+            utc_offset: None,
+            ..statement(&text, &words)
+        };
+        let order = (by_time, newest.order.id_descending);
+        (order, numbers.unwrap(), newest.fits(away))
+    };
+    let grouped = "SELECT message.`user_id` AS a, MAX(message.`id`) AS n FROM message WHERE message.`user_id` IN (4,6) AND (user_id IN (1, 2)) GROUP BY message.`user_id`";
+    let joined = |column: &str| {
+        format!(
+            "SELECT q.a, q.n, CAST(m.`{column}` AS CHAR) FROM ({grouped}) q JOIN `message` m ON m.`id` = q.n"
+        )
+    };
+    let created = joined("created_at");
+    let (order, numbers, fits) = of("m.created_at DESC");
+    assert_eq!(
+        (order, numbers, fits),
+        ((Some(true), None), created.clone(), true)
+    );
+    let (order, numbers, _) = of("created_at, m.id DESC");
+    assert_eq!((order, numbers), ((Some(false), Some(true)), created));
+    // Shown in the session's time zone.
+    let (order, numbers, fits) = of("m.deleted_at, id");
+    let deleted = joined("deleted_at");
+    assert_eq!(
+        (order, numbers, fits),
+        ((Some(false), Some(false)), deleted, false)
+    );
+    let (order, numbers, _) = of("m.id DESC, m.created_at");
+    assert_eq!(order, (None, Some(true)));
+    assert!(!numbers.contains("CAST"), "{numbers}");
+}
+
+#[test]
 fn other_spellings_are_read_too() {
     for text in [
         "WITH d AS (SELECT MAX(id) AS last FROM message WHERE user_id IN (1, 2) GROUP BY user_id) SELECT m.* FROM d JOIN message m ON m.id = d.last LEFT JOIN users u ON u.id = m.user_id ORDER BY m.id DESC",
@@ -129,7 +176,9 @@ fn what_is_not_the_newest_of_each_is_not_taken_for_it() {
         "SELECT m.* FROM message m LEFT JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id ORDER BY m.id DESC",
         "SELECT m.*, d.x FROM message m JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id ORDER BY m.id DESC",
         "SELECT m.* FROM message m JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id OR d.x = m.score ORDER BY m.id DESC",
-        "SELECT m.* FROM message m JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id ORDER BY m.created_at DESC",
+        "SELECT m.* FROM message m JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id ORDER BY m.score DESC",
+        "SELECT m.* FROM message m JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id JOIN users u ON u.id = m.user_id ORDER BY u.name DESC",
+        "SELECT m.* FROM message m JOIN (SELECT user_id, MAX(id) AS x FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.x = m.id ORDER BY m.created_at IS NULL",
         "SELECT m.* FROM message m JOIN tag t ON t.message_id = m.id WHERE m.id IN (SELECT MAX(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id) ORDER BY m.id DESC",
         "SELECT m.* FROM message m WHERE m.id NOT IN (SELECT MAX(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id) ORDER BY m.id DESC",
         "SELECT m.* FROM message m WHERE m.hidden = 1 OR m.id IN (SELECT MAX(id) FROM message WHERE user_id IN (1, 2) GROUP BY user_id) ORDER BY m.id DESC",

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use headwater_feed::binding::{FeedStatement, index_numbers};
 use headwater_feed::cost::AuthorCountBucket;
-use headwater_feed::count::{is_renderable, literal_text};
+use headwater_feed::count::{CountShape, is_renderable, literal_text};
 use headwater_feed::query::{AggregateFunction, LargestKind};
 use headwater_feed::template::ExecutionChoice;
 use headwater_feed::{NarrowingRefusal, Template};
@@ -518,10 +518,11 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             self.session.state.observe(rows.end());
             // An id is cached as the number above it: 0 is none.
             let above = u64::from(request.function().is_of_ids());
-            let largest = request.function().largest();
+            let count = request.template.shape.count.as_ref();
+            let largest = count.and_then(CountShape::largest_kind);
             let value = |row: ResultRow<'_>| {
                 let largest = match largest {
-                    Some(largest) => largest_number(largest.kind, row.cell(2))?,
+                    Some(kind) => largest_number(kind, row.cell(2))?,
                     None => 0,
                 };
                 let number = row.u64(1)?.checked_add(above)?;

@@ -274,7 +274,8 @@ fn largest_cell(kind: LargestKind, largest: u64) -> Option<CellValue> {
     }
 }
 
-fn directed(ordering: Ordering, descending: bool) -> Ordering {
+/// The ordering, or its reverse.
+pub(super) fn directed(ordering: Ordering, descending: bool) -> Ordering {
     match descending {
         true => ordering.reverse(),
         false => ordering,

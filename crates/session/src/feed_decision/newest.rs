@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use headwater_feed::Template;
 use headwater_feed::binding::{FeedPageRequest, FeedStatement};
+use headwater_feed::newest::NewestOrder;
 use headwater_feed::refusal::NarrowingRefusal;
 use headwater_wire::resultset::QueryReply;
 
+use super::count_request::directed;
 use super::{
-    CandidateQuery, CandidateSelection, CountGaps, FeedAction, FeedContext, FeedCountRequest,
-    FeedKnowledge, FeedRelayReason, FeedStage, FeedTransition, ServedStatement, index_range,
-    query_session,
+    AuthorValue, CandidateQuery, CandidateSelection, CountGaps, FeedAction, FeedContext,
+    FeedCountRequest, FeedKnowledge, FeedRelayReason, FeedStage, FeedTransition, ServedStatement,
+    index_range, query_session,
 };
 
 /// A request for the newest message of each author.
@@ -21,8 +23,8 @@ use super::{
 pub struct NewestRequest {
     /// The authors' numbers.
     pub numbers: Arc<FeedCountRequest>,
-    /// The newest come first.
-    pub descending: bool,
+    /// Their order.
+    pub order: NewestOrder,
     /// The most messages; `None`: all.
     pub limit: Option<usize>,
 }
@@ -38,16 +40,29 @@ pub(super) struct NewestQuery {
 const MAX_ATTEMPTS: u32 = 3;
 
 impl NewestRequest {
-    /// The newest messages, in the statement's order, of the largest number of each author: the id above, or 0.
+    /// The newest messages with their authors, in the statement's order, of what is known of each author. `None`: the server chooses their
+    /// order.
     #[must_use]
-    pub fn ids(&self, numbers: impl Iterator<Item = u64>) -> Vec<u64> {
-        let mut ids: Vec<u64> = numbers.filter_map(|number| number.checked_sub(1)).collect();
-        ids.sort_unstable();
-        if self.descending {
-            ids.reverse();
+    pub fn messages(&self, values: &[(u64, AuthorValue)]) -> Option<Vec<(u64, u64)>> {
+        let newest = |(author, value): &(u64, AuthorValue)| {
+            let time = self.order.by_time.map_or(0, |_| value.largest);
+            Some((time, value.number.checked_sub(1)?, *author))
+        };
+        let mut messages: Vec<(u64, u64, u64)> = values.iter().filter_map(newest).collect();
+        let latest_first = self.order.by_time.is_some_and(|time| time.descending);
+        let newest_first = self.order.id_descending == Some(true);
+        messages.sort_unstable_by(|one, other| {
+            let by_time = directed(one.0.cmp(&other.0), latest_first);
+            by_time.then_with(|| directed(one.1.cmp(&other.1), newest_first))
+        });
+        let mut pairs = messages.iter().zip(messages.iter().skip(1));
+        let is_tied = pairs.any(|(one, other)| one.0 == other.0);
+        if is_tied && self.order.id_descending.is_none() {
+            return None;
         }
-        ids.truncate(self.limit.unwrap_or(usize::MAX));
-        ids
+        messages.truncate(self.limit.unwrap_or(usize::MAX));
+        let each = messages.into_iter();
+        Some(each.map(|(_, id, author)| (id, author)).collect())
     }
 }
 
@@ -116,7 +131,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
         let request = NewestRequest {
             numbers: Arc::new(numbers),
-            descending: shape.descending,
+            order: shape.order,
             // Where one may be excluded, another takes its place.
             limit: shape.shows_all.then_some(wanted),
         };
