@@ -1,7 +1,7 @@
 //! The pages of a reader at a state: by the procedure, by a lookup, and of a feed.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{ModelState, ModelTable, WorldRow, name};
@@ -32,6 +32,8 @@ pub(crate) enum FeedForm {
     NewestAndCount,
     /// Each author's newest id.
     NewestOfEach,
+    /// How many messages each author has.
+    CountOfEach,
     /// Each author's newest message.
     NewestMessages,
     /// The messages with these ids.
@@ -168,6 +170,16 @@ impl FeedPage {
                 each.map(|(id, author, _)| vec![cell(author), cell(id)])
                     .collect()
             }
+            FeedForm::CountOfEach => {
+                let mut each: BTreeMap<u64, u64> = BTreeMap::new();
+                for (_, author, _) in rows {
+                    *each.entry(author).or_default() += 1;
+                }
+                let mut each: Vec<(u64, u64)> = each.into_iter().collect();
+                each.sort_by_key(|(author, count)| (Reverse(*count), *author));
+                let row = |(author, count): (u64, u64)| vec![cell(author), cell(count)];
+                each.into_iter().map(row).collect()
+            }
             FeedForm::NewestMessages => {
                 let each = newest_of_each(rows).take(FEED);
                 each.map(|row| self.message(state, row)).collect()
@@ -283,6 +295,9 @@ impl FeedPage {
             FeedForm::NewestAndCount => format!("SELECT MAX(s.id), COUNT(*) {from}"),
             FeedForm::NewestOfEach => format!(
                 "SELECT s.profile_id, MAX(s.id) AS last {from} GROUP BY s.profile_id ORDER BY last DESC"
+            ),
+            FeedForm::CountOfEach => format!(
+                "SELECT s.profile_id, COUNT(*) AS n {from} GROUP BY s.profile_id ORDER BY n DESC, s.profile_id"
             ),
             FeedForm::NewestMessages => format!(
                 "SELECT r.id, r.caption FROM statuses r WHERE r.id IN (SELECT MAX(s.id) {from} GROUP BY s.profile_id) \

@@ -15,7 +15,7 @@ const FEED: &str = "[[feed]]\nname = \"home\"\ndatabase = \"world\"\n\
     [feed.follow]\ntable = \"followers\"\nreader = \"profile_id\"\nauthor = \"following_id\"\n";
 
 /// How many kinds of statements there are besides pages.
-pub(crate) const FORMS: u64 = 8;
+pub(crate) const FORMS: u64 = 9;
 /// The steps of all apps together.
 pub(crate) const STEPS: usize = 200;
 

@@ -247,9 +247,10 @@ impl AppReader {
             FeedForm::Page => (true, true),
             FeedForm::Count | FeedForm::Unread | FeedForm::Exists => (false, true),
             FeedForm::Newest | FeedForm::NewestAndCount => (false, true),
-            FeedForm::NewestOfEach | FeedForm::NewestMessages | FeedForm::Messages(_) => {
-                (false, false)
-            }
+            FeedForm::NewestOfEach
+            | FeedForm::CountOfEach
+            | FeedForm::NewestMessages
+            | FeedForm::Messages(_) => (false, false),
         };
         let names = match self.random.one_in(2) {
             true if is_bounded => self.plan.names,
@@ -283,6 +284,7 @@ impl AppReader {
             4 => FeedForm::NewestAndCount,
             5 => FeedForm::NewestOfEach,
             6 => FeedForm::NewestMessages,
+            7 => FeedForm::CountOfEach,
             _ => {
                 let last = self.state().newest(ModelTable::Statuses);
                 let ids = (0..4).map(|_| 1 + last.saturating_sub(self.random.below(12)));
