@@ -5,12 +5,16 @@ use headwater_timeline::index::{RowKey, TableId, TimelineId};
 use crate::link::{LINK_BYTES, MAX_LINKS, RowLinks};
 use crate::{CacheKey, CachedRow, RowRecord};
 
-/// The location of a record: its segment's number, and its offset there.
+/// The location of a record: its segment's number, of [`SEGMENT_NUMBERS`] that repeat, and its offset there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RecordLocation {
-    pub(crate) segment: u32,
-    pub(crate) offset: u32,
-}
+pub(crate) struct RecordLocation(u32);
+
+/// Bits of an offset.
+const OFFSET_BITS: u32 = 18;
+/// The size of the largest segment.
+pub(crate) const MAX_SEGMENT_BYTES: usize = 1 << OFFSET_BITS;
+/// So many segments have numbers of their own.
+pub(crate) const SEGMENT_NUMBERS: u32 = 1 << (u32::BITS - OFFSET_BITS);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
@@ -21,29 +25,34 @@ pub(crate) struct RecordHeader {
     /// The record was used since it was written here.
     pub(crate) recently_used: bool,
     pub(crate) link_count: u8,
-    pub(crate) row_length: u32,
+    pub(crate) row_length: u16,
 }
 
 /// Size of a header: next, cache key, id, length, timeline, and one byte with the used flag and the number of links.
-pub(crate) const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 1 + 1;
+pub(crate) const HEADER_BYTES: usize = 4 + 8 + 8 + 2 + 1 + 1;
 /// Offset of the flags; the value of `next` for none.
 const FLAGS_OFFSET: usize = HEADER_BYTES - 1;
-const NO_LOCATION: u64 = u64::MAX;
-/// Stored instead of a length.
-const FILTERED_OUT: u32 = u32::MAX;
-const PASSES: u32 = u32::MAX - 1;
+/// No record begins at the last byte of a segment.
+const NO_LOCATION: u32 = u32::MAX;
+/// Stored instead of a length. A row with its header takes at most a fourth of a segment, which is less.
+const FILTERED_OUT: u16 = u16::MAX;
+const PASSES: u16 = u16::MAX - 1;
 
 impl RecordLocation {
-    fn to_bits(self) -> u64 {
-        u64::from(self.segment) << 32 | u64::from(self.offset)
+    pub(crate) fn new(segment: u32, offset: u32) -> RecordLocation {
+        RecordLocation(segment << OFFSET_BITS | offset)
     }
 
-    fn from_bits(number: u64) -> Option<RecordLocation> {
-        let half = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default();
-        (number != NO_LOCATION).then(|| RecordLocation {
-            segment: half(number >> 32),
-            offset: half(number),
-        })
+    pub(crate) fn segment(self) -> u32 {
+        self.0 >> OFFSET_BITS
+    }
+
+    pub(crate) fn offset(self) -> u32 {
+        self.0 & ((1 << OFFSET_BITS) - 1)
+    }
+
+    fn from_bits(number: u32) -> Option<RecordLocation> {
+        (number != NO_LOCATION).then_some(RecordLocation(number))
     }
 }
 
@@ -83,7 +92,7 @@ impl RecordHeader {
         let links = record.links.len();
         let links = u8::try_from(links).ok().filter(|_| links <= MAX_LINKS)?;
         let len = match record.row {
-            CachedRow::Row(row) => u32::try_from(row.len()).ok().filter(|len| *len < PASSES)?,
+            CachedRow::Row(row) => u16::try_from(row.len()).ok().filter(|len| *len < PASSES)?,
             CachedRow::Passes => PASSES,
             CachedRow::FilteredOut => FILTERED_OUT,
         };
@@ -104,7 +113,7 @@ impl RecordHeader {
     fn row_bytes(&self) -> usize {
         match self.row_length {
             PASSES | FILTERED_OUT => 0,
-            len => usize::try_from(len).unwrap_or(usize::MAX),
+            len => usize::from(len),
         }
     }
 }
@@ -128,7 +137,7 @@ impl RowSegment {
 
     pub(crate) fn append(&mut self, header: &RecordHeader, record: RowRecord<'_>) -> u32 {
         let offset = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
-        let next = header.next.map_or(NO_LOCATION, RecordLocation::to_bits);
+        let next = header.next.map_or(NO_LOCATION, |next| next.0);
         self.bytes.extend_from_slice(&next.to_le_bytes());
         self.bytes
             .extend_from_slice(&header.cache_key.0.to_le_bytes());
@@ -160,7 +169,7 @@ impl RowSegment {
         let (len, rest) = rest.split_first_chunk()?;
         let (table, rest) = rest.split_first()?;
         Some(RecordHeader {
-            next: RecordLocation::from_bits(u64::from_le_bytes(*next)),
+            next: RecordLocation::from_bits(u32::from_le_bytes(*next)),
             message: RowKey {
                 table: table_of(*table),
                 id: u64::from_le_bytes(*id),
@@ -168,7 +177,7 @@ impl RowSegment {
             cache_key: CacheKey(u64::from_le_bytes(*cache_key)),
             recently_used: rest.first()? & 1 == 1,
             link_count: rest.first()? >> 1,
-            row_length: u32::from_le_bytes(*len),
+            row_length: u16::from_le_bytes(*len),
         })
     }
 
@@ -204,9 +213,7 @@ impl RowSegment {
     pub(crate) fn set_next(&mut self, offset: u32, next: Option<RecordLocation>) {
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
         if let Some(bytes) = self.bytes.get_mut(at..).and_then(|it| it.first_chunk_mut()) {
-            *bytes = next
-                .map_or(NO_LOCATION, RecordLocation::to_bits)
-                .to_le_bytes();
+            *bytes = next.map_or(NO_LOCATION, |next| next.0).to_le_bytes();
         }
     }
 

@@ -7,18 +7,22 @@ use hashbrown::HashTable;
 use headwater_timeline::index::{RowKey, TableId};
 
 use crate::link::{RowLink, RowLinks};
-use crate::segment::{RecordHeader, RecordLocation, RowSegment, record_bytes};
+use crate::segment::{
+    MAX_SEGMENT_BYTES, RecordHeader, RecordLocation, RowSegment, SEGMENT_NUMBERS, record_bytes,
+};
 use crate::{CacheKey, CachedRow, RowRecord};
 
 /// Minimum and maximum size of a segment; number of segments in a shard, if it is not too small.
-const SEGMENT_BYTES: (usize, usize) = (2 * 1024, 256 * 1024);
+const SEGMENT_BYTES: (usize, usize) = (2 * 1024, MAX_SEGMENT_BYTES);
 const SEGMENTS: usize = 16;
 /// A row that takes more than this part of a segment is not cached.
 const MAX_ROW_FRACTION: usize = 4;
 /// How many cache keys of a message are cached; the oldest is evicted.
 const MAX_KEYS_PER_MESSAGE: usize = 16;
-/// Bytes of the hash table per message: an entry has 8 bytes and one more, and at worst every other entry is empty.
-const HEAD_BYTES: usize = 18;
+/// Bytes of the hash table per message: an entry has 4 bytes and one more, and at worst every other entry is empty.
+const HEAD_BYTES: usize = 10;
+/// Most segments of a shard: one more is there for a moment.
+const MAX_SEGMENTS: usize = SEGMENT_NUMBERS as usize - 2;
 
 /// A row that is copied because its segment is evicted.
 enum RetainedRow {
@@ -61,11 +65,11 @@ impl CacheShard {
     pub(crate) fn new(memory_bytes: usize) -> CacheShard {
         let (least, most) = SEGMENT_BYTES;
         let segment_bytes = (memory_bytes / SEGMENTS).clamp(least, most);
-        // One seventh is for the hash table.
-        let for_rows = memory_bytes / 7 * 6;
+        // One tenth is for the hash table.
+        let for_rows = memory_bytes / 10 * 9;
         CacheShard {
             segment_bytes,
-            max_segments: (for_rows / segment_bytes).max(1),
+            max_segments: (for_rows / segment_bytes).clamp(1, MAX_SEGMENTS),
             segments: VecDeque::new(),
             first_segment: 0,
             heads: HashTable::new(),
@@ -131,9 +135,9 @@ impl CacheShard {
             let header = self.header(location)?;
             if header.cache_key == cache_key {
                 if !header.recently_used {
-                    self.segment_mut(location)?.mark_used(location.offset);
+                    self.segment_mut(location)?.mark_used(location.offset());
                 }
-                return self.segment(location)?.row_at(location.offset);
+                return self.segment(location)?.row_at(location.offset());
             }
             at = header.next;
         }
@@ -188,10 +192,7 @@ impl CacheShard {
         let mut saved = 0;
         let mut next = self.segments.front().and_then(RowSegment::first_offset);
         while let Some(offset) = next {
-            let location = RecordLocation {
-                segment: number,
-                offset,
-            };
+            let location = RecordLocation::new(number, offset);
             let Some(header) = self.header(location) else {
                 break;
             };
@@ -266,7 +267,7 @@ impl CacheShard {
             return;
         }
         let offset = last.append(&RecordHeader { next, ..header }, record);
-        let location = RecordLocation { segment, offset };
+        let location = RecordLocation::new(segment, offset);
         let (segments, first) = (&self.segments, self.first_segment);
         let is_its = |at: &RecordLocation| is_record_of(segments, first, *at, header.message);
         if let Some(head) = self.heads.find_mut(hash, is_its) {
@@ -295,7 +296,7 @@ impl CacheShard {
             match (before, header.next) {
                 (Some(before), next) => {
                     if let Some(segment) = self.segment_mut(before) {
-                        segment.set_next(before.offset, next);
+                        segment.set_next(before.offset(), next);
                     }
                 }
                 (None, Some(next)) => {
@@ -322,7 +323,7 @@ impl CacheShard {
         if let Some(last) = at
             && let Some(segment) = self.segment_mut(last)
         {
-            segment.set_next(last.offset, None);
+            segment.set_next(last.offset(), None);
         }
     }
 
@@ -341,7 +342,7 @@ impl CacheShard {
     }
 
     fn segment_mut(&mut self, location: RecordLocation) -> Option<&mut RowSegment> {
-        let index = usize::try_from(location.segment.wrapping_sub(self.first_segment)).ok()?;
+        let index = segment_index(self.first_segment, location)?;
         self.segments.get_mut(index)
     }
 }
@@ -351,8 +352,12 @@ fn segment(
     first: u32,
     location: RecordLocation,
 ) -> Option<&RowSegment> {
-    let index = usize::try_from(location.segment.wrapping_sub(first)).ok()?;
-    segments.get(index)
+    segments.get(segment_index(first, location)?)
+}
+
+/// The position of a record's segment behind the first one.
+fn segment_index(first: u32, location: RecordLocation) -> Option<usize> {
+    usize::try_from(location.segment().wrapping_sub(first) % SEGMENT_NUMBERS).ok()
 }
 
 fn header(
@@ -360,7 +365,7 @@ fn header(
     first: u32,
     location: RecordLocation,
 ) -> Option<RecordHeader> {
-    segment(segments, first, location)?.header(location.offset)
+    segment(segments, first, location)?.header(location.offset())
 }
 
 fn is_record_of(
