@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::counts::{change, change_row_image, prepare_on_both, run_twice};
+use super::counts::{change, change_row_image, prepare_on_both, run_after_losses, run_twice};
 use super::id_lists::app_with_ties;
 use super::kept::kept;
 use super::rules::{BEHIND, app};
@@ -80,22 +80,13 @@ fn groups_are_the_servers_whatever_changes_between_them() {
         let counts = proxy.counts();
         let kept = counts.of("feeds_kept") - before.of("feeds_kept");
         assert!(kept > 200, "{counts:?}");
-        for statement in [
-            "ALTER TABLE statuses ADD COLUMN extra INT NULL",
-            "DELETE FROM statuses WHERE profile_id IN (1, 2)",
-            "TRUNCATE TABLE statuses",
-        ] {
-            other.ok(statement);
-            for statement in STATEMENTS.iter().chain(&STATEMENTS) {
-                twin.run(statement);
-            }
-        }
+        run_after_losses(&mut twin, &mut other, &STATEMENTS);
     });
 }
 
 /// Compares rows in any order.
 #[track_caller]
-fn same(twin: &mut Twin, statement: &str) {
+pub(super) fn same_in_any_order(twin: &mut Twin, statement: &str) {
     let mut direct = twin.direct.rows(statement);
     let mut proxied = twin.proxied.rows(statement);
     direct.sort();
@@ -114,7 +105,7 @@ fn the_feed_orders_what_the_server_would() {
             let before = proxy.counts().of("feeds_kept");
             let (begun, deadline) = (Instant::now(), patience());
             while proxy.counts().of("feeds_kept") == before {
-                same(&mut twin, statement);
+                same_in_any_order(&mut twin, statement);
                 assert!(
                     Instant::now() < deadline,
                     "never kept: {statement}: {:?}",
@@ -126,7 +117,7 @@ fn the_feed_orders_what_the_server_would() {
         for turn in 0..60 {
             other.query(&change(&mut random, turn));
             for statement in TIED.iter().chain(&TIED) {
-                same(&mut twin, statement);
+                same_in_any_order(&mut twin, statement);
             }
         }
     });
@@ -144,11 +135,11 @@ fn the_server_orders_what_nobody_else_does() {
             let sampled = || proxy.counts().of("feeds_learned");
             let before = sampled();
             wait_until("a sample", || {
-                same(&mut twin, statement);
+                same_in_any_order(&mut twin, statement);
                 sampled() > before
             });
             for _ in 0..20 {
-                same(&mut twin, statement);
+                same_in_any_order(&mut twin, statement);
             }
         }
         assert_eq!(proxy.counts().of("feeds_kept"), 0, "{:?}", proxy.counts());

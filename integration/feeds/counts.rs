@@ -148,6 +148,20 @@ pub(super) fn run_twice(
     }
 }
 
+/// Runs each statement twice after each of some changes that cost all that is known of the messages.
+pub(super) fn run_after_losses(twin: &mut Twin, writer: &mut WireClient, statements: &[&str]) {
+    for loss in [
+        "ALTER TABLE statuses ADD COLUMN extra INT NULL",
+        "DELETE FROM statuses WHERE profile_id IN (1, 2)",
+        "TRUNCATE TABLE statuses",
+    ] {
+        writer.ok(loss);
+        for statement in statements.iter().chain(statements) {
+            twin.run(statement);
+        }
+    }
+}
+
 pub(super) fn change_row_image(writer: &mut WireClient, turn: u64) {
     if turn.is_multiple_of(30) {
         let image = ["FULL", "MINIMAL", "NOBLOB"][(turn / 30 % 3) as usize];

@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::counts::{change, change_row_image, classic, prepare_on_both, run_twice};
+use super::author_groups::same_in_any_order;
+use super::counts::{
+    change, change_row_image, classic, prepare_on_both, run_after_losses, run_twice,
+};
 use super::kept::{kept, same_rows};
 use super::linear::checks;
 use super::rules::{BEHIND, app};
@@ -86,16 +89,7 @@ fn the_newest_of_each_is_the_servers_whatever_changes_between_them() {
         let counts = proxy.counts();
         let kept = counts.of("feeds_kept") - before.of("feeds_kept");
         assert!(kept > 300, "{counts:?}");
-        for statement in [
-            "ALTER TABLE statuses ADD COLUMN extra INT NULL",
-            "DELETE FROM statuses WHERE profile_id IN (1, 2)",
-            "TRUNCATE TABLE statuses",
-        ] {
-            other.ok(statement);
-            for statement in STATEMENTS.iter().chain(&STATEMENTS) {
-                twin.run(statement);
-            }
-        }
+        run_after_losses(&mut twin, &mut other, &STATEMENTS);
     });
 }
 
@@ -242,11 +236,7 @@ fn the_newest_of_each_come_in_the_order_of_their_times() {
                         twin.run(random.pick::<&str>(&BEHIND));
                     }
                 }
-                let [mut direct, mut proxied] =
-                    [&mut twin.direct, &mut twin.proxied].map(|client| client.rows(BY_TIME[last]));
-                direct.sort();
-                proxied.sort();
-                assert_eq!(direct, proxied);
+                same_in_any_order(&mut twin, BY_TIME[last]);
             }
             let kept = proxy.counts().of("feeds_kept") - before;
             assert!(kept > 100, "{column}: {:?}", proxy.counts());

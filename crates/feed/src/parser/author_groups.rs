@@ -1,7 +1,7 @@
 //! A SELECT with a row for each author: `SELECT author, COUNT(*), MAX(id) ... GROUP BY author`, with or without an order and a limit.
 
 use super::word_reader::WordReader;
-use crate::query::{AuthorGroups, FeedSelect, GroupItem, GroupOperand};
+use crate::query::{AuthorGroups, ColumnReference, FeedSelect, GroupItem, GroupOperand};
 use crate::refusal::NarrowingRefusal;
 
 impl WordReader<'_> {
@@ -18,13 +18,7 @@ impl WordReader<'_> {
         if items.iter().all(is_column) {
             return Err(NarrowingRefusal::Structure);
         }
-        let from = self.position();
-        self.expect_keyword("FROM")?;
-        let rows = self.tables_and_filter()?;
-        let author = match self.group()?.as_slice() {
-            [author] => author.clone(),
-            _ => return Err(NarrowingRefusal::Grouped),
-        };
+        let (from, rows, author) = self.grouped_rows()?;
         let mut order = Vec::new();
         if self.take_keyword("ORDER") {
             self.expect_keyword("BY")?;
@@ -48,6 +42,19 @@ impl WordReader<'_> {
             })),
             ..rows
         })
+    }
+
+    /// `FROM ... WHERE ... GROUP BY author`: the word FROM, what follows it, and the author.
+    pub(super) fn grouped_rows(
+        &mut self,
+    ) -> Result<(usize, FeedSelect, ColumnReference), NarrowingRefusal> {
+        let from = self.position();
+        self.expect_keyword("FROM")?;
+        let rows = self.tables_and_filter()?;
+        match self.group()?.as_slice() {
+            [author] => Ok((from, rows, author.clone())),
+            _ => Err(NarrowingRefusal::Grouped),
+        }
     }
 
     /// A column, `COUNT(*)`, `COUNT(column)` or `MAX(column)`.

@@ -149,13 +149,7 @@ impl WordReader<'_> {
                 None => Ok((is_newest, reader.column_alias()?)),
             }
         })?;
-        let from = self.position();
-        self.expect_keyword("FROM")?;
-        let rows = self.tables_and_filter()?;
-        let author = match self.group()?.as_slice() {
-            [author] => author.clone(),
-            _ => return Err(NarrowingRefusal::Grouped),
-        };
+        let (from, rows, author) = self.grouped_rows()?;
         Ok(NewestSelect {
             rows: FeedSelect {
                 // What it shows besides the id is to be what it groups by.
