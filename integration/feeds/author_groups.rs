@@ -9,6 +9,7 @@ use super::rules::{BEHIND, app};
 use crate::kit::random::Random;
 use crate::kit::servers::on_each_server;
 use crate::kit::twin::Twin;
+use crate::kit::wire_client::Param;
 use crate::kit::{patience, pause_since, wait_until};
 
 /// Their order is theirs.
@@ -143,5 +144,35 @@ fn the_server_orders_what_nobody_else_does() {
             }
         }
         assert_eq!(proxy.counts().of("feeds_kept"), 0, "{:?}", proxy.counts());
+    });
+}
+
+/// A fault that was found: MariaDB describes columns of an author in an integer otherwise than of one in a string.
+#[test]
+fn columns_are_the_servers_for_parameters_of_each_type() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "grouptypes");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let texts = [
+            "SELECT s.profile_id AS id, COUNT(*) AS c FROM statuses s WHERE s.profile_id = ? GROUP BY s.profile_id ORDER BY s.profile_id",
+            "SELECT profile_id, COUNT(*) AS n, MAX(id) FROM statuses WHERE profile_id = ? GROUP BY profile_id ORDER BY n",
+        ];
+        for text in texts {
+            let statement = twin.prepare(text);
+            let number = |author: u64| Param::new(8, 0, &author.to_le_bytes());
+            let string = |author: u64| Param::text(Some(&author.to_string()));
+            for kind in [&number as &dyn Fn(u64) -> Param, &string, &number, &string] {
+                let before = proxy.counts().of("feeds_kept");
+                let begun = Instant::now();
+                let mut executed = 0;
+                // Where the server's plan is another for these, none may be kept.
+                while proxy.counts().of("feeds_kept") < before + 4 && executed < 40 {
+                    executed += 1;
+                    twin.execute_with(statement, &[kind(1 + executed % 5)], 0, true);
+                    pause_since(begun);
+                }
+            }
+            assert!(proxy.counts().of("feeds_kept") > 0, "{:?}", proxy.counts());
+        }
     });
 }

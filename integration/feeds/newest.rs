@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use headwater_lab::private_server::ServerKind;
+
 use super::author_groups::same_in_any_order;
 use super::counts::{
     change, change_row_image, classic, prepare_on_both, run_after_losses, run_twice,
@@ -16,6 +18,7 @@ use crate::kit::quota::Quota;
 use crate::kit::random::Random;
 use crate::kit::servers::{on_each_quiet_server, on_each_server};
 use crate::kit::twin::Twin;
+use crate::kit::wait_until;
 use crate::kit::wire_client::WireClient;
 use crate::memory::world::World;
 
@@ -46,6 +49,8 @@ const BY_TIME: [&str; 6] = [
     "SELECT s.id, s.caption FROM statuses s WHERE s.profile_id IN (4) AND NOT EXISTS (SELECT 1 FROM statuses n WHERE n.profile_id = s.profile_id AND n.id > s.id) ORDER BY s.created_at DESC LIMIT 20",
     "SELECT s.id, s.caption FROM statuses s JOIN (SELECT MAX(id) AS last FROM statuses WHERE profile_id IN (2, 3, 4) GROUP BY profile_id) d ON d.last = s.id ORDER BY s.created_at DESC",
 ];
+
+const WITH_A_STRING: &str = "SELECT s.*, 'aa' AS x FROM statuses s JOIN (SELECT profile_id, MAX(id) AS last FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5, 6, 7) GROUP BY profile_id) d ON d.last = s.id ORDER BY s.created_at DESC, s.id DESC LIMIT 4";
 
 const EXECUTED: [(&str, &[&str]); 3] = [
     (
@@ -253,5 +258,39 @@ fn the_newest_of_each_come_in_the_order_of_their_times() {
         for statement in BY_TIME[..4].iter().cycle().take(16) {
             same_rows(&mut twin, statement);
         }
+    });
+}
+
+/// A fault that was found: MySQL warns of a date that is none where it sorts by it, whether its row is shown or not.
+#[test]
+fn warnings_of_times_that_are_none_are_the_servers() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "newestnodates");
+        let mut other = database.connect();
+        other.ok("SET sql_mode = 'ALLOW_INVALID_DATES'");
+        other.ok("ALTER TABLE statuses MODIFY created_at DATETIME(3) NULL");
+        other.ok("UPDATE statuses SET created_at = '2026-01-01 10:00:00' + INTERVAL (id * 7919 MOD 3001) MINUTE");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        kept(&proxy, &mut twin, WITH_A_STRING);
+        let mut warned = 0;
+        for (author, date) in [(3, "0000-00-00"), (2, "2026-02-31"), (4, "2026-00-10")] {
+            other.ok(&format!(
+                "UPDATE statuses SET created_at = '{date}' WHERE profile_id = {author} ORDER BY id DESC LIMIT 1"
+            ));
+            let changed = || proxy.counts().of("feeds_relayed[changed_meanwhile]");
+            wait_until("the change is readable", || {
+                let before = changed();
+                same_rows(&mut twin, WITH_A_STRING);
+                changed() == before
+            });
+            for _ in 0..6 {
+                same_rows(&mut twin, WITH_A_STRING);
+                let [direct, proxied] = [&mut twin.direct, &mut twin.proxied]
+                    .map(|client| client.rows("SHOW WARNINGS"));
+                warned += direct.len();
+                assert_eq!(direct, proxied);
+            }
+        }
+        assert!(warned > 0 || server.kind() == ServerKind::Mariadb);
     });
 }

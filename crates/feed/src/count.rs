@@ -52,6 +52,12 @@ impl CountShape {
         largest.or(self.newest_time.as_ref().map(|time| time.kind))
     }
 
+    /// True if a time of each newest message orders these.
+    #[must_use]
+    pub fn has_newest_time(&self) -> bool {
+        self.newest_time.is_some()
+    }
+
     pub(crate) fn with_newest_time(self, newest_time: Option<NewestTime>) -> CountShape {
         CountShape {
             newest_time,

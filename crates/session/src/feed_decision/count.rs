@@ -21,7 +21,7 @@ use headwater_rows::template::{CacheKeyTable, ResultEnvelope};
 use headwater_rows::{CacheKey, CachedRow, RowCache, RowLink};
 use headwater_sql::quoted;
 use headwater_timeline::KeyType;
-use headwater_timeline::datetime::MAX_FRACTION_DIGITS;
+use headwater_timeline::datetime::{DatetimeValue, MAX_FRACTION_DIGITS};
 use headwater_timeline::index::{KeyedMessage, MessageRange, RowKey, TableId, TimelineId};
 use headwater_wire::reply::ReplyOutcome;
 use headwater_wire::reply::layout::ResultSetParts;
@@ -264,6 +264,9 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
         let scope = scope.filter(|_| is_renderable(statement));
         let scope = scope.ok_or(NarrowingRefusal::Count)?;
         let lists = &dependencies.lists[..];
+        let mut parameter_types = statement.types.to_vec();
+        parameter_types.sort_unstable();
+        parameter_types.dedup();
         let count = template.shape.count.as_ref();
         let groups = count.and_then(|count| count.groups.as_ref());
         Ok(FeedCountRequest {
@@ -273,6 +276,7 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             copies: lists.iter().position(|list| list.copies),
             window: None,
             binary: self.executed.is_some(),
+            parameter_types,
             part: match groups {
                 Some(groups) => groups.part(statement).ok_or(NarrowingRefusal::Limit)?,
                 None => (0, u64::MAX),
@@ -520,8 +524,13 @@ impl<K: FeedKnowledge> FeedContext<'_, K> {
             let above = u64::from(request.function().is_of_ids());
             let count = request.template.shape.count.as_ref();
             let largest = count.and_then(CountShape::largest_kind);
+            let orders = count.is_some_and(CountShape::has_newest_time);
             let value = |row: ResultRow<'_>| {
                 let largest = match largest {
+                    // The server may warn of a date that is none where it sorts by it.
+                    Some(_) if orders && row.cell(2).is_some_and(|text| !is_date(text)) => {
+                        return None;
+                    }
                     Some(kind) => largest_number(kind, row.cell(2))?,
                     None => 0,
                 };
@@ -670,6 +679,11 @@ fn largest_number(kind: LargestKind, value: Option<&[u8]>) -> Option<u64> {
             .checked_add(1),
         LargestKind::Moment { .. } => KeyType::Datetime(MAX_FRACTION_DIGITS).encode_text(text),
     }
+}
+
+fn is_date(text: &[u8]) -> bool {
+    let moment = DatetimeValue::parse(text, MAX_FRACTION_DIGITS);
+    moment.is_some_and(|moment| moment.day_number().is_some())
 }
 
 /// True where counts whose numbers are missing take little more than the server's own.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use headwater_feed::Template;
 use headwater_feed::author_groups::{GroupColumn, GroupRows};
+use headwater_feed::binding::ParameterType;
 use headwater_feed::cost::AuthorCountBucket;
 use headwater_feed::query::{AggregateFunction, LargestColumns, LargestKind, LargestValue};
 use headwater_rows::CacheKey;
@@ -34,6 +35,8 @@ pub struct FeedCountRequest {
     pub window: Option<CountedWindow>,
     /// The reply is one to an execution.
     pub(super) binary: bool,
+    /// The types of an execution's parameters, each once: by them the server may plan otherwise, and describe columns so.
+    pub(super) parameter_types: Vec<ParameterType>,
     /// OFFSET and LIMIT.
     pub(super) part: (u64, u64),
     /// What the status flags of its reply say of transactions.
@@ -77,6 +80,7 @@ impl FeedCountRequest {
         transaction_status: u16,
     ) -> Vec<u8> {
         let mut key = self.key_in(unit, generation);
+        key.extend(self.parameter_types.iter().flatten());
         if transaction_status != status::AUTOCOMMIT {
             key.extend_from_slice(&transaction_status.to_le_bytes());
         }
