@@ -24,8 +24,8 @@ pub struct GroupRows {
     pub columns: Vec<GroupColumn>,
     /// What they are sorted by, and whether that is descending.
     pub order: Vec<(GroupColumn, bool)>,
-    /// The feed, not the server, orders rows that this leaves equal: by author, as the last column.
-    pub orders_ties: bool,
+    /// Their order is known: this tells all authors apart, or the feed orders what it leaves equal, by author as the last column.
+    pub is_ordered: bool,
     /// The word of LIMIT's number.
     limit: Option<usize>,
     /// The word of OFFSET's number.
@@ -118,10 +118,20 @@ pub(crate) fn author_groups_shape(
         dependencies
     });
     let count = numbers.count.map(|count| {
+        let is_of_ids = count
+            .largest_kind()
+            .is_none_or(|kind| kind == LargestKind::Id);
+        // No two authors have one newest message.
+        let tells_apart = |(by, _): &(GroupColumn, bool)| match by {
+            GroupColumn::Author => true,
+            GroupColumn::Count => false,
+            GroupColumn::Largest => is_of_ids,
+        };
+        let is_ordered = feed.ties == TieOrder::Id || order.iter().any(tells_apart);
         count.with_groups(GroupRows {
             columns,
             order,
-            orders_ties: feed.ties == TieOrder::Id,
+            is_ordered,
             limit: query.limit,
             offset: query.offset,
         })

@@ -205,7 +205,7 @@ impl FeedCountRequest {
 
     /// True if the statement or the feed says in which order the rows come.
     pub(super) fn knows_order(&self, counted: &CountTotal) -> bool {
-        let Some(groups) = self.groups().filter(|groups| !groups.orders_ties) else {
+        let Some(groups) = self.groups().filter(|groups| !groups.is_ordered) else {
             return true;
         };
         let each = self.sorted_groups(groups, counted);
