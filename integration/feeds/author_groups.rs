@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use super::counts::{change, change_row_image, prepare_on_both, run_after_losses, run_twice};
+use super::counts::{change, compare_whatever_changes};
 use super::id_lists::app_with_ties;
-use super::kept::kept;
-use super::rules::{BEHIND, app};
+use super::rules::app;
 use crate::kit::random::Random;
 use crate::kit::servers::on_each_server;
 use crate::kit::twin::Twin;
@@ -13,7 +12,7 @@ use crate::kit::wire_client::Param;
 use crate::kit::{patience, pause_since, wait_until};
 
 /// Their order is theirs.
-const STATEMENTS: [&str; 10] = [
+const STATEMENTS: [&str; 11] = [
     "SELECT profile_id, COUNT(*) FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) GROUP BY profile_id ORDER BY profile_id",
     "SELECT profile_id, MAX(id) AS id FROM statuses WHERE profile_id IN (1, 2, 3) GROUP BY profile_id ORDER BY id DESC",
     "SELECT COUNT(*) AS count_all, `statuses`.`profile_id` AS statuses_profile_id FROM `statuses` WHERE `statuses`.`profile_id` IN (2, 3, 4) AND `statuses`.`kind` = 'photo' GROUP BY `statuses`.`profile_id` ORDER BY `statuses`.`profile_id` DESC",
@@ -24,6 +23,8 @@ const STATEMENTS: [&str; 10] = [
     "SELECT COUNT(*) FROM statuses WHERE profile_id IN (5, 6, 7) AND visibility = 'public' GROUP BY profile_id ORDER BY profile_id",
     "SELECT profile_id, COUNT(*) AS n FROM statuses WHERE profile_id IN (77777, 88888) GROUP BY profile_id ORDER BY n DESC, profile_id",
     "SELECT s.profile_id, COUNT(*) FROM statuses s WHERE s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = 1) AND s.profile_id NOT IN (SELECT blocked_id FROM blocks WHERE profile_id = 1) GROUP BY s.profile_id ORDER BY s.profile_id ASC",
+    // One author has one order.
+    "SELECT profile_id, COUNT(*) FROM statuses WHERE profile_id IN (4) GROUP BY profile_id",
 ];
 
 const EXECUTED: [(&str, &[&str]); 3] = [
@@ -53,46 +54,21 @@ const TIED: [&str; 5] = [
 #[test]
 fn groups_are_the_servers_whatever_changes_between_them() {
     on_each_server(|server| {
-        let (database, proxy) = app(server, "groups");
-        let mut twin = Twin::new(server, &proxy, &database.login());
-        let (mut other, mut random) = (database.connect(), Random(71));
-        for statement in STATEMENTS {
-            kept(&proxy, &mut twin, statement);
-        }
-        let prepared = prepare_on_both(&mut twin, &EXECUTED);
-        let before = proxy.counts();
-        for turn in 0..80 {
-            change_row_image(&mut other, turn);
-            other.query(&change(&mut random, turn));
-            other.query(match turn % 5 {
-                0 => "UPDATE statuses SET deleted_at = '2026-05-05 05:05:05' WHERE profile_id IN (2, 6) ORDER BY id DESC LIMIT 3",
-                1 => "DELETE FROM statuses WHERE profile_id = 5",
-                2 => "INSERT INTO statuses (profile_id, caption, kind, visibility, likes, created_at) SELECT 5, 'x', 'photo', 'public', 30, '2026-07-07 07:07:07' FROM followers LIMIT 2",
-                _ => "DO 1",
-            });
-            let all = (&STATEMENTS[..], &prepared[..]);
-            run_twice(&mut twin, all, &BEHIND, (&mut random, turn));
-            for statement in TIED {
-                // With one author there is one order.
-                let of_one = statement.replace("(1, 2, 3, 4, 5)", "(4)");
-                twin.run(if of_one == statement { "DO 1" } else { &of_one });
-            }
-        }
-        let counts = proxy.counts();
-        let kept = counts.of("feeds_kept") - before.of("feeds_kept");
-        assert!(kept > 200, "{counts:?}");
-        run_after_losses(&mut twin, &mut other, &STATEMENTS);
+        let kept = compare_whatever_changes(
+            server,
+            ("groups", 71),
+            (&STATEMENTS, &EXECUTED),
+            |writer, turn| {
+                writer.ok(match turn % 5 {
+                    0 => "UPDATE statuses SET deleted_at = '2026-05-05 05:05:05' WHERE profile_id IN (2, 6) ORDER BY id DESC LIMIT 3",
+                    1 => "DELETE FROM statuses WHERE profile_id = 5",
+                    2 => "INSERT INTO statuses (id, profile_id, caption, kind, visibility, likes, created_at) SELECT MAX(id) + 1, 5, 'x', 'photo', 'public', 30, '2026-07-07 07:07:07' FROM statuses",
+                    _ => "DO 1",
+                });
+            },
+        );
+        assert!(kept > 200, "{kept}");
     });
-}
-
-/// Compares rows in any order.
-#[track_caller]
-pub(super) fn same_in_any_order(twin: &mut Twin, statement: &str) {
-    let mut direct = twin.direct.rows(statement);
-    let mut proxied = twin.proxied.rows(statement);
-    direct.sort();
-    proxied.sort();
-    assert_eq!(direct, proxied, "{statement}");
 }
 
 /// Rows that ORDER BY leaves equal come by author, where the feed says so; each is the server's.
@@ -106,7 +82,7 @@ fn the_feed_orders_what_the_server_would() {
             let before = proxy.counts().of("feeds_kept");
             let (begun, deadline) = (Instant::now(), patience());
             while proxy.counts().of("feeds_kept") == before {
-                same_in_any_order(&mut twin, statement);
+                twin.run_unordered(statement);
                 assert!(
                     Instant::now() < deadline,
                     "never kept: {statement}: {:?}",
@@ -118,7 +94,7 @@ fn the_feed_orders_what_the_server_would() {
         for turn in 0..60 {
             other.query(&change(&mut random, turn));
             for statement in TIED.iter().chain(&TIED) {
-                same_in_any_order(&mut twin, statement);
+                twin.run_unordered(statement);
             }
         }
     });
@@ -136,11 +112,11 @@ fn the_server_orders_what_nobody_else_does() {
             let sampled = || proxy.counts().of("feeds_learned");
             let before = sampled();
             wait_until("a sample", || {
-                same_in_any_order(&mut twin, statement);
+                twin.run_unordered(statement);
                 sampled() > before
             });
             for _ in 0..20 {
-                same_in_any_order(&mut twin, statement);
+                twin.run_unordered(statement);
             }
         }
         assert_eq!(proxy.counts().of("feeds_kept"), 0, "{:?}", proxy.counts());

@@ -15,7 +15,7 @@ use crate::kit::database::Database;
 use crate::kit::proxy::{Counts, Proxy};
 use crate::kit::quota::Quota;
 use crate::kit::random::Random;
-use crate::kit::servers::{on_each_quiet_server, on_each_server};
+use crate::kit::servers::{Server, on_each_quiet_server, on_each_server};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::WireClient;
 use crate::memory::world::World;
@@ -148,8 +148,30 @@ pub(super) fn run_twice(
     }
 }
 
-/// Runs each statement twice after each of some changes that cost all that is known of the messages.
-pub(super) fn run_after_losses(twin: &mut Twin, writer: &mut WireClient, statements: &[&str]) {
+/// Compares statements and executions after each of many changes, [`change`] and one of the story's own, and after changes that cost all
+/// that is known. Returns how often cached rows answered.
+pub(super) fn compare_whatever_changes(
+    server: &'static Server,
+    (story, seed): (&str, u64),
+    (statements, executed): (&[&str], &[(&'static str, &'static [&'static str])]),
+    mut own_change: impl FnMut(&mut WireClient, u64),
+) -> u64 {
+    let (database, proxy) = app(server, story);
+    let mut twin = Twin::new(server, &proxy, &database.login());
+    let (mut writer, mut random) = (database.connect(), Random(seed));
+    for statement in statements {
+        kept(&proxy, &mut twin, statement);
+    }
+    let prepared = prepare_on_both(&mut twin, executed);
+    let before = proxy.counts().of("feeds_kept");
+    for turn in 0..80 {
+        change_row_image(&mut writer, turn);
+        writer.query(&change(&mut random, turn));
+        own_change(&mut writer, turn);
+        let all = (statements, &prepared[..]);
+        run_twice(&mut twin, all, &BEHIND, (&mut random, turn));
+    }
+    let kept = proxy.counts().of("feeds_kept") - before;
     for loss in [
         "ALTER TABLE statuses ADD COLUMN extra INT NULL",
         "DELETE FROM statuses WHERE profile_id IN (1, 2)",
@@ -160,6 +182,7 @@ pub(super) fn run_after_losses(twin: &mut Twin, writer: &mut WireClient, stateme
             twin.run(statement);
         }
     }
+    kept
 }
 
 pub(super) fn change_row_image(writer: &mut WireClient, turn: u64) {

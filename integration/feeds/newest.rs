@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use headwater_lab::private_server::ServerKind;
 
-use super::author_groups::same_in_any_order;
-use super::counts::{
-    change, change_row_image, classic, prepare_on_both, run_after_losses, run_twice,
-};
+use super::counts::{change, change_row_image, classic, compare_whatever_changes};
 use super::kept::{kept, same_rows};
 use super::linear::checks;
 use super::rules::{BEHIND, app};
@@ -70,31 +67,21 @@ const EXECUTED: [(&str, &[&str]); 3] = [
 #[test]
 fn the_newest_of_each_is_the_servers_whatever_changes_between_them() {
     on_each_server(|server| {
-        let (database, proxy) = app(server, "newest");
-        let mut twin = Twin::new(server, &proxy, &database.login());
-        let (mut other, mut random) = (database.connect(), Random(53));
-        for statement in STATEMENTS {
-            kept(&proxy, &mut twin, statement);
-        }
-        let prepared = prepare_on_both(&mut twin, &EXECUTED);
-        let before = proxy.counts();
-        for turn in 0..80 {
-            change_row_image(&mut other, turn);
-            other.query(&change(&mut random, turn));
-            // What is newest goes, moves, or changes.
-            other.ok(match turn % 6 {
-                0 => "DELETE FROM statuses WHERE profile_id = 3 ORDER BY id DESC LIMIT 1",
-                1 => "UPDATE statuses SET profile_id = 2 WHERE profile_id = 4 ORDER BY id DESC LIMIT 1",
-                2 => "UPDATE statuses SET visibility = IF(visibility = 'public', 'private', 'public') WHERE profile_id IN (1, 2) ORDER BY id DESC LIMIT 2",
-                _ => "DO 1",
-            });
-            let all = (&STATEMENTS[..], &prepared[..]);
-            run_twice(&mut twin, all, &BEHIND, (&mut random, turn));
-        }
-        let counts = proxy.counts();
-        let kept = counts.of("feeds_kept") - before.of("feeds_kept");
-        assert!(kept > 300, "{counts:?}");
-        run_after_losses(&mut twin, &mut other, &STATEMENTS);
+        let kept = compare_whatever_changes(
+            server,
+            ("newest", 53),
+            (&STATEMENTS, &EXECUTED),
+            |writer, turn| {
+                // What is newest goes, moves, or changes.
+                writer.ok(match turn % 6 {
+                    0 => "DELETE FROM statuses WHERE profile_id = 3 ORDER BY id DESC LIMIT 1",
+                    1 => "UPDATE statuses SET profile_id = 2 WHERE profile_id = 4 ORDER BY id DESC LIMIT 1",
+                    2 => "UPDATE statuses SET visibility = IF(visibility = 'public', 'private', 'public') WHERE profile_id IN (1, 2) ORDER BY id DESC LIMIT 2",
+                    _ => "DO 1",
+                });
+            },
+        );
+        assert!(kept > 300, "{kept}");
     });
 }
 
@@ -241,7 +228,7 @@ fn the_newest_of_each_come_in_the_order_of_their_times() {
                         twin.run(random.pick::<&str>(&BEHIND));
                     }
                 }
-                same_in_any_order(&mut twin, BY_TIME[last]);
+                twin.run_unordered(BY_TIME[last]);
             }
             let kept = proxy.counts().of("feeds_kept") - before;
             assert!(kept > 100, "{column}: {:?}", proxy.counts());

@@ -174,26 +174,20 @@ impl GroupReading<'_> {
         let name = &column.name.text;
         let mut tables = self.authors.scope.innermost_tables().iter();
         let is_of_table = tables.any(|scoped| scoped.table.column_position(name).is_some());
-        match self.aliased(column) {
-            Some([item]) if !is_of_table => self.column(item) == Ok(GroupColumn::Author),
+        match self.aliased(column).as_slice() {
+            [item] if !is_of_table => self.column(item) == Ok(GroupColumn::Author),
             _ => self.authors.contains(column),
         }
     }
 
-    /// The items that have this alias. `None`: there is none.
-    fn aliased(&self, column: &ColumnReference) -> Option<&[GroupItem]> {
+    /// The items that have this alias.
+    fn aliased(&self, column: &ColumnReference) -> Vec<&GroupItem> {
         let has_name = |item: &&GroupItem| {
             let alias = item.alias.as_ref();
             column.qualifier.is_empty()
                 && alias.is_some_and(|alias| alias.text.eq_ignore_ascii_case(&column.name.text))
         };
-        let items = &self.groups.items;
-        let first = items.iter().position(|item| has_name(&item))?;
-        let count = items.iter().filter(has_name).count();
-        match count {
-            1 => items.get(first..=first),
-            _ => Some(items),
-        }
+        self.groups.items.iter().filter(has_name).collect()
     }
 
     /// What a key of ORDER BY sorts by, which takes a name for an alias first.
@@ -203,10 +197,10 @@ impl GroupReading<'_> {
             items.any(|item| self.column(item) == Ok(column))
         };
         match operand {
-            GroupOperand::Column(column) => match self.aliased(column) {
-                Some([item]) => self.column(item).ok(),
-                Some(_) => None,
-                None => self.authors.contains(column).then_some(GroupColumn::Author),
+            GroupOperand::Column(column) => match self.aliased(column).as_slice() {
+                [item] => self.column(item).ok(),
+                [_, ..] => None,
+                [] => self.authors.contains(column).then_some(GroupColumn::Author),
             },
             GroupOperand::Count(column) => {
                 let counts_rows = column.as_ref().is_none_or(|column| self.is_id(column));

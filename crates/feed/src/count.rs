@@ -83,25 +83,27 @@ impl CountShape {
         }
     }
 
-    /// True if its numbers are those that make it what it is.
+    /// True if its numbers are those that make it what it is, and its times sort as moments do.
     fn fits(&self, of: FeedStatement<'_>) -> bool {
         let number = |at: usize| of.number(Literal::Number(at));
-        let mut groups = self.groups.iter();
-        groups.all(|groups| groups.part(of).is_some())
-            && match self.function {
-                AggregateFunction::Count | AggregateFunction::Newest => true,
-                AggregateFunction::Exists { limit } => {
-                    limit.is_none_or(|at| number(at).is_some_and(|most| most > 0))
-                }
-                AggregateFunction::AnyRow { shown, limit } => {
-                    number(shown) == Some(1) && number(limit) == Some(1)
-                }
-                // Where clocks change, dates do not sort as moments do.
-                AggregateFunction::Largest(LargestValue { kind, .. }) => match kind {
-                    LargestKind::Moment { is_zoned, .. } => !is_zoned || of.utc_offset.is_some(),
-                    LargestKind::Id => true,
-                },
+        let has_part = |groups: &GroupRows| groups.part(of).is_some();
+        // Where clocks change, dates do not sort as moments do.
+        let is_sorted = match self.largest_kind() {
+            Some(LargestKind::Moment { is_zoned, .. }) => !is_zoned || of.utc_offset.is_some(),
+            Some(LargestKind::Id) | None => true,
+        };
+        let has_its_numbers = match self.function {
+            AggregateFunction::Exists { limit } => {
+                limit.is_none_or(|at| number(at).is_some_and(|most| most > 0))
             }
+            AggregateFunction::AnyRow { shown, limit } => {
+                number(shown) == Some(1) && number(limit) == Some(1)
+            }
+            AggregateFunction::Count
+            | AggregateFunction::Newest
+            | AggregateFunction::Largest(_) => true,
+        };
+        is_sorted && has_its_numbers && self.groups.as_ref().is_none_or(has_part)
     }
 }
 
@@ -231,13 +233,7 @@ pub(crate) fn count_shape(
         page.items = vec![SelectItem::Operand(Operand::Column(id.clone()), None)];
     }
     let key = feed.key.iter().map(|key| message.column(key));
-    let descending = |column| OrderKey {
-        column,
-        descending: true,
-        is_extreme: false,
-        is_null: false,
-    };
-    page.order = key.chain([id]).map(descending).collect();
+    page.order = key.chain([id]).map(OrderKey::descending).collect();
     let (mut shape, _) = select_shape(&page, words, feed, &[], schema)?;
     let mut copies = false;
     // Only a count depends on how often an edge is there.

@@ -40,46 +40,28 @@ pub struct NewestShape {
 /// The order of the newest messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewestOrder {
-    /// A time of theirs comes before the id.
-    pub by_time: Option<TimeOrder>,
+    /// A time of theirs comes before the id: the latest first if this is true.
+    pub time_descending: Option<bool>,
     /// By the id, downwards if this is true. `None`: the server orders messages of one time.
     pub id_descending: Option<bool>,
 }
 
-/// An order by a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeOrder {
-    /// The latest come first.
-    pub descending: bool,
-    /// The time is shown in the session's time zone.
-    is_zoned: bool,
-}
-
 impl NewestShape {
-    /// True if its numbers are those that make it what it is, and its times sort as moments do.
+    /// True if its numbers are those that make it what it is.
     #[must_use]
     pub fn fits(&self, of: FeedStatement<'_>) -> bool {
-        let by_time = self.order.by_time.iter();
-        let mut zoned = by_time.filter(|time| time.is_zoned);
         self.rank.is_none_or(|rank| of.number(rank) == Some(1))
-            && zoned.all(|_| of.utc_offset.is_some())
     }
 
     fn new(
         numbers: StatementShape,
         rank: Option<Literal>,
-        order: (NewestOrder, Option<NewestTime>),
+        (order, time): (NewestOrder, Option<NewestTime>),
         rows: &StatementShape,
     ) -> NewestShape {
-        let (order, time) = order;
-        let zoned = order.by_time.is_some_and(|time| time.is_zoned);
         let count = numbers.count.map(|count| count.with_newest_time(time));
         NewestShape {
-            numbers: Box::new(StatementShape {
-                count,
-                zoned: numbers.zoned || zoned,
-                ..numbers
-            }),
+            numbers: Box::new(StatementShape { count, ..numbers }),
             rank,
             order,
             shows_all: shows_all(rows),
@@ -182,17 +164,18 @@ fn rows_shape(
     let scope = NameScope::default().within(&rows.sources, schema)?;
     let id = message_column(feed, &scope, &feed.id)?;
     let (order, time) = NewestOrder::of(rows, &scope, id)?;
-    // The candidates are known, whatever their order.
-    let by_id = OrderKey {
-        column: own_column(&scope, id, feed).ok_or(NarrowingRefusal::Names)?,
-        descending: true,
-        is_extreme: false,
-        is_null: false,
+    let unordered = match &time {
+        None => None,
+        // The candidates are known, whatever their order.
+        Some(_) => {
+            let message = scope.table(id.table).ok_or(NarrowingRefusal::Names)?;
+            let by_id = OrderKey::descending(message.source.column(&feed.id));
+            Some(FeedSelect {
+                order: vec![by_id],
+                ..rows.clone()
+            })
+        }
     };
-    let unordered = time.is_some().then(|| FeedSelect {
-        order: vec![by_id],
-        ..rows.clone()
-    });
     let rows = unordered.as_ref().unwrap_or(rows);
     let (shape, _) = select_shape(rows, words, feed, &[], schema)?;
     let dependencies = shape.row_dependencies.as_ref();
@@ -210,15 +193,6 @@ fn rows_shape(
         .ok_or(NarrowingRefusal::Joins)
 }
 
-/// The column of the message's table.
-fn own_column(
-    scope: &NameScope<'_>,
-    id: ScopedColumn,
-    feed: &FeedNames,
-) -> Option<ColumnReference> {
-    Some(scope.table(id.table)?.source.column(&feed.id))
-}
-
 impl NewestOrder {
     /// The order by the id, or by a time of the message and maybe then by the id.
     fn of(
@@ -229,7 +203,7 @@ impl NewestOrder {
         let first = rows.order.first().ok_or(NarrowingRefusal::Order)?;
         if let Ok(by_id) = IdOrder::of(first, rows, scope, id) {
             let order = NewestOrder {
-                by_time: None,
+                time_descending: None,
                 id_descending: Some(by_id == IdOrder::Descending),
             };
             return Ok((order, None));
@@ -248,10 +222,7 @@ impl NewestOrder {
         let second = rows.order.get(1);
         let by_id = second.and_then(|second| IdOrder::of(second, rows, scope, id).ok());
         let order = NewestOrder {
-            by_time: Some(TimeOrder {
-                descending: first.descending,
-                is_zoned: column.is_zoned,
-            }),
+            time_descending: Some(first.descending),
             id_descending: by_id.map(|by_id| by_id == IdOrder::Descending),
         };
         let time = NewestTime {

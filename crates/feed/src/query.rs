@@ -230,6 +230,18 @@ impl MessageCount {
     }
 }
 
+impl OrderKey {
+    /// `column DESC`.
+    pub(crate) fn descending(column: ColumnReference) -> OrderKey {
+        OrderKey {
+            column,
+            descending: true,
+            is_extreme: false,
+            is_null: false,
+        }
+    }
+}
+
 /// The names of a derived table's columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedNames {

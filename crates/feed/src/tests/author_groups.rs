@@ -1,22 +1,14 @@
 //! Statements with a row for each author.
 
-use super::{app, feed, read};
+use super::{feed, read, shaped, statement};
 use crate::author_groups::{GroupColumn, GroupRows};
-use crate::binding::FeedStatement;
 use crate::count::CountShape;
 use crate::query::{AggregateFunction, LargestColumns, LargestKind};
-use crate::refusal::NarrowingRefusal;
-use crate::shape::{StatementShape, shape};
 
 use GroupColumn::{Author, Count, Largest};
 
-fn shaped(text: &str) -> Result<StatementShape, NarrowingRefusal> {
-    let (words, query) = read(text);
-    shape(&query?, &words, &feed(false), &app())
-}
-
 fn groups(text: &str) -> (CountShape, GroupRows) {
-    let shape = shaped(text).unwrap_or_else(|why| panic!("{why:?}: {text}"));
+    let shape = shaped(text, false).unwrap_or_else(|why| panic!("{why:?}: {text}"));
     let count = shape.count.unwrap();
     let groups = count.groups.clone();
     (count, groups.unwrap_or_else(|| panic!("no groups: {text}")))
@@ -122,16 +114,11 @@ fn the_numbers_are_those_of_single_authors() {
         };
         assert_eq!(is, function, "{text}");
         let (words, _) = read(text);
-        let statement = FeedStatement {
-            text: text.as_bytes(),
-            words: &words,
-            parameters: &[],
-            types: &[],
-            utc_offset: Some(0),
-        };
-        let by_author = shaped(text)
-            .unwrap()
-            .count_by_author(statement, &feed(false), &[4, 6]);
+        let statement = statement(text, &words);
+        let by_author =
+            shaped(text, false)
+                .unwrap()
+                .count_by_author(statement, &feed(false), &[4, 6]);
         assert_eq!(by_author.as_deref(), Some(query), "{text}");
         assert_eq!(rows.part(statement), Some((0, 9)));
     }
@@ -162,7 +149,7 @@ fn other_groups_and_orders_are_not_taken_for_these() {
         "SELECT user_id, COUNT(*) FROM message GROUP BY user_id",
         "SELECT m.user_id, COUNT(*) FROM message m JOIN tag t ON t.message_id = m.id WHERE m.user_id IN (1, 2) GROUP BY m.user_id",
     ] {
-        let shape = shaped(text);
+        let shape = shaped(text, false);
         assert!(shape.is_err(), "{text}: {shape:?}");
     }
 }

@@ -15,6 +15,7 @@ mod shapes;
 mod values;
 
 use crate::authors::FollowNames;
+use crate::binding::FeedStatement;
 use crate::definition::TieOrder;
 use crate::parser::parse;
 use crate::query::FeedSelect;
@@ -134,4 +135,15 @@ fn read(text: &str) -> (StatementWords, Result<FeedSelect, NarrowingRefusal>) {
 pub(crate) fn shaped(text: &str, by_time: bool) -> Result<StatementShape, NarrowingRefusal> {
     let (words, query) = read(text);
     shape(&query?, &words, &feed(by_time), &app())
+}
+
+/// A statement without parameters.
+fn statement<'a>(text: &'a str, words: &'a StatementWords) -> FeedStatement<'a> {
+    FeedStatement {
+        text: text.as_bytes(),
+        words,
+        parameters: &[],
+        types: &[],
+        utc_offset: Some(0),
+    }
 }

@@ -1,7 +1,7 @@
 //! Pages of a UNION, and pages within another SELECT.
 
-use super::{app, feed, read};
-use crate::binding::{FeedColumnTypes, FeedStatement};
+use super::{app, feed, read, statement};
+use crate::binding::FeedColumnTypes;
 use crate::definition::TieOrder;
 use crate::narrowed_text::{CandidateCondition, NarrowingForm};
 use crate::refusal::NarrowingRefusal;
@@ -183,13 +183,7 @@ fn a_select_of_a_union_has_a_whole_page_and_the_widest_bound() {
             has_follow_copies: false,
             has_mixed_signs: false,
         };
-        let statement = FeedStatement {
-            text: text.as_bytes(),
-            words: &words,
-            parameters: &[],
-            types: &[],
-            utc_offset: Some(0),
-        };
+        let statement = statement(&text, &words);
         shaped(&text, &by_time()).unwrap().bind(statement, types)
     };
     let (early, late) = (

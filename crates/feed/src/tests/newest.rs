@@ -2,52 +2,36 @@
 
 use headwater_timeline::IntegerColumnType;
 
-use super::{app, feed, read};
+use super::{feed, read, shaped, statement};
 use crate::binding::{FeedColumnTypes, FeedStatement};
 use crate::narrowed_text::{CandidateCondition, NarrowingForm};
-use crate::refusal::NarrowingRefusal;
-use crate::shape::{StatementShape, shape};
-use crate::words::StatementWords;
 
-fn shaped(text: &str) -> Result<StatementShape, NarrowingRefusal> {
-    let (words, query) = read(text);
-    shape(&query?, &words, &feed(false), &app())
-}
-
-/// The statement, without parameters.
-fn statement<'a>(text: &'a str, words: &'a StatementWords) -> FeedStatement<'a> {
-    FeedStatement {
-        text: text.as_bytes(),
-        words,
-        parameters: &[],
-        types: &[],
-        utc_offset: Some(0),
+fn types() -> FeedColumnTypes {
+    let unsigned = IntegerColumnType {
+        bits: 32,
+        signed: false,
+    };
+    FeedColumnTypes {
+        id: unsigned,
+        author: unsigned,
+        key: None,
+        has_follow_copies: false,
+        has_mixed_signs: false,
     }
 }
 
 /// The query for the newest ids of authors, and the text that is narrowed to some ids.
 fn queries(text: &str) -> (String, String) {
-    let shape = shaped(text).unwrap_or_else(|why| panic!("{why:?}: {text}"));
+    let shape = shaped(text, false).unwrap_or_else(|why| panic!("{why:?}: {text}"));
     let newest = shape
         .newest
         .as_ref()
         .unwrap_or_else(|| panic!("not of the newest: {text}"));
     let (words, _) = read(text);
     let statement = statement(text, &words);
-    let unsigned = IntegerColumnType {
-        bits: 32,
-        signed: false,
-    };
-    let types = FeedColumnTypes {
-        id: unsigned,
-        author: unsigned,
-        key: None,
-        has_follow_copies: false,
-        has_mixed_signs: false,
-    };
     assert!(newest.fits(statement));
-    newest.numbers.bind_count(statement, types).unwrap();
-    shape.bind(statement, types).unwrap();
+    newest.numbers.bind_count(statement, types()).unwrap();
+    shape.bind(statement, types()).unwrap();
     let numbers = newest
         .numbers
         .count_by_author(statement, &feed(false), &[4, 6]);
@@ -106,20 +90,21 @@ fn a_time_may_order_the_newest() {
         let text = format!(
             "SELECT m.* FROM message m JOIN (SELECT MAX(id) AS last FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d ON d.last = m.id ORDER BY {order} LIMIT 9"
         );
-        let shape = shaped(&text).unwrap_or_else(|why| panic!("{why:?}: {text}"));
+        let shape = shaped(&text, false).unwrap_or_else(|why| panic!("{why:?}: {text}"));
         let newest = shape.newest.unwrap();
         let (words, _) = read(&text);
         let numbers =
             newest
                 .numbers
                 .count_by_author(statement(&text, &words), &feed(false), &[4, 6]);
-        let by_time = newest.order.by_time.map(|time| time.descending);
+        let time = newest.order.time_descending;
         let away = FeedStatement {
             utc_offset: None,
             ..statement(&text, &words)
         };
-        let order = (by_time, newest.order.id_descending);
-        (order, numbers.unwrap(), newest.fits(away))
+        let order = (time, newest.order.id_descending);
+        let fits = newest.fits(away) && newest.numbers.bind_count(away, types()).is_ok();
+        (order, numbers.unwrap(), fits)
     };
     let grouped = "SELECT message.`user_id` AS a, MAX(message.`id`) AS n FROM message WHERE message.`user_id` IN (4,6) AND (user_id IN (1, 2)) GROUP BY message.`user_id`";
     let joined = |column: &str| {
@@ -155,7 +140,7 @@ fn other_spellings_are_read_too() {
         "SELECT m.id FROM (SELECT MAX(id) AS last FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d INNER JOIN message m ON d.last = m.id WHERE m.hidden = 0 ORDER BY m.id",
         "SELECT id FROM message WHERE id IN (SELECT d.last FROM (SELECT MAX(id) AS last FROM message WHERE user_id IN (1, 2) GROUP BY user_id) d) ORDER BY id DESC",
     ] {
-        assert!(shaped(text).unwrap().newest.is_some(), "{text}");
+        assert!(shaped(text, false).unwrap().newest.is_some(), "{text}");
     }
 }
 
@@ -188,7 +173,7 @@ fn what_is_not_the_newest_of_each_is_not_taken_for_it() {
         "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY id DESC) rn FROM message WHERE user_id IN (1, 2)) t WHERE rn < 3 ORDER BY id DESC",
         "SELECT * FROM (SELECT m.id, m.body AS hidden, ROW_NUMBER() OVER (PARTITION BY m.user_id ORDER BY m.id DESC) rn FROM message m WHERE m.user_id IN (1, 2)) t WHERE rn = 1 ORDER BY id DESC",
     ] {
-        assert!(shaped(text).is_err(), "{text}");
+        assert!(shaped(text, false).is_err(), "{text}");
     }
     for text in [
         "m.user_id IN (1, 2) AND NOT EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id >= m.id)",
@@ -199,7 +184,7 @@ fn what_is_not_the_newest_of_each_is_not_taken_for_it() {
         "m.user_id IN (1, 2) AND (m.hidden = 1 OR NOT EXISTS (SELECT 1 FROM message n WHERE n.user_id = m.user_id AND n.id > m.id))",
     ] {
         let text = format!("SELECT m.id FROM message m WHERE {text} ORDER BY m.id DESC LIMIT 9");
-        let shape = shaped(&text);
+        let shape = shaped(&text, false);
         assert!(shape.is_ok_and(|shape| shape.newest.is_none()), "{text}");
     }
 }

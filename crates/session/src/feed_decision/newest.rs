@@ -45,11 +45,11 @@ impl NewestRequest {
     #[must_use]
     pub fn messages(&self, values: &[(u64, AuthorValue)]) -> Option<Vec<(u64, u64)>> {
         let newest = |(author, value): &(u64, AuthorValue)| {
-            let time = self.order.by_time.map_or(0, |_| value.largest);
+            let time = self.order.time_descending.map_or(0, |_| value.largest);
             Some((time, value.number.checked_sub(1)?, *author))
         };
         let mut messages: Vec<(u64, u64, u64)> = values.iter().filter_map(newest).collect();
-        let latest_first = self.order.by_time.is_some_and(|time| time.descending);
+        let latest_first = self.order.time_descending == Some(true);
         let newest_first = self.order.id_descending == Some(true);
         messages.sort_unstable_by(|one, other| {
             let by_time = directed(one.0.cmp(&other.0), latest_first);
