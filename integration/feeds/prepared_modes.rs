@@ -1,13 +1,14 @@
 //! Statements that were prepared under settings other than the present ones: servers retain some of these, and read others anew.
 
-use super::app::{SMALL, settings_in};
-use super::narrowed::narrowed;
+use super::app::{SMALL, settings};
+use super::narrowed::{narrowed, until_risen};
 use super::rules::{LISTED, app};
-use super::served::served;
-use crate::kit::database::Database;
+use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::{on_each_server, on_servers_of_its_own};
 use crate::kit::twin::Twin;
+use crate::kit::wire_client::WireClient;
+use crate::memory::prepare;
 
 /// Statements that may mean something else under other settings.
 const TEXTS: [&str; 5] = [
@@ -114,41 +115,48 @@ fn an_empty_string_that_was_null_stays_null() {
 
 /// A bug that was found: behind a statement that the server executed between PREPARE and the first execution, no page ordered by a
 /// TIMESTAMP was served for the rest of the session.
+///
+/// A stored function concerns all sessions of its server.
 #[test]
 fn stored_code_before_the_first_execution_counts_where_a_moment_is_compared() {
-    on_each_server(|server| {
-        let database = Database::empty(server, "feedmoments");
-        let mut root = database.connect();
-        SMALL.make(&mut root, &mut Random(5));
-        root.ok("SET time_zone = '+00:00'");
-        root.ok("ALTER TABLE statuses ADD COLUMN seen_at TIMESTAMP NOT NULL DEFAULT '2026-01-01', ADD INDEX (profile_id, seen_at, id)");
-        root.ok("UPDATE statuses SET seen_at = '2026-01-01 08:00:00' + INTERVAL id MINUTE");
-        root.ok("CREATE FUNCTION moved() RETURNS INT DETERMINISTIC BEGIN SET time_zone = '+02:00'; RETURN 1; END");
-        let settings = settings_in(&database);
-        let settings = settings.replace("order = [\"id\"]", "order = [\"seen_at\", \"id\"]");
-        let proxy = served(server, &database, "home", &settings);
-        let page = |bound: &str| {
-            format!(
-                "SELECT id, seen_at FROM statuses WHERE profile_id IN (1, 2, 3, 4) {bound} ORDER BY seen_at DESC, id DESC LIMIT 5"
-            )
-        };
-        let (newest, older) = (page(""), page("AND seen_at <= '2026-01-01 13:00:00'"));
-        for (text, is_answered) in [(newest, true), (older, false)] {
-            narrowed(&proxy, &mut proxy.login(&database.login()), &text);
-            let mut twin = Twin::new(server, &proxy, &database.login());
-            twin.ok("SET time_zone = '+00:00'");
-            let statement = twin.prepare(&text);
-            twin.run("SELECT moved()");
-            let before = proxy.counts().feeds_answered();
-            for _ in 0..6 {
-                twin.execute(statement, &[]);
+    on_servers_of_its_own(
+        |_| &["--log-bin-trust-function-creators=1"],
+        |server| {
+            let login = prepare(server.addr());
+            let mut root = WireClient::login(server.addr(), &login);
+            SMALL.make(&mut root, &mut Random(5));
+            for statement in [
+                "SET time_zone = '+00:00'",
+                "ALTER TABLE statuses ADD COLUMN seen_at TIMESTAMP NOT NULL DEFAULT '2026-01-01', ADD INDEX (profile_id, seen_at, id)",
+                "UPDATE statuses SET seen_at = '2026-01-01 08:00:00' + INTERVAL id MINUTE",
+                "CREATE FUNCTION moved() RETURNS INT DETERMINISTIC BEGIN SET time_zone = '+02:00'; RETURN 1; END",
+            ] {
+                root.ok(statement);
             }
-            let counts = proxy.counts();
-            assert_eq!(
-                counts.feeds_answered() > before,
-                is_answered,
-                "{text}: {counts:?}"
-            );
-        }
-    });
+            let settings = settings().replace("order = [\"id\"]", "order = [\"seen_at\", \"id\"]");
+            let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
+            proxy.wait_for_log("feed home in database tl: served");
+            let page = |bound: &str| {
+                format!(
+                    "SELECT id, seen_at FROM statuses WHERE profile_id IN (1, 2, 3, 4) {bound} ORDER BY seen_at DESC, id DESC LIMIT 5"
+                )
+            };
+            let (newest, older) = (page(""), page("AND seen_at <= '2026-01-01 13:00:00'"));
+            let relayed = |counts: &Counts| counts.of("feeds_relayed[execution]");
+            for (text, count) in [
+                (newest, &Counts::feeds_answered as &dyn Fn(&Counts) -> u64),
+                (older, &relayed),
+            ] {
+                narrowed(&proxy, &mut proxy.login(&login), &text);
+                let direct = WireClient::login(server.addr(), &login);
+                let mut twin = Twin::between(direct, proxy.login(&login));
+                twin.ok("SET time_zone = '+00:00'");
+                let statement = twin.prepare(&text);
+                twin.run("SELECT moved()");
+                until_risen(&proxy, &format!("counted: {text}"), count, || {
+                    twin.execute(statement, &[]);
+                });
+            }
+        },
+    );
 }
