@@ -87,7 +87,7 @@ mutants:
 WORLDS = 20000
 soak:
 	@setup/all.sh servers haproxy
-	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot memory::kept_linear memory::failover::nothing memory::drift memory::crash many::balanced::what feeds::linear feeds::moved feeds::transactions feeds::kept_joined::no_name feeds::kept_lists::no_edge clusters::group::no clusters::galera::no
+	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot memory::kept_linear memory::failover::nothing memory::drift memory::crash many::balanced::what feeds::linear feeds::moved feeds::transactions feeds::kept_joined::no_name feeds::kept_lists::no_edge feeds::counts::a_count feeds::counts::a_readers feeds::counts::no_count feeds::newest::nothing clusters::group::no clusters::galera::no
 	HEADWATER_FEEDS=20000 HEADWATER_TEXTS=50000 HEADWATER_CALLS=50000 $(CARGO) test --locked --test integration -- --nocapture differential::calls_leave feeds::differential feeds::keys feeds::alike feeds::described feeds::several feeds::named feeds::prepared::executions_are feeds::nested feeds::postings
 	HEADWATER_APPS=475 $(CARGO) test --locked --test integration -- --nocapture feeds::apps
 	HEADWATER_PLANS=5000000 $(CARGO) test --locked --release --package headwater-feed --lib -- --nocapture fuzzing::plans

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use headwater_lab::private_server::ServerKind;
 
-use super::scene::{ANEW, AUTHORS, GOES_ON, READERS, Scene, forget_the_past, options, rows};
+use super::scene::{ANEW, AUTHORS, GOES_ON, READERS, Scene, count, forget_the_past, options, rows};
 use crate::kit::how_many;
 use crate::kit::patience;
 use crate::kit::random::Random;
@@ -230,7 +230,7 @@ fn write_until_the_end(server: SocketAddr, login: &Login, number: u64, calm: &At
     }
 }
 
-/// Reads pages until the server is gone.
+/// Reads pages and counts until the server is gone.
 fn read_until_the_end(proxy: SocketAddr, login: &Login, number: u64) {
     let mut random = Random(1_000 + number);
     let Ok(Ok(mut client)) = WireClient::try_login(proxy, login) else {
@@ -238,7 +238,11 @@ fn read_until_the_end(proxy: SocketAddr, login: &Login, number: u64) {
     };
     loop {
         let reader = 1 + random.below(READERS);
-        let texts = [format!("CALL fetch_timeline_ids({reader})"), rows(reader)];
+        let texts = [
+            format!("CALL fetch_timeline_ids({reader})"),
+            rows(reader),
+            count(reader),
+        ];
         if texts.iter().any(|text| client.query_reply(text).is_err()) {
             return;
         }

@@ -230,7 +230,7 @@ impl<'a> Scene<'a> {
                 let own = page(&mut client, reader);
                 let theirs = page(&mut direct, reader);
                 assert_eq!(own, theirs, "reader {reader}: {}", self.proxy.log());
-                for statement in [rows(reader), named(reader)] {
+                for statement in [rows(reader), named(reader), count(reader)] {
                     let [own, theirs] =
                         [&mut client, &mut direct].map(|client| client.rows(&statement));
                     assert_eq!(own, theirs, "reader {reader}: {}", self.proxy.log());
@@ -278,6 +278,14 @@ pub(super) fn named(reader: u64) -> String {
         "SELECT message.id, body, name FROM message JOIN follower ON message.user_id = follower.follower_id \
          JOIN user_names ON user_names.id = message.user_id \
          WHERE follower.user_id = {reader} ORDER BY message.id DESC LIMIT 20"
+    )
+}
+
+/// The number of a reader's messages that a filter passes.
+pub(super) fn count(reader: u64) -> String {
+    format!(
+        "SELECT COUNT(*) FROM message JOIN follower ON message.user_id = follower.follower_id \
+         WHERE follower.user_id = {reader} AND body <> 'hidden'"
     )
 }
 

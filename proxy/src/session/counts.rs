@@ -476,12 +476,13 @@ impl Session {
                     CountReading::Total(counted)
                 }
                 CountReading::Total(..) => {
-                    let proves =
-                        binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
+                    let need = self.take_proof_need(&binlog);
                     let read = || source.read();
-                    let reading = binlog.read_consistently(&timeline, &identity, proves, read);
+                    let reading =
+                        binlog.read_consistently(&timeline, &identity, need.is_open, read);
                     let reading = reading.await?;
-                    self.confirm_no_functions(proves).then_some(reading)?
+                    self.confirm_no_functions(need.is_needed)
+                        .then_some(reading)?
                 }
                 reading => reading,
             };

@@ -137,6 +137,7 @@ impl Session {
         let mut count_scope: Option<CountScope> = None;
         let mut proof = None;
         let mut input = FeedInput::Begin;
+        self.forget_early_proof();
         loop {
             let Some(commands) = self.machine.commands() else {
                 return Ok(FeedOutcome::LoginPending);
@@ -165,7 +166,11 @@ impl Session {
                 FeedAction::Query(_) if explains && decision.is_querying_counts() => {
                     return Ok(FeedOutcome::Narrowed);
                 }
+                FeedAction::Query(ask) if decision.is_querying_settings() => {
+                    FeedInput::Answers(self.query_settings_beside_proof(&ask).await?)
+                }
                 FeedAction::Query(ask) => {
+                    self.forget_early_proof();
                     FeedInput::Answers(self.run_internal_queries(&ask).await?)
                 }
                 FeedAction::Candidates(request) => {

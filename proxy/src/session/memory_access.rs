@@ -237,8 +237,7 @@ impl Session {
                 ..
             } => {
                 let binlog = self.shared.binlog.clone()?;
-                let proves =
-                    binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
+                let proves = self.must_prove(&binlog);
                 let page = (request.reader, request.bound, request.n);
                 let page = binlog.page(timeline, Some(&server), page, proves, *residency);
                 let page = page.await?;
@@ -478,7 +477,8 @@ impl Session {
             let front = (frame.head_packets.clone(), frame.sequence);
             rows.page(of, listed_ids, named.is_complete, part, front)
         };
-        let proves = binlog.must_prove(self.server_was_queried) || self.assumes_no_functions();
+        let need = self.take_proof_need(&binlog);
+        let proves = need.is_open;
         let front = || (frame.head_packets.clone(), frame.sequence);
         let page = match &request.candidates.selection {
             CandidateSelection::Ids(ids) => {
@@ -501,7 +501,8 @@ impl Session {
                 page.await?
             }
         };
-        self.confirm_no_functions(proves).then(|| page_reply(page))
+        self.confirm_no_functions(need.is_needed)
+            .then(|| page_reply(page))
     }
 
     /// Caches the rows of an answer that was proved.

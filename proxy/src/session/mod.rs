@@ -8,6 +8,7 @@ pub mod current_generation;
 mod decision_driver;
 mod drain;
 mod driver;
+mod early_proof;
 mod execution;
 mod feed_statements;
 mod flush_execution;

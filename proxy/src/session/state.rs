@@ -146,6 +146,8 @@ pub struct Session {
     pub(super) long_row_mode: LongRowMode,
     /// The server was sent something since the last page from memory.
     pub(super) server_was_queried: bool,
+    /// The stream's number of a proof that succeeded after the waiting statement arrived.
+    pub(super) early_proof: Option<u64>,
     /// Count of created functions when the first statement since the last proof relied on the server having none.
     pub(super) trusted_function_count: u64,
     /// The last call was answered from memory.
@@ -225,6 +227,7 @@ impl Session {
             stall: ClientStall::default(),
             long_row_mode: LongRowMode::Read,
             server_was_queried: true,
+            early_proof: None,
             trusted_function_count: 0,
             call_was_proved: false,
             deferred_reply: Vec::new(),

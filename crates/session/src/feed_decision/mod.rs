@@ -252,6 +252,12 @@ impl FeedDecision {
         )
     }
 
+    /// True while it waits for the session's settings, before memory is asked.
+    #[must_use]
+    pub fn is_querying_settings(&self) -> bool {
+        matches!(self.stage, FeedStage::Settings(..))
+    }
+
     /// The statement's text.
     #[must_use]
     pub fn text(&self, capabilities: Capabilities) -> Option<&[u8]> {
