@@ -111,7 +111,6 @@ pub(super) fn change(random: &mut Random, turn: u64) -> String {
     }
 }
 
-/// From time to time the writer's log has other row images.
 /// A statement that is prepared on both sides, and the values of its executions.
 pub(super) type PreparedOnBoth = ([u32; 2], Vec<Option<&'static str>>);
 
@@ -185,6 +184,7 @@ pub(super) fn compare_whatever_changes(
     kept
 }
 
+/// From time to time the writer's log has other row images.
 pub(super) fn change_row_image(writer: &mut WireClient, turn: u64) {
     if turn.is_multiple_of(30) {
         let image = ["FULL", "MINIMAL", "NOBLOB"][(turn / 30 % 3) as usize];

@@ -545,6 +545,12 @@ impl ReplicationState {
             .filter(|_| self.is_proven(generation))
     }
 
+    /// True if row changes of this stream are not known to be readable.
+    #[must_use]
+    pub fn has_unread_edits(&self) -> bool {
+        self.unread_edits(self.generation).is_some()
+    }
+
     /// Marks row changes up to this tick as readable.
     pub fn mark_edits_readable(&mut self, generation: StreamGeneration, tick: EditTick) {
         if self.is_proven(generation) {

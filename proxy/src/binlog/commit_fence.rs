@@ -93,14 +93,20 @@ pub(super) fn release(binlog: &Arc<Binlog>, generation: StreamGeneration) {
     });
 }
 
-/// How long row edits wait for a proof by later transactions.
+/// How long row edits that nobody reads wait for a proof by later transactions.
 const EDIT_PROOF_DELAY: Duration = Duration::from_millis(500);
 
 /// Proves that row edits which change no index entry are readable: no row in memory proves it for them. Until then, what is read of these
-/// rows is not cached.
+/// rows is not cached. Where somebody reads them, the proof begins at once.
+///
+/// Between two proofs is as long a pause as the last one took: where many clients poll the list, it is seldom renewed.
 pub(super) async fn prove_edits_readable(binlog: Arc<Binlog>) {
+    let mut pause = POLL_INTERVAL;
     loop {
-        tokio::time::sleep(EDIT_PROOF_DELAY).await;
+        tokio::time::sleep(pause).await;
+        let unread_for = EDIT_PROOF_DELAY.saturating_sub(pause);
+        let _ = tokio::time::timeout(unread_for, binlog.edits_wanted.notified()).await;
+        pause = POLL_INTERVAL;
         let (generation, unread) = {
             let state = binlog.state();
             let generation = state.replication.generation();
@@ -110,6 +116,7 @@ pub(super) async fn prove_edits_readable(binlog: Arc<Binlog>) {
             continue;
         };
         let open = |replication: &ReplicationState| replication.unread_edits(generation).is_some();
+        let begun = clock::now();
         match wait_for_commits(&binlog, open).await {
             Ok(()) => {
                 tracing::debug!(tick, "changes of rows are readable");
@@ -117,6 +124,7 @@ pub(super) async fn prove_edits_readable(binlog: Arc<Binlog>) {
                     .state()
                     .replication
                     .mark_edits_readable(generation, tick);
+                pause = pause.max(clock::since(begun));
             }
             Err(error) => {
                 tracing::debug!("the list of open transactions cannot be read: {error}");

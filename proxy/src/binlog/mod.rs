@@ -102,6 +102,8 @@ pub struct Binlog {
     suspension: latest::Sender<Option<MemorySuspension>>,
     /// Notified when something was received, released or lost.
     progress: Notify,
+    /// Somebody has read rows whose last changes are not known to be readable.
+    edits_wanted: Notify,
     /// Notified when another server is to be followed.
     primary_changed: Notify,
     /// Notified when a statement in the log, or before it, may have changed a definition.
@@ -220,6 +222,7 @@ impl Binlog {
             timelines: RwLock::default(),
             joined_tables: RwLock::default(),
             progress: Notify::new(),
+            edits_wanted: Notify::new(),
             primary_changed: Notify::new(),
             changed: Notify::new(),
             case: latest::Sender::new(NameCase::Sensitive),

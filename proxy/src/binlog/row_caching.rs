@@ -42,7 +42,37 @@ impl Binlog {
         mut rows: impl Iterator<Item = RowKey>,
     ) -> bool {
         let state = self.state();
-        rows.all(|row| is_unchanged(&state, mark, row))
+        rows.all(|row| self.is_unchanged(&state, mark, row))
+    }
+
+    /// True if the log shows no change of the row since the mark, and whatever it showed before was readable then. Where a change is not known to be
+    /// readable, it is to be proved now: until then, nothing that is read of the row is cached.
+    fn is_unchanged(&self, state: &BinlogState, mark: ReplicationMark, row: RowKey) -> bool {
+        let replication = &state.replication;
+        let is_same = replication.is_streamed(row.table) && replication.is_row_unchanged(mark, row);
+        if !is_same && replication.has_unread_edits() {
+            self.edits_wanted.notify_one();
+        }
+        is_same
+    }
+
+    /// Caches lists of authors. False: since the mark, one of them has changed, or all may have.
+    fn cache_lists(
+        &self,
+        (state, rows): (&BinlogState, &RowCache),
+        mark: ReplicationMark,
+        lists: &[QueriedAuthorList],
+    ) -> bool {
+        let is_same = |reply: &QueriedAuthorList| self.is_unchanged(state, mark, reply.list.whose);
+        if !state.replication.is_proven_since(mark) || !lists.iter().all(is_same) {
+            return false;
+        }
+        for reply in lists {
+            if let Some(list) = &reply.reply {
+                reply.list.cache(rows, list.as_deref());
+            }
+        }
+        true
     }
 
     /// Runs `make` on a page's messages and rows, all of one moment; with `proves`, of one no earlier than this call.
@@ -106,17 +136,16 @@ impl Binlog {
         let state = self.state();
         // In another stream the table may be a different one.
         if !state.may_answer(timeline, Some(identity))
-            || !cache_lists(&state, rows, mark, &fill.lists)
+            || !self.cache_lists((&state, rows), mark, &fill.lists)
         {
             return;
         }
-        let replication = &state.replication;
-        let is_same = |row: RowKey| is_unchanged(&state, mark, row);
+        let is_same = |row: RowKey| self.is_unchanged(&state, mark, row);
         let variant = fill.cache_key();
         for (observed, kept) in fill.observed_rows(answer) {
             let message = RowKey::message(timeline.id(), observed.id);
             let mut others = observed.joined_rows.iter().flatten();
-            if replication.is_row_unchanged(mark, message) && others.all(|other| is_same(*other)) {
+            if is_same(message) && others.all(|other| is_same(*other)) {
                 let link = |other: &Option<RowKey>| {
                     other.map_or(RowLink::NONE, |other| rows.link_to(other))
                 };
@@ -147,11 +176,11 @@ impl Binlog {
         };
         if !state.may_answer(timeline, Some(identity))
             || !has_edges()
-            || !cache_lists(&state, rows, mark, &fill.lists)
+            || !self.cache_lists((&state, rows), mark, &fill.lists)
         {
             return;
         }
-        let is_same = |row: RowKey| is_unchanged(&state, mark, row);
+        let is_same = |row: RowKey| self.is_unchanged(&state, mark, row);
         let of = (timeline.id(), fill.cache_key());
         // Rows beside, which are joined by the author.
         let joined = |author: u64| {
@@ -224,32 +253,4 @@ impl Binlog {
             .whole_tables()
             .for_each(|table| rows.invalidate_table(table));
     }
-}
-
-/// True if the log shows no change of the row since the mark, and whatever it showed before was readable then.
-fn is_unchanged(state: &BinlogState, mark: ReplicationMark, row: RowKey) -> bool {
-    let replication = &state.replication;
-    replication.is_streamed(row.table) && replication.is_row_unchanged(mark, row)
-}
-
-/// Caches lists of authors. False: since the mark, one of them has changed, or all may have.
-fn cache_lists(
-    state: &BinlogState,
-    rows: &RowCache,
-    mark: ReplicationMark,
-    lists: &[QueriedAuthorList],
-) -> bool {
-    let is_same = |row: RowKey| is_unchanged(state, mark, row);
-    if !state.replication.is_proven_since(mark) {
-        return false;
-    }
-    if !lists.iter().all(|reply| is_same(reply.list.whose)) {
-        return false;
-    }
-    for reply in lists {
-        if let Some(list) = &reply.reply {
-            reply.list.cache(rows, list.as_deref());
-        }
-    }
-    true
 }
