@@ -3,7 +3,8 @@
 //!
 //! A transaction between its log entry and its commit in the storage engine is listed in `information_schema.INNODB_TRX`. Once each
 //! transaction listed after the position was taken has left the list, everything up to the position is readable. The list may come from a
-//! cache: one that contains this connection's own transaction was made after that had begun.
+//! cache: one that contains this connection's own transaction was made after that had begun. So each wait has a new connection: an older
+//! list may contain an earlier transaction of the same one.
 //!
 //! A transaction whose session is idle, or which waits for a row lock, is not between the two: it is committed, or its entry is still to be
 //! written. So the wait skips transactions that are left open or blocked.
@@ -95,18 +96,20 @@ pub(super) fn release(binlog: &Arc<Binlog>, generation: StreamGeneration) {
 
 /// How long row edits that nobody reads wait for a proof by later transactions.
 const EDIT_PROOF_DELAY: Duration = Duration::from_millis(500);
+/// The shortest pause between two proofs of row edits.
+const MIN_EDIT_PROOF_PAUSE: Duration = Duration::from_millis(250);
 
 /// Proves that row edits which change no index entry are readable: no row in memory proves it for them. Until then, what is read of these
 /// rows is not cached. Where somebody reads them, the proof begins at once.
 ///
 /// Between two proofs is as long a pause as the last one took: where many clients poll the list, it is seldom renewed.
 pub(super) async fn prove_edits_readable(binlog: Arc<Binlog>) {
-    let mut pause = POLL_INTERVAL;
+    let mut pause = MIN_EDIT_PROOF_PAUSE;
     loop {
         tokio::time::sleep(pause).await;
         let unread_for = EDIT_PROOF_DELAY.saturating_sub(pause);
         let _ = tokio::time::timeout(unread_for, binlog.edits_wanted.notified()).await;
-        pause = POLL_INTERVAL;
+        pause = MIN_EDIT_PROOF_PAUSE;
         let (generation, unread) = {
             let state = binlog.state();
             let generation = state.replication.generation();
