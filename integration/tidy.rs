@@ -276,6 +276,21 @@ fn nobody_outside_its_folder_implements_a_session() {
     }
 }
 
+/// A stored function concerns every session of its server, so a story that creates one has a server of its own, or is alone by the lock of
+/// `sessions::others`.
+#[test]
+fn functions_are_created_on_servers_of_their_own() {
+    let create = ["CREATE", "FUNCTION"].join(" ");
+    for (file, text) in texts() {
+        let creates = file.starts_with("integration/") && text.contains(&create);
+        let is_alone = ["on_servers_of_its_own", "FUNCTIONS.lock()"];
+        assert!(
+            !creates || is_alone.iter().any(|word| text.contains(word)),
+            "{file} creates a stored function on servers that all stories share"
+        );
+    }
+}
+
 /// A path counts only if it is absolute: not after a name, as in `$prefix/lib`.
 fn holds(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
